@@ -101,8 +101,11 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(report) => {
-            output::print(&report.text);
-            ExitCode::from(report.status)
+            let written = output::print(&report.text);
+            ExitCode::from(match report.status {
+                0 if !written => 1,
+                status => status,
+            })
         }
         Err(Failure { message, status }) => {
             output::complain(&message);

@@ -51,11 +51,17 @@ impl From<margay::Error> for Failure {
 /// The result of a command.
 pub(crate) type Outcome = Result<Report, Failure>;
 
-/// Writes to standard output.
-pub(crate) fn print(text: &str) {
+/// Writes to standard output. Returns whether the text was written, or its reader had exited; otherwise it reports the error.
+pub(crate) fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    // If standard output is closed, the error cannot be reported.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => true,
+        Err(error) => {
+            complain(&format!("standard output: {error}"));
+            false
+        }
+    }
 }
 
 /// Writes an unmodified line to standard error.

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use crate::callback;
 use crate::handle_table::HandleTable;
 
 /// The largest number of bytes that the log keeps, as in NVIDIA's driver.
@@ -100,11 +101,11 @@ fn tell(level: Level, line: String) {
         // SAFETY: the program registered a function of this type; the text ends with a NUL and lives until the function
         // returns.
         unsafe {
-            (callback.function)(
+            callback::of_log(
+                callback.function,
                 callback.data as *mut c_void,
                 level as c_uint,
-                text.as_mut_ptr().cast(),
-                len,
+                (text.as_mut_ptr().cast(), len),
             );
         }
     }

@@ -219,6 +219,15 @@ fn is_of_graphs(symbol: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with("ics"))
 }
 
+/// Functions that only read constants; they succeed in the child of a fork too.
+const CONSTANT: &[&str] = &[
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+];
+
 /// The entry points that are permitted before `cuInit`.
 const BEFORE_INIT: &[&str] = &[
     "cuInit",
@@ -277,8 +286,8 @@ fn check_state(name: &str) -> Served {
     match STATE.load(Ordering::Acquire) {
         READY => Ok(()),
         UNINITIALIZED if BEFORE_INIT.contains(&name) => Ok(()),
-        // These two functions only read constants.
-        FORKED if matches!(name, "cuGetErrorName" | "cuGetErrorString") => Ok(()),
+        // These functions only read constants.
+        FORKED if CONSTANT.contains(&name) => Ok(()),
         _ => Err(CuResult::NOT_INITIALIZED),
     }
 }

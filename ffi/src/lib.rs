@@ -8,6 +8,7 @@
 //! codes. Set `MARGAY_TRACE_API=1` to trace the calls.
 
 pub mod api;
+mod callback;
 mod client;
 mod context_storage;
 mod convert;

@@ -302,7 +302,7 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     for (id, function) in original.functions.iter() {
         if function.has_body() {
             pass::waiting::run(&mut module.functions[id], &original);
-            pass::points::run(&mut module.functions[id], &original);
+            pass::sync_points::run(&mut module.functions[id], &original);
         }
     }
     ran += run_launches(name, &module, &launches, wrong);

@@ -3,7 +3,6 @@
 pub mod callees;
 pub mod cfg;
 pub mod dominators;
-pub mod speculative;
 pub mod joins;
 pub mod linear;
 pub mod liveness;
@@ -11,14 +10,15 @@ pub mod pointers;
 pub mod reach;
 pub mod regions;
 pub mod slots;
+pub mod speculative;
 pub mod uniformity;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
-pub use speculative::SpeculativeAffine;
 pub use joins::Joins;
 pub use linear::Linear;
 pub use pointers::Pointers;
 pub use reach::Reach;
 pub use regions::Regions;
+pub use speculative::SpeculativeAffine;
 pub use uniformity::Uniformity;

@@ -13,7 +13,7 @@ pub mod function;
 pub mod module;
 pub mod parse;
 pub mod pass;
-pub mod sync_point;
 pub mod print;
+pub mod sync_point;
 pub mod syscall;
 pub mod verify;

@@ -17,9 +17,9 @@ pub mod inline;
 pub mod merge;
 pub mod number;
 mod places;
-pub mod sync_points;
 pub mod promote;
 pub mod simplify;
+pub mod sync_points;
 mod variables;
 pub mod waiting;
 

@@ -6,9 +6,9 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// The place where a lane stopped: the number of a sync point, [`SyncPoint::START`] or [`SyncPoint::EXIT`]. Sync points are
-/// numbered in reverse postorder. Lagging lanes, which have the lowest number, run first, so that diverged lanes
-/// reconverge where their paths join.
+/// The place where a lane stopped: the number of a sync point, [`SyncPoint::START`] or [`SyncPoint::EXIT`]. Sync
+/// points are numbered in reverse postorder. Lagging lanes, which have the lowest number, run first, so that diverged
+/// lanes reconverge where their paths join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct SyncPoint(pub u32);
 

@@ -32,8 +32,8 @@
 //! - `param.addr` occurs in kernels only;
 //! - calls and returns match the signature.
 //!
-//! After [`crate::pass::sync_points`] ([`Rule::SyncPoint`]): each sync point is followed by a jump without arguments, to a
-//! block that no other branch targets.
+//! After [`crate::pass::sync_points`] ([`Rule::SyncPoint`]): each sync point is followed by a jump without arguments,
+//! to a block that no other branch targets.
 //!
 //! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a
 //! power of two. Source positions are in the module's tables. Parameters are inside the kernel's parameter buffer
@@ -42,8 +42,8 @@
 
 mod module;
 mod ops;
-mod sync_points;
 mod structure;
+mod sync_points;
 mod values;
 
 use std::fmt;

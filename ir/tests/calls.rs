@@ -110,7 +110,7 @@ fn what_is_saved_once_stays_saved() {
 }
 
 #[test]
-fn functions_without_points_stay_functions() {
+fn functions_without_sync_points_stay_functions() {
     let text = halves("").replace("  bar.warp.sync v4\n", "");
     let module = module(&text, "  v2: b32 = call fn0 v0, v1");
     let f = prepared(&module);

@@ -88,7 +88,7 @@ block5:
 }
 
 #[test]
-fn a_loop_through_a_point_is_one() {
+fn a_loop_through_a_sync_point_is_one() {
     // Nobody takes the edge behind the barrier, but lanes of different turns must not meet in block 1.
     let (function, linear) = order(
         "block0:

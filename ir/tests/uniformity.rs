@@ -386,7 +386,7 @@ block4:
 }
 
 #[test]
-fn loads_where_lanes_may_give_way_vary() {
+fn loads_where_lanes_may_yield_vary() {
     check(
         ROWS,
         "block0:

@@ -475,21 +475,21 @@ fn calls_and_returns_agree_with_signatures() {
 }
 
 #[test]
-fn points_stand_alone_behind_the_pass() {
-    // As lowered, the point is in the middle of its block.
+fn sync_points_stand_alone_after_the_pass() {
+    // As lowered, the sync point is in the middle of its block.
     let (module, id) = sound();
     let problems = verify::function(&module, &module.functions[id], Stage::Cut);
     assert!(problems.iter().all(|p| p.rule == Rule::SyncPoint));
     assert_eq!(problems.len(), 1);
     // The jump behind it is gone: the block ends otherwise.
     broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
-        let jump = behind_point(f);
+        let jump = after_sync_point(f);
         f.dfg.insts[jump].opcode = Opcode::Exit;
         f.dfg.targets.remove(&jump);
     });
     // Its continuation takes a parameter.
     broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
-        let jump = behind_point(f);
+        let jump = after_sync_point(f);
         let next = f.dfg.targets(jump)[0].block;
         let tid = f.dfg.results(find(f, Opcode::SReg))[0];
         f.dfg.append_param(next, Type::B32);
@@ -497,15 +497,18 @@ fn points_stand_alone_behind_the_pass() {
     });
     // Somebody else goes there too.
     broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
-        let next = f.dfg.targets(behind_point(f))[0].block;
+        let next = f.dfg.targets(after_sync_point(f))[0].block;
         let brif = find(f, Opcode::Brif);
         f.dfg.targets.get_mut(&brif).unwrap()[1] = BlockCall::to(next);
     });
 }
 
-fn behind_point(f: &Function) -> Inst {
-    let point = find(f, Opcode::BarWarp);
-    let block = f.blocks().iter().find(|&&b| f.insts(b).contains(&point));
+fn after_sync_point(f: &Function) -> Inst {
+    let sync_point = find(f, Opcode::BarWarp);
+    let block = f
+        .blocks()
+        .iter()
+        .find(|&&b| f.insts(b).contains(&sync_point));
     *f.insts(*block.unwrap()).last().unwrap()
 }
 

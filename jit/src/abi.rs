@@ -34,9 +34,9 @@ pub mod status {
 
 /// Results of [`Helpers::sort_out`].
 pub mod sorted {
-    /// The lanes in `group` continue after the sync point `stop`.
+    /// The lanes in `group` continue after the sync point `sync_point`.
     pub const GROUP: i32 = 0;
-    /// All lanes that have not exited wait at the barrier `stop`, or all have exited.
+    /// All lanes that have not exited wait at the barrier `sync_point`, or all have exited.
     pub const ARRIVED: i32 = 1;
     /// Only the scheduler can decide.
     pub const GENERAL: i32 = 2;
@@ -94,7 +94,7 @@ pub struct NativeContext {
     /// Result of `sort_out`: the lanes that continue.
     pub group: u32,
     /// Result of `sort_out`: the sync point of the lanes that continue, or the barrier at which all lanes wait.
-    pub stop: u32,
+    pub sync_point: u32,
     /// Addresses of the module's symbols.
     pub symbols: *const u64,
     /// Coordinates of each thread.
@@ -163,7 +163,8 @@ pub struct Helpers {
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Decides which lanes of a diverged warp continue, from the header of its frame. The sync points are all
     /// of the kernel's, followed by their number. Returns one of the values in [`sorted`].
-    pub sort_out: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
+    pub sort_out:
+        unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, bytes of a
     /// frame.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),

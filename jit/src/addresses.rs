@@ -88,12 +88,12 @@ pub(crate) fn fill(
     code: &mut [u8],
     sites: &[Site],
     descs: &DescTable,
-    points: &SyncPointTable,
+    sync_points: &SyncPointTable,
 ) -> Option<()> {
     for site in sites {
         let address = match site.target {
             Target::Desc(index) => descs.address(index)?,
-            Target::SyncPoint(index) => points.address(index)?,
+            Target::SyncPoint(index) => sync_points.address(index)?,
         };
         bytes_of(code, site)?.copy_from_slice(&address.to_ne_bytes());
     }

@@ -38,7 +38,7 @@ const WORTH: Duration = Duration::from_micros(300);
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) function: &'a Function,
-    pub(crate) points: &'a SyncPointTable,
+    pub(crate) sync_points: &'a SyncPointTable,
 }
 
 /// A disk cache of native code, for one compiler.

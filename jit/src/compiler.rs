@@ -10,8 +10,10 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use margay_exec::{SyncPointData, SyncPoint};
-use margay_ir::analysis::{Cfg, Dominators, SpeculativeAffine, Linear, Pointers, Regions, Uniformity, slots};
+use margay_exec::{SyncPoint, SyncPointData};
+use margay_ir::analysis::{
+    Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
+};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func, split_symbol_payload};
 use margay_ir::module::Module;
@@ -31,10 +33,10 @@ use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
 use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
-use crate::sync_points::{Completion, SyncPointTable};
 use crate::slices::{self, Widths};
-use crate::verifiers::Verifiers;
 use crate::specialisation::Specialisation;
+use crate::sync_points::{Completion, SyncPointTable};
+use crate::verifiers::Verifiers;
 
 /// Identifies one native function of a kernel; part of its cache key. Everything that the code depends on
 /// besides the kernel and the compiler must be a field here.
@@ -69,7 +71,7 @@ pub struct CompiledKernel {
     shape: Shape,
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
-    pub(crate) points: SyncPointTable,
+    pub(crate) sync_points: SyncPointTable,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
     /// Chunk widths, computed for the first compiler that asks; a kernel is used with one compiler only.
@@ -89,7 +91,12 @@ struct Sides {
 }
 
 impl Sides {
-    fn new(function: &Function, regions: &Regions, specialisation: Specialisation, width: u32) -> Sides {
+    fn new(
+        function: &Function,
+        regions: &Regions,
+        specialisation: Specialisation,
+        width: u32,
+    ) -> Sides {
         let cfg = Cfg::new(function);
         let dominators = Dominators::new(&cfg);
         let uniformity = Uniformity::new(function, specialisation.assumptions(width));
@@ -140,7 +147,11 @@ impl CompiledKernel {
         let shape = Shape::of(&function, &cfg)?;
         let regions = Regions::new(&function, &cfg);
         let (slots, local_bytes) = slots::layout(&function);
-        let warp = regions.resume_points.iter().map(|_| OnceLock::new()).collect();
+        let warp = regions
+            .resume_points
+            .iter()
+            .map(|_| OnceLock::new())
+            .collect();
         let mut homes = SecondaryMap::default();
         for &block in function.blocks() {
             for &inst in function.insts(block) {
@@ -155,7 +166,7 @@ impl CompiledKernel {
             fallbacks,
             shape,
             homes,
-            points: SyncPointTable::new(&function, &regions),
+            sync_points: SyncPointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
             pointers: Pointers::new(&function),
             function,
@@ -174,7 +185,7 @@ impl CompiledKernel {
     pub(crate) fn source(&self) -> Source<'_> {
         Source {
             function: &self.function,
-            points: &self.points,
+            sync_points: &self.sync_points,
         }
     }
 
@@ -185,24 +196,25 @@ impl CompiledKernel {
         digest_of(&(&self.function, symbols))
     }
 
-    /// Returns whether the kernel has no sync points, so that no thread ever waits for another.
-    pub fn has_no_sync_points(&self) -> bool {
-        self.regions.resume_points.len() == 1
+    /// Returns whether the kernel has sync points, where threads may wait for each other.
+    pub fn has_sync_points(&self) -> bool {
+        self.regions.resume_points.len() > 1
     }
 
     /// Returns the sync point with a number.
-    pub fn point(&self, stop: SyncPoint) -> Option<SyncPointData> {
-        self.regions.point(&self.function, stop)
+    pub fn sync_point_data(&self, sync_point: SyncPoint) -> Option<SyncPointData> {
+        self.regions.sync_point_data(&self.function, sync_point)
     }
 
     /// Returns the warp form of a region, which is compiled at the first call.
     pub fn region(
         &self,
         compiler: &Compiler,
-        stop: SyncPoint,
+        sync_point: SyncPoint,
     ) -> Result<&CompiledFunction, CompileError> {
-        let index = stop.0 as usize;
-        let (Some(cell), Some(resume_point)) = (self.warp.get(index), self.regions.resume_points.get(index))
+        let index = sync_point.0 as usize;
+        let (Some(cell), Some(resume_point)) =
+            (self.warp.get(index), self.regions.resume_points.get(index))
         else {
             return Err(CompileError::Unsupported(
                 "a region that does not exist".into(),
@@ -210,10 +222,13 @@ impl CompiledKernel {
         };
         let make = || {
             compiler.function((warp_form::signature(), false), self, |b, descs| {
-                warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), resume_point)
+                warp_form::emit(
+                    self.parts(compiler, b, descs, Some(&self.regions)),
+                    resume_point,
+                )
             })
         };
-        let made = cell.get_or_init(|| compiler.cached(self, Form::Region(stop.0), make));
+        let made = cell.get_or_init(|| compiler.cached(self, Form::Region(sync_point.0), make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -259,7 +274,7 @@ impl CompiledKernel {
                 |b, descs| {
                     let mut parts = self.parts(compiler, b, descs, Some(&self.regions));
                     parts.trusted = specialisation.is_trusted();
-                    phases::emit(parts, &self.points, sides.map(Sides::view))
+                    phases::emit(parts, &self.sync_points, sides.map(Sides::view))
                 },
             )
         };
@@ -271,11 +286,14 @@ impl CompiledKernel {
     /// Returns whether the disk cache appears to contain the code of a specialisation; only the file name is
     /// checked.
     pub fn is_kept(&self, compiler: &Compiler, specialisation: Specialisation) -> bool {
-        let form = match self.has_no_sync_points() {
-            true => Form::Cta,
-            false => Form::Phases,
+        let form = match self.has_sync_points() {
+            true => Form::Phases,
+            false => Form::Cta,
         };
-        compiler.keeps(self, form(specialisation, self.width(compiler, specialisation)))
+        compiler.keeps(
+            self,
+            form(specialisation, self.width(compiler, specialisation)),
+        )
     }
 
     /// Compiles vector code. Falls back to scalar code if that fails.
@@ -351,8 +369,8 @@ impl CompiledKernel {
     }
 
     /// Returns where the operands of the sync points are stored in the frames.
-    pub fn points(&self) -> &SyncPointTable {
-        &self.points
+    pub fn sync_points(&self) -> &SyncPointTable {
+        &self.sync_points
     }
 
     /// Counts the instructions of all regions that phases contain. An instruction shared by several regions
@@ -360,7 +378,7 @@ impl CompiledKernel {
     fn size_in_regions(&self, most: usize) -> usize {
         let mut size = 0;
         for (index, resume_point) in self.regions.resume_points.iter().enumerate() {
-            if self.points.completion(index) == Completion::General {
+            if self.sync_points.completion(index) == Completion::General {
                 continue;
             }
             let blocks = self.regions.blocks_of(&self.function, resume_point.block);
@@ -391,9 +409,11 @@ impl CompiledKernel {
     /// the number of instructions of the function.
     fn stores_to_yield(&self) -> usize {
         let resume_points = self.regions.resume_points.iter().enumerate();
-        let yields = |index| self.points.completion(index) == Completion::General;
+        let yields = |index| self.sync_points.completion(index) == Completion::General;
         let stores = resume_points.filter(|&(index, _)| yields(index));
-        let stores: usize = stores.map(|(_, resume_point)| resume_point.live_in.len()).sum();
+        let stores: usize = stores
+            .map(|(_, resume_point)| resume_point.live_in.len())
+            .sum();
         let blocks = self.function.blocks().iter();
         stores
             * blocks
@@ -754,7 +774,7 @@ impl Compiler {
             })
             .collect();
         let mut code = compiled.code_buffer().to_vec();
-        addresses::fill(&mut code, &sites, &descs, &kernel.points).ok_or_else(lacks)?;
+        addresses::fill(&mut code, &sites, &descs, &kernel.sync_points).ok_or_else(lacks)?;
         Ok(CompiledFunction {
             code: CodeMemory::new(&code)
                 .map_err(|error| CompileError::Memory(error.to_string()))?,
@@ -778,30 +798,30 @@ impl Compiler {
         Ok(Context::for_function(function))
     }
 
-    /// Returns Cranelift's text of a kernel's CTA form or, with `stop`, of one region of the warp form, for
+    /// Returns Cranelift's text of a kernel's CTA form or, with `sync_point`, of one region of the warp form, for
     /// display.
     pub fn clif(
         &self,
         kernel: &CompiledKernel,
-        stop: Option<SyncPoint>,
+        sync_point: Option<SyncPoint>,
     ) -> Result<String, CompileError> {
         let mut descs = DescTable::default();
-        let context = self.form(kernel, stop, &mut descs)?;
+        let context = self.form(kernel, sync_point, &mut descs)?;
         Ok(context.func.display().to_string())
     }
 
-    /// Returns the machine instructions of a kernel's CTA form or, with `stop`, of one region of the warp form,
+    /// Returns the machine instructions of a kernel's CTA form or, with `sync_point`, of one region of the warp form,
     /// for display.
     pub fn assembly(
         &self,
         kernel: &CompiledKernel,
-        stop: Option<SyncPoint>,
+        sync_point: Option<SyncPoint>,
     ) -> Result<String, CompileError> {
         let mut descs = DescTable::default();
-        let mut context = self.form(kernel, stop, &mut descs)?;
+        let mut context = self.form(kernel, sync_point, &mut descs)?;
         context.set_disasm(true);
         let sliced = kernel.width(self, kernel.shown(self)) > 1;
-        let isa = self.isa(stop.is_none() && sliced, kernel, &context.func);
+        let isa = self.isa(sync_point.is_none() && sliced, kernel, &context.func);
         let compiled = context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
@@ -813,32 +833,35 @@ impl Compiler {
     fn form(
         &self,
         kernel: &CompiledKernel,
-        stop: Option<SyncPoint>,
+        sync_point: Option<SyncPoint>,
         descs: &mut DescTable,
     ) -> Result<Context, CompileError> {
-        let Some(stop) = stop else {
+        let Some(sync_point) = sync_point else {
             let specialisation = kernel.shown(self);
             let width = kernel.width(self, specialisation);
-            let sides =
-                (width > 1).then(|| Sides::new(&kernel.function, &kernel.regions, specialisation, width));
+            let sides = (width > 1)
+                .then(|| Sides::new(&kernel.function, &kernel.regions, specialisation, width));
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
-                if kernel.has_no_sync_points() {
+                if !kernel.has_sync_points() {
                     let mut parts = kernel.parts(self, b, descs, None);
                     parts.trusted = specialisation.is_trusted();
                     cta_form::emit(parts, view)
                 } else {
                     let mut parts = kernel.parts(self, b, descs, Some(&kernel.regions));
                     parts.trusted = specialisation.is_trusted();
-                    phases::emit(parts, &kernel.points, view)
+                    phases::emit(parts, &kernel.sync_points, view)
                 }
             });
         };
-        let resume_point = kernel.regions.resume_points.get(stop.0 as usize);
+        let resume_point = kernel.regions.resume_points.get(sync_point.0 as usize);
         let resume_point = resume_point
             .ok_or_else(|| CompileError::Unsupported("a region that does not exist".into()))?;
         self.built(warp_form::signature(), descs, |b, descs| {
-            warp_form::emit(kernel.parts(self, b, descs, Some(&kernel.regions)), resume_point)
+            warp_form::emit(
+                kernel.parts(self, b, descs, Some(&kernel.regions)),
+                resume_point,
+            )
         })
     }
 }

@@ -19,10 +19,10 @@ mod error;
 mod fallback;
 pub mod files;
 mod function;
-pub mod sync_points;
 mod slices;
-mod verifiers;
 mod specialisation;
+pub mod sync_points;
+mod verifiers;
 
 pub use addresses::DescTable;
 pub use cache::DiskCache;

@@ -41,7 +41,11 @@ impl Specialisation {
         } else {
             0
         };
-        let aligned = if aligned(width) { Specialisation::ALIGNED } else { 0 };
+        let aligned = if aligned(width) {
+            Specialisation::ALIGNED
+        } else {
+            0
+        };
         Specialisation(rows | aligned | wide)
     }
 

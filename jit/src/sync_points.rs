@@ -47,10 +47,10 @@ pub enum Completion {
 }
 
 impl Completion {
-    fn of(function: &Function, point: Inst) -> Completion {
+    fn of(function: &Function, inst: Inst) -> Completion {
         let dfg = &function.dfg;
-        let desc = dfg.insts[point].desc();
-        let constant = |index: usize| dfg.args(point).get(index).and_then(|&v| dfg.constant(v));
+        let desc = dfg.insts[inst].desc();
+        let constant = |index: usize| dfg.args(inst).get(index).and_then(|&v| dfg.constant(v));
         match desc.opcode {
             Opcode::Converge => Completion::Nothing,
             Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
@@ -113,8 +113,8 @@ impl SyncPointTable {
                     }
                 }),
             };
-        let points = regions.resume_points.iter().map(|resume_point| {
-            let Some(point) = resume_point.point else {
+        let places = regions.resume_points.iter().map(|resume_point| {
+            let Some(inst) = resume_point.sync_point else {
                 return SyncPointPlaces {
                     completion: Completion::Nothing,
                     desc: Desc {
@@ -128,14 +128,14 @@ impl SyncPointTable {
                     plan: None,
                 };
             };
-            let (args, results) = (function.dfg.args(point), function.dfg.results(point));
+            let (args, results) = (function.dfg.args(inst), function.dfg.results(inst));
             let absent = |least: usize, given: &[Value]| {
                 std::iter::repeat_n(LaneStorage::Absent, least.saturating_sub(given.len()))
             };
-            let desc = function.dfg.insts[point].desc();
+            let desc = function.dfg.insts[inst].desc();
             let is_product = desc.opcode == Opcode::Mma;
             SyncPointPlaces {
-                completion: Completion::of(function, point),
+                completion: Completion::of(function, inst),
                 desc,
                 plan: is_product.then(|| Plan::of(&desc)).flatten().map(Box::new),
                 args: args
@@ -150,12 +150,12 @@ impl SyncPointTable {
                     .collect(),
             }
         });
-        SyncPointTable(points.collect())
+        SyncPointTable(places.collect())
     }
 
     /// Returns the sync point with a number.
-    pub fn get(&self, stop: SyncPoint) -> Option<&SyncPointPlaces> {
-        self.0.get(stop.0 as usize)
+    pub fn get(&self, sync_point: SyncPoint) -> Option<&SyncPointPlaces> {
+        self.0.get(sync_point.0 as usize)
     }
 
     /// Returns the number of entries, including the start of the kernel.
@@ -169,9 +169,9 @@ impl SyncPointTable {
     }
 
     /// Returns whether a phase may begin at the resume point with this number.
-    pub fn begins_at(&self, stop: SyncPoint) -> bool {
-        let barrier = |point: &SyncPointPlaces| point.completion.is_barrier();
-        stop == SyncPoint::START || self.get(stop).is_some_and(barrier)
+    pub fn begins_at(&self, sync_point: SyncPoint) -> bool {
+        let barrier = |places: &SyncPointPlaces| places.completion.is_barrier();
+        sync_point == SyncPoint::START || self.get(sync_point).is_some_and(barrier)
     }
 
     /// Returns the address of an entry, which generated code passes to helpers.

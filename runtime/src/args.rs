@@ -1,7 +1,7 @@
-//! Kernel arguments: Rust values into the bytes of a kernel's `.param` space.
+//! Kernel arguments: packs Rust values into the bytes of a kernel's `.param` space.
 //!
-//! A tuple is packed by the kernel's own layout. Invariant: an argument is written only where
-//! its size equals the parameter's, so a mistake is an error and never a wrong value.
+//! A tuple is packed by the kernel's own layout. Invariant: an argument is written only if its size equals the
+//! parameter's, so a mistake is an error and never a wrong value.
 
 use crate::engine::ParamInfo;
 use crate::error::{Error, Result};
@@ -18,13 +18,14 @@ use crate::pointer::DevicePtr;
 /// assert_eq!(bytes, [3, 0, 0, 0]);
 /// ```
 pub trait KernelArg {
-    /// Size in bytes as the kernel sees it.
+    /// Returns the size in bytes as the kernel sees it.
     fn size(&self) -> usize;
     /// Writes exactly [`KernelArg::size`] bytes.
     fn write(&self, out: &mut [u8]);
 }
 
-/// All arguments of a kernel: tuples of [`KernelArg`] up to 16, and `&[u8]` already packed.
+/// All arguments of a kernel: a tuple of up to 16 [`KernelArg`] values, a `&[&dyn KernelArg]`, or a `&[u8]` of already
+/// packed bytes.
 ///
 /// ```
 /// use margay::{KernelArgs, ParamInfo};
@@ -36,7 +37,7 @@ pub trait KernelArg {
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub trait KernelArgs {
-    /// Packs into `out`, which has the size of the kernel's parameter space and is zeroed.
+    /// Packs the arguments into `out`, which has the size of the kernel's parameter space and is zeroed.
     fn pack(&self, params: &[ParamInfo], out: &mut [u8]) -> Result<()>;
 }
 
@@ -73,7 +74,7 @@ impl KernelArg for DevicePtr {
     }
 }
 
-/// A structure passed by value, as its bytes.
+/// A structure passed by value, given as its bytes.
 ///
 /// ```
 /// use margay::{Bytes, KernelArg};

@@ -10,7 +10,7 @@ use crate::copy::Transfer;
 use crate::error::{Error, Result};
 use crate::pointer::DevicePtr;
 
-/// Types that are plain bytes: any bit pattern is a value, without padding or pointers.
+/// Types that are plain bytes: every bit pattern is a valid value, and there is no padding and no pointer.
 ///
 /// ```
 /// fn bytes<T: margay::Plain>(count: usize) -> usize {
@@ -54,27 +54,27 @@ pub struct DeviceBuffer<T> {
 }
 
 impl<T> DeviceBuffer<T> {
-    /// Where it starts.
+    /// Returns the address of the first element.
     pub fn ptr(&self) -> DevicePtr {
         self.ptr
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no element.
+    /// Returns whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// The context that owns the memory.
+    /// Returns the context that owns the memory.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -94,7 +94,7 @@ impl<T: Plain> DeviceBuffer<T> {
         })
     }
 
-    /// Sets all bytes to zero, in order with the legacy null stream.
+    /// Sets all bytes to zero, in the order of the legacy null stream.
     ///
     /// # Errors
     /// The sticky fault of a kernel.
@@ -103,7 +103,7 @@ impl<T: Plain> DeviceBuffer<T> {
         stream.fill(self.ptr, 0, 1, self.bytes() as u64, 1, 0)
     }
 
-    /// Copies `values` in, after all work of the legacy null stream.
+    /// Copies `values` to the buffer, after all work of the legacy null stream.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the lengths differ; the sticky fault of a kernel.
@@ -115,7 +115,7 @@ impl<T: Plain> DeviceBuffer<T> {
         unsafe { self.context.legacy_stream().copy(transfer) }
     }
 
-    /// Copies the contents out, after all work of the legacy null stream.
+    /// Copies the buffer to `values`, after all work of the legacy null stream.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the lengths differ; the sticky fault of a kernel.
@@ -127,7 +127,7 @@ impl<T: Plain> DeviceBuffer<T> {
         unsafe { self.context.legacy_stream().copy(transfer) }
     }
 
-    /// The contents, after all work of the legacy null stream.
+    /// Returns a copy of the contents, after all work of the legacy null stream.
     ///
     /// # Errors
     /// The sticky fault of a kernel.
@@ -171,7 +171,7 @@ impl<T> KernelArg for &mut DeviceBuffer<T> {
 
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        // The context may have been reset or destroyed, which freed the memory before us.
+        // If the context was reset or destroyed, the memory is already freed.
         let _ = self.context.free(self.ptr);
     }
 }

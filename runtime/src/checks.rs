@@ -1,10 +1,10 @@
-//! Checking runs: what CUDA and PTX leave undefined, found while kernels run as usual.
+//! Checking runs: find operations that CUDA and PTX leave undefined, while kernels otherwise run as usual.
 //!
-//! `MARGAY_CHECK=sync` (or [`crate::RuntimeBuilder::check`]) looks at how threads wait for each other: member masks,
-//! sources of shuffles, barriers in divergent code, their numbers and counts ([`Undefined`]). Results are those of a
-//! normal run. Kernels run lane by lane, so that every warp operation is seen.
+//! `MARGAY_CHECK=sync` (or [`crate::RuntimeBuilder::check`]) checks how threads wait for each other: member masks,
+//! source lanes of shuffles, barriers in divergent code, numbers and thread counts of barriers ([`Undefined`]). Results
+//! are those of a normal run. Kernels run lane by lane, so that the checker sees every warp operation.
 //!
-//! A finding is told once for each kernel, place and kind: on standard error, as a line of the file that
+//! A finding is reported once for each kernel, place and kind: on standard error, as a line of the file that
 //! `MARGAY_CHECK_LOG` names, and by [`crate::Runtime::take_findings`].
 
 use std::fmt;
@@ -32,23 +32,23 @@ use parking_lot::Mutex;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// How threads wait for each other.
+    /// Undefined synchronisation between threads.
     Sync,
 }
 
 impl Check {
-    /// By its name in `MARGAY_CHECK`.
+    /// Returns the check with this name in `MARGAY_CHECK`.
     pub fn named(name: &str) -> Option<Check> {
         (name == "sync").then_some(Check::Sync)
     }
 
-    /// What `MARGAY_CHECK` asks for.
+    /// Returns the check that `MARGAY_CHECK` selects.
     pub(crate) fn from_env() -> Option<Check> {
         Check::named(&crate::environment::env("MARGAY_CHECK")?)
     }
 }
 
-/// Something that a checking run found.
+/// A finding of a checking run.
 ///
 /// ```
 /// use margay::checks::{Check, Finding};
@@ -64,25 +64,25 @@ impl Check {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What is undefined.
+    /// The kind of undefined behaviour.
     pub what: Undefined,
-    /// The operation, as in PTX.
+    /// The name of the operation in PTX.
     pub operation: &'static str,
-    /// The kernel.
+    /// The kernel's (mangled) name.
     pub kernel: String,
-    /// The block that it was first seen in.
+    /// The block in which the finding first occurred.
     pub cta: [u32; 3],
-    /// The warp of that block, and its lanes.
+    /// The number of the warp in that block, and the mask of the lanes concerned.
     pub warp: (u32, u32),
-    /// Line of the PTX text, from 1.
+    /// The line of the PTX text, counted from 1.
     pub ptx_line: Option<u32>,
-    /// Source line.
+    /// The line of the source that the PTX was compiled from.
     pub source: Option<SourceLine>,
-    /// Blocks that did it.
+    /// The number of blocks in which the finding occurred.
     pub count: u64,
 }
 
-/// How a remark begins, behind the name of the check.
+/// Prefix of a remark's text, after the name of the check.
 pub const REMARK: &str = "remark: ";
 
 impl fmt::Display for Finding {
@@ -104,17 +104,17 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Kinds and places that are kept, at most; what comes after is counted.
+/// Largest number of findings that are kept; further ones are only counted.
 const MOST: usize = 1 << 14;
 
-/// Kernel, line and kind.
+/// Identifies a finding: kernel, PTX line and kind.
 type FindingKey = (String, Option<u32>, Undefined);
 
-/// What a machine's launches have found.
+/// The findings of all launches of a machine.
 #[derive(Debug, Default)]
 pub struct Findings {
     found: Mutex<IndexMap<FindingKey, Finding>>,
-    /// Those that there was no room for.
+    /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
     log: Option<PathBuf>,
 }
@@ -127,7 +127,7 @@ impl Findings {
         }
     }
 
-    /// Notes what a CTA of a kernel did; `source_of` tells where that is.
+    /// Records a finding in a CTA of `kernel`; `source` is its source line.
     pub(crate) fn note(
         &self,
         kernel: &str,
@@ -164,7 +164,7 @@ impl Findings {
     fn tell(&self, finding: &Finding) {
         crate::error::tell(finding);
         if let Some(path) = &self.log {
-            // One write, so that lines of several processes stay whole.
+            // One write, so that lines of several processes do not mix.
             let line = format!("{finding}\n");
             let file = OpenOptions::new().create(true).append(true).open(path);
             if let Err(error) =
@@ -175,7 +175,7 @@ impl Findings {
         }
     }
 
-    /// All that was found, in order, and how much more there was no room for. Nothing of it stays.
+    /// Removes and returns all findings in order, and the number of dropped findings.
     pub(crate) fn take(&self) -> (Vec<Finding>, u64) {
         let found = std::mem::take(&mut *self.found.lock());
         let lost = self.lost.swap(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The numbers that decide what conditional graph nodes do. Host code reads them, device code sets them.
+//! Values that control conditional graph nodes: device code sets them, host code reads them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 
 use crate::process::next_id;
 
-/// A number and its handle.
+/// A value and its handle.
 pub(crate) struct ConditionalValue {
     id: u64,
     value: AtomicU32,
 }
 
-/// The values by handle; the table keeps none of them alive.
+/// The values by handle. The references are weak, so that the table keeps no value alive.
 static VALUES: LazyLock<RwLock<FxHashMap<u64, Weak<ConditionalValue>>>> =
     LazyLock::new(RwLock::default);
 
@@ -34,7 +34,7 @@ impl ConditionalValue {
         new
     }
 
-    /// The handle that device code passes, unique in the process.
+    /// Returns the handle that device code passes; unique in the process.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -48,7 +48,7 @@ impl ConditionalValue {
     }
 }
 
-/// Sets the value with a handle (`cudaGraphSetConditional`); false if there is no such handle.
+/// Sets the value with this handle (`cudaGraphSetConditional`); returns false if no such handle exists.
 pub(crate) fn set(handle: u64, value: u32) -> bool {
     let found = VALUES.read().get(&handle).and_then(Weak::upgrade);
     if let Some(found) = &found {

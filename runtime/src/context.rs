@@ -1,8 +1,8 @@
-//! Contexts: what owns streams, events, modules and memory, and what a fault sticks to.
+//! Contexts: a context owns streams, events, modules and memory, and keeps its first fault as a sticky error.
 //!
-//! Invariant: an object belongs to one *life* of one context; when the context is reset or
-//! destroyed that life ends, the object goes with it and every later use answers an error. A
-//! primary context has many lives, a created one has one.
+//! Invariant: an object belongs to one *life* of one context. When the context is reset or destroyed, that life ends:
+//! the object becomes invalid, and every later use returns an error. A primary context has many lives, a created one
+//! has one.
 
 mod memory;
 mod peers;
@@ -12,7 +12,7 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -27,8 +27,7 @@ use crate::queue::Queues;
 use crate::service::in_host_function;
 use crate::task::Owner;
 
-/// A context. Clones are the same context; a destroyed one stays as a value whose every use
-/// answers [`Error::ContextDestroyed`].
+/// A context. Clones refer to the same context. Every use of a destroyed context returns [`Error::ContextDestroyed`].
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -51,7 +50,7 @@ pub(crate) struct Inner {
     device: i32,
     primary: bool,
     alive: AtomicBool,
-    /// Bumped when a life ends; objects remember the life they belong to.
+    /// Incremented when a life ends; objects store the life that they belong to.
     life: AtomicU64,
     flags: AtomicU32,
     cache_config: AtomicU32,
@@ -59,27 +58,34 @@ pub(crate) struct Inner {
     failed: AtomicBool,
     fault: Mutex<Option<Arc<Fault>>>,
     limits: Limits,
-    /// Contexts whose memory this one was given access to, by id.
+    /// Ids of the contexts whose memory this context was given access to.
     peers: Mutex<std::collections::BTreeSet<u64>>,
-    /// In nanoseconds; [`NO_LIMIT`] is none.
+    /// In nanoseconds; [`NO_LIMIT`]: none.
     time_limit: AtomicU64,
-    /// Tasks that are not complete.
+    /// Number of tasks that are not complete.
     pending: AtomicUsize,
+    /// There were too many of them, and none completed.
+    overfull: AtomicBool,
     idle: Mutex<()>,
     became_idle: Condvar,
     pub(crate) queues: Queues,
     pub(crate) output: Output,
     heap: Arc<DeviceHeap>,
-    /// Where kernels write the parameters of what they launch.
+    /// Buffers in which kernels write the parameters of child launches.
     launch_buffers: Arc<DeviceHeap>,
 }
 
 impl Inner {
+    /// Whether all submitted work is complete.
+    fn is_idle(&self) -> bool {
+        self.pending.load(Ordering::SeqCst) == 0
+    }
+
     fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire)
     }
 
-    /// Makes the context's first fault sticky.
+    /// Reports a fault, and makes it sticky if it is the context's first.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -126,24 +132,37 @@ impl Drop for Inner {
     }
 }
 
-/// The time limit of launches that have none.
+/// The value of `time_limit` if the context has none of its own.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// The largest depth of device-side synchronisation that may be asked for.
+/// Number of pending tasks of a context from which on calls that submit work wait, and how long they wait without progress.
+const MOST_PENDING: usize = 1 << 14;
+const NO_PROGRESS: Duration = Duration::from_millis(200);
+
+/// The largest permitted depth of device-side synchronisation.
 const DEEPEST_SYNC: u64 = 24;
 
-/// Values of the limits, by number.
+/// Values of the limits, indexed by [`Limit`].
 struct Limits([AtomicU64; 11]);
 
-impl Default for Limits {
-    fn default() -> Limits {
-        // What a device of capability 8.6 reports.
-        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
-        Limits(defaults.map(AtomicU64::new))
+impl Limits {
+    /// The values that a device of capability 8.6 reports.
+    const DEFAULTS: [u64; 11] = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
+
+    fn reset(&self) {
+        for (limit, default) in self.0.iter().zip(Limits::DEFAULTS) {
+            limit.store(default, Ordering::Relaxed);
+        }
     }
 }
 
-/// The limits of a context (`CUlimit`, same numbers).
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits(Limits::DEFAULTS.map(AtomicU64::new))
+    }
+}
+
+/// The limits of a context, with the numbers of `CUlimit`.
 ///
 /// ```
 /// use margay::Limit;
@@ -156,35 +175,35 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Limit {
-    /// Stack bytes of a device thread.
+    /// Bytes of the stack of a device thread.
     StackSize = 0,
     /// Bytes of the printf buffer.
     PrintfFifoSize = 1,
-    /// Bytes of the heap of device-side malloc.
+    /// Bytes of the heap for device-side malloc.
     MallocHeapSize = 2,
     /// Depth of device-side synchronisation.
     DevRuntimeSyncDepth = 3,
-    /// Pending device-side launches.
+    /// Number of pending device-side launches.
     DevRuntimePendingLaunchCount = 4,
-    /// A hint, 0 to 128 bytes.
+    /// Granularity of fetches to L2, a hint of 0 to 128 bytes.
     MaxL2FetchGranularity = 5,
-    /// Bytes of L2 set aside.
+    /// Bytes of L2 set aside for persisting accesses; always 0.
     PersistingL2CacheSize = 6,
-    /// Shared memory that kernels of a context made for graphics (CIG) may have; can only be asked.
+    /// Bytes of shared memory that kernels may have in a context created for graphics (CIG); read-only.
     SharedMemorySize = 7,
-    /// Whether the context was made for graphics: never here; can only be asked.
+    /// Whether the context was created for graphics (CIG); always 0 and read-only.
     CigEnabled = 8,
-    /// Whether kernels of such a context that need more shared memory run all the same.
+    /// Whether kernels in a context created for graphics (CIG) still run if they need more shared memory.
     CigSharedMemoryFallback = 9,
-    /// Bytes of memory of a block.
+    /// Bytes of memory of a block; only stored.
     PerBlockMemorySize = 10,
 }
 
 impl Limit {
-    /// The limit with this number.
+    /// Returns the limit with this number.
     ///
     /// # Errors
-    /// [`Error::UnsupportedLimit`] when there is none.
+    /// [`Error::UnsupportedLimit`] when no limit has this number.
     pub fn from_number(number: i32) -> Result<Limit> {
         Ok(match number {
             0 => Limit::StackSize,
@@ -203,7 +222,7 @@ impl Limit {
     }
 }
 
-/// What is known of an address of ours.
+/// Describes the allocation that an address belongs to.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -215,27 +234,27 @@ impl Limit {
 /// ```
 #[derive(Debug, Clone)]
 pub struct PointerInfo {
-    /// Kind of memory.
+    /// The kind of memory.
     pub kind: PointerKind,
     /// Start of the allocation.
     pub base: u64,
-    /// Size of the allocation as asked for.
+    /// Requested size of the allocation.
     pub size: u64,
-    /// The owner.
+    /// The context that owns the memory.
     pub context: Context,
     /// Flags of pinned and registered memory.
     pub flags: HostFlags,
-    /// Unique in the process, never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
+    /// The number of the allocation; unique in the process, never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
-    /// From a stream-ordered pool.
+    /// Whether the memory comes from a stream-ordered pool.
     pub pooled: bool,
-    /// Ordinal of the device that it belongs to; -1: host memory of the virtual memory interface.
+    /// Ordinal of the device that the memory belongs to; -1: host memory of the virtual memory interface.
     pub device: i32,
-    /// A mapping of the virtual memory interface.
+    /// Whether the memory is a mapping of the virtual memory interface.
     pub mapped: bool,
-    /// Another process's memory.
+    /// Whether the memory belongs to another process.
     pub imported: bool,
-    /// A variable of a module, or the system's; the program cannot free it.
+    /// Whether the memory belongs to a module or the runtime, so that the program cannot free it.
     pub internal: bool,
 }
 
@@ -258,6 +277,7 @@ impl Context {
             peers: Mutex::default(),
             time_limit: AtomicU64::new(NO_LIMIT),
             pending: AtomicUsize::new(0),
+            overfull: AtomicBool::new(false),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
             queues: Queues::default(),
@@ -273,7 +293,7 @@ impl Context {
         Arc::downgrade(&self.inner)
     }
 
-    /// The context as the owner of tasks.
+    /// Returns the context as the owner of tasks.
     pub(crate) fn owner(&self) -> Arc<dyn Owner> {
         Arc::clone(&self.inner) as _
     }
@@ -286,22 +306,22 @@ impl Context {
         &self.inner
     }
 
-    /// Unique in the process, never 0, never reused (`cuCtxGetId`).
+    /// Returns the context's number: unique in the process, never 0, never reused (`cuCtxGetId`).
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// Ordinal of the device.
+    /// Returns the ordinal of the device.
     pub(crate) fn ordinal(&self) -> i32 {
         self.inner.device
     }
 
-    /// Whether this is a device's primary context.
+    /// Returns whether this is a device's primary context.
     pub fn is_primary(&self) -> bool {
         self.inner.primary
     }
 
-    /// `Ok` while the context can be used.
+    /// Returns `Ok` while the context can be used.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] after a fork.
@@ -313,7 +333,7 @@ impl Context {
         self.fault_status()
     }
 
-    /// As [`Context::status`], and that the life in which an object was made has not ended.
+    /// Checks [`Context::status`], and that the life `life`, in which an object was created, has not ended.
     pub(crate) fn check(&self, life: u64) -> Result<()> {
         self.status()?;
         if self.life() != life {
@@ -322,7 +342,7 @@ impl Context {
         Ok(())
     }
 
-    /// As [`Context::check`], for calls that wait for work.
+    /// Checks like [`Context::check`], for calls that wait for work; host functions must not make such calls.
     pub(crate) fn check_wait(&self, life: u64) -> Result<()> {
         if in_host_function() {
             return Err(Error::NotPermitted(
@@ -332,7 +352,7 @@ impl Context {
         self.check(life)
     }
 
-    /// The sticky fault, if there is one.
+    /// Returns the sticky fault as an error, if there is one.
     pub(crate) fn fault_status(&self) -> Result<()> {
         if !self.inner.failed.load(Ordering::Acquire) {
             return Ok(());
@@ -347,27 +367,29 @@ impl Context {
         self.inner.life.load(Ordering::Acquire)
     }
 
-    /// Whether work that has not started is dropped.
+    /// Returns whether work that has not started is dropped.
     pub(crate) fn work_cancelled(&self) -> bool {
         self.inner.work_cancelled()
     }
 
-    /// Makes the failure of `what`, work without a call that could return the error, sticky.
+    /// Makes an error of `what` sticky. This is for work that no call waits for, so that no call could return the
+    /// error.
     pub(crate) fn fail_with(&self, error: Error, what: &str) {
         self.inner.fail_with(error, what);
     }
 
-    /// Whether the context exists (a primary context: whether it is retained).
+    /// Returns whether the context is active: a created context until it is destroyed, a primary context while it is
+    /// retained.
     pub fn is_alive(&self) -> bool {
         self.inner.is_alive()
     }
 
-    /// Brings a primary context to life.
+    /// Activates a primary context.
     pub(crate) fn activate(&self) {
         self.inner.alive.store(true, Ordering::Release);
     }
 
-    /// The flags (`CU_CTX_*`) it was created with or that were set since.
+    /// Returns the flags (`CU_CTX_*`) that were given at creation or set since.
     pub fn flags(&self) -> u32 {
         self.inner.flags.load(Ordering::Relaxed)
     }
@@ -382,8 +404,8 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for all work submitted so far; streams of other threads may capture meanwhile. A host function, which must
-    /// not wait, does not.
+    /// Waits for all work submitted so far, even if streams of other threads are capturing. Does nothing in a host
+    /// function, which must not wait.
     pub(crate) fn settle(&self) {
         if in_host_function() {
             return;
@@ -394,14 +416,14 @@ impl Context {
         self.flush_output();
     }
 
-    /// Writes what complete launches have printed to the process's standard output. Every call that
-    /// waits does so, and launches, loading and unloading, host functions, and the process's exit
-    /// (CUDA programming guide, "Formatted Output", for all but the last).
+    /// Writes the output of completed launches to the process's standard output. Every call that waits does this, and
+    /// also launches, loading and unloading, host functions, and the process's exit (CUDA programming guide, "Formatted
+    /// Output", for all but the last).
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
 
-    /// Begins the end of the current life: stops launches, drops work that has not started and waits for the rest.
+    /// Begins the end of the current life: stops launches, drops work that has not started and waits for running work.
     pub(crate) fn stop_life(&self) {
         let inner = &self.inner;
         inner.alive.store(false, Ordering::SeqCst);
@@ -413,10 +435,14 @@ impl Context {
         self.flush_output();
     }
 
-    /// Completes the end of a life: frees what the context owns, clears the fault. `again`: a new life begins.
+    /// Completes the end of a life: frees what the context owns and clears the fault. If `again` is true, a new life
+    /// begins.
     pub(crate) fn clear_life(&self, again: bool) {
         let inner = &self.inner;
         inner.queues.clear();
+        inner.limits.reset();
+        inner.cache_config.store(0, Ordering::Relaxed);
+        inner.shared_config.store(0, Ordering::Relaxed);
         inner.heap.clear();
         inner.launch_buffers.clear();
         inner.machine.textures.remove_of(inner.id);
@@ -427,7 +453,7 @@ impl Context {
         inner.alive.store(again, Ordering::SeqCst);
     }
 
-    /// Ends every launch of this context that is running (reset, Ctrl-C, exit).
+    /// Stops every running launch of this context (reset, Ctrl-C, exit).
     pub fn stop_launches(&self) {
         let scheduler = self.inner.machine.scheduler();
         for run in scheduler.active_runs() {
@@ -435,6 +461,28 @@ impl Context {
                 scheduler.stop(&run, None);
             }
         }
+    }
+
+    /// Blocks while very many tasks are pending, as a GPU's driver does when its queue is full, so that a program cannot fill the
+    /// memory with launches. Gives up if no task completes for a while: the pending ones may wait for this thread.
+    pub(crate) fn make_room(&self) {
+        let pending = || self.inner.pending.load(Ordering::Relaxed);
+        if pending() < MOST_PENDING {
+            self.inner.overfull.store(false, Ordering::Relaxed);
+            return;
+        }
+        if in_host_function() || self.inner.overfull.load(Ordering::Relaxed) {
+            return;
+        }
+        let (mut least, mut since) = (pending(), Instant::now());
+        while least >= MOST_PENDING && since.elapsed() < NO_PROGRESS && !self.work_cancelled() {
+            std::thread::sleep(Duration::from_micros(200));
+            let now = pending();
+            if now < least {
+                (least, since) = (now, Instant::now());
+            }
+        }
+        self.inner.overfull.store(least >= MOST_PENDING, Ordering::Relaxed);
     }
 
     fn wait_idle(&self) {
@@ -457,7 +505,7 @@ impl Context {
         Arc::clone(&self.inner.heap)
     }
 
-    /// The current value of a limit.
+    /// Returns the value of a limit.
     pub fn limit(&self, limit: Limit) -> Result<u64> {
         self.status()?;
         Ok(self.limit_value(limit))
@@ -474,7 +522,8 @@ impl Context {
     /// Changes a limit; values are rounded and clamped as the device allows.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a depth that no kernel may wait at, [`Error::UnsupportedLimit`] for what can only be asked.
+    /// [`Error::InvalidValue`] for a depth of synchronisation above 24, [`Error::UnsupportedLimit`] for read-only
+    /// limits.
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
         self.status()?;
         let value = match limit {
@@ -501,32 +550,32 @@ impl Context {
         Ok(())
     }
 
-    /// The preferred cache configuration (a hint that is only remembered).
+    /// Returns the preferred cache configuration (a hint that is only stored).
     pub fn cache_config(&self) -> i32 {
         self.inner.cache_config.load(Ordering::Relaxed) as i32
     }
 
-    /// Changes it (0 to 3).
+    /// Sets the preferred cache configuration (0 to 3).
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
         remember(&self.inner.cache_config, config, 3)
     }
 
-    /// Shared memory bank width (0 default, 1 four bytes, 2 eight bytes; only remembered).
+    /// Returns the shared memory bank width (0 default, 1 four bytes, 2 eight bytes; only stored).
     pub fn shared_config(&self) -> i32 {
         self.inner.shared_config.load(Ordering::Relaxed) as i32
     }
 
-    /// Changes it.
+    /// Sets the shared memory bank width (0 to 2).
     pub fn set_shared_config(&self, config: i32) -> Result<()> {
         remember(&self.inner.shared_config, config, 2)
     }
 
-    /// Least and greatest stream priority: (0, -5).
+    /// Returns the least and the greatest stream priority: (0, -5).
     pub fn stream_priority_range(&self) -> (i32, i32) {
         (0, -5)
     }
 
-    /// Sets the time limit of later launches; `None`: the runtime's.
+    /// Sets the time limit of later launches; `None`: that of the runtime.
     pub fn set_time_limit(&self, limit: Option<Duration>) {
         let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT));
         let nanos = nanos.unwrap_or(NO_LIMIT);
@@ -549,8 +598,8 @@ fn remember(slot: &AtomicU32, value: i32, highest: u32) -> Result<()> {
     }
 }
 
-/// Flags of a context: scheduling (0, 1, 2 or 4), mapped host memory, resizing of local memory,
-/// core dumps, synchronous memory operations.
+/// Checks the flags of a context: scheduling (0, 1, 2 or 4), mapped host memory, resizing of local memory, core dumps,
+/// synchronous memory operations.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     const SCHEDULING: u32 = 0x7;
     const OTHERS: u32 = 0x08 | 0x10 | 0x20 | 0x40 | 0x80;
@@ -560,7 +609,7 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
     Ok(())
 }
 
-/// Tells the user at once: the program may never ask.
+/// Reports a fault at once, because the program might never query it.
 fn report(fault: &Fault) {
     tracing::error!(%fault, "kernel failed");
     crate::error::tell(fault);

@@ -1,7 +1,8 @@
-//! What is copied where: one description for all of the copy family, one to three dimensions; and how copies and fills are submitted and done.
+//! Copies and fills: how they are described, checked, submitted and done. One description covers all copy functions, in
+//! one to three dimensions.
 //!
-//! Invariant: an address is looked up before a copy is submitted, and touched only through
-//! `fault::access`, so that what is freed or unmapped in between is an error, not a crash.
+//! Invariant: an address is looked up before a copy is submitted, and accessed only through `fault::access`. Memory
+//! that is freed or unmapped in between causes an error, not a crash.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::pointer::{DevicePtr, PointerKind};
 use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
 
-/// Which side of a transfer is what.
+/// Whether each side of a transfer is host or device memory.
 ///
 /// ```
 /// use margay::{Direction, Transfer};
@@ -32,7 +33,7 @@ pub enum Direction {
     Unified,
 }
 
-/// A copy of a box of bytes.
+/// A copy of bytes in one to three dimensions.
 ///
 /// ```
 /// use margay::Transfer;
@@ -51,26 +52,26 @@ pub struct Transfer {
     pub dst: u64,
     /// First byte read.
     pub src: u64,
-    /// Which side is what.
+    /// Whether each side is host or device memory.
     pub direction: Direction,
     /// Bytes in a row.
     pub width: u64,
     /// Rows in a slice.
     pub height: u64,
-    /// Slices.
+    /// Number of slices.
     pub depth: u64,
-    /// Bytes from row to row of the destination.
+    /// Bytes from one row of the destination to the next.
     pub dst_pitch: u64,
-    /// Bytes from slice to slice of the destination.
+    /// Bytes from one slice of the destination to the next.
     pub dst_slice: u64,
-    /// Bytes from row to row of the source.
+    /// Bytes from one row of the source to the next.
     pub src_pitch: u64,
-    /// Bytes from slice to slice of the source.
+    /// Bytes from one slice of the source to the next.
     pub src_slice: u64,
 }
 
 impl Transfer {
-    /// `bytes` bytes in one piece.
+    /// Returns a transfer of `bytes` contiguous bytes.
     pub fn linear(dst: u64, src: u64, bytes: u64, direction: Direction) -> Transfer {
         Transfer {
             dst,
@@ -86,17 +87,17 @@ impl Transfer {
         }
     }
 
-    /// Host memory to device memory.
+    /// Returns a transfer from host memory to device memory.
     pub fn to_device(dst: DevicePtr, src: *const u8, bytes: u64) -> Transfer {
         Transfer::linear(dst.address(), src as u64, bytes, Direction::HostToDevice)
     }
 
-    /// Device memory to host memory.
+    /// Returns a transfer from device memory to host memory.
     pub fn to_host(dst: *mut u8, src: DevicePtr, bytes: u64) -> Transfer {
         Transfer::linear(dst as u64, src.address(), bytes, Direction::DeviceToHost)
     }
 
-    /// Device memory to device memory.
+    /// Returns a transfer from device memory to device memory.
     pub fn on_device(dst: DevicePtr, src: DevicePtr, bytes: u64) -> Transfer {
         Transfer::linear(
             dst.address(),
@@ -107,7 +108,7 @@ impl Transfer {
     }
 }
 
-/// A fill of rows.
+/// A fill of one or more rows.
 ///
 /// ```
 /// use margay::copy::Fill;
@@ -120,28 +121,28 @@ impl Transfer {
 pub struct Fill {
     /// First byte written.
     pub dst: u64,
-    /// The element's value.
+    /// The value of each element.
     pub value: u32,
     /// Bytes of an element: 1, 2 or 4.
     pub width: u32,
     /// Elements in a row.
     pub count: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Bytes from row to row.
+    /// Bytes from one row to the next.
     pub pitch: u64,
 }
 
-/// Whether the call waits.
+/// Whether a call waits for its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Like `cuMemcpy*`.
+    /// The call waits where `cuMemcpy*` does.
     Sync,
-    /// Like `cuMemcpy*Async`.
+    /// The call waits where `cuMemcpy*Async` does.
     Async,
 }
 
-/// What an address is to a copy.
+/// The kind of memory of one side of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Device,
@@ -150,10 +151,10 @@ enum Side {
     Pageable,
 }
 
-/// Up to this many bytes a copy is done where it is found ready.
+/// Copies of at most this many bytes are done by the submitting thread if nothing precedes them.
 const SHORT: u64 = 64 << 10;
 
-/// Submits a copy; returns when the manner and the kinds of memory say so.
+/// Submits a copy, and waits for it if `manner` and the kinds of memory require this.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
         return Ok(());
@@ -178,7 +179,7 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     Ok(())
 }
 
-/// The calling thread waits for its turn in the stream and copies.
+/// Waits for the copy's turn in the stream and copies on the calling thread.
 fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     let task = stream.submit(Work::Caller);
     task.wait_turn();
@@ -205,7 +206,7 @@ fn overflow() -> Error {
     Error::invalid("the size overflows")
 }
 
-/// Checks that `span` bytes at `address` lie in one allocation; what kind it is.
+/// Checks that `span` bytes at `address` are inside one allocation, and returns the kind of its memory.
 fn within(context: &Context, address: u64, span: u64) -> Result<Side> {
     match context.machine().memory.holding(address, span) {
         Some(found) => Ok(match found.kind {
@@ -219,7 +220,7 @@ fn within(context: &Context, address: u64, span: u64) -> Result<Side> {
 }
 
 impl Fill {
-    /// Whether there is anything to fill, once everything about it is right.
+    /// Checks the fill and returns whether there is anything to fill.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if !matches!(self.width, 1 | 2 | 4) {
             return Err(Error::invalid(format!("element width {}", self.width)));
@@ -242,19 +243,19 @@ impl Fill {
         Ok(true)
     }
 
-    /// Whether it takes no longer than handing it to another thread.
+    /// Returns whether the fill takes no longer than handing it to another thread.
     pub(crate) fn is_short(&self) -> bool {
         let row = self.count.saturating_mul(u64::from(self.width));
         row.saturating_mul(self.rows) <= SHORT
     }
 
-    /// Fills now.
+    /// Fills the memory.
     pub(crate) fn run(self) -> Result<()> {
         let count = self.count as usize;
         for row in 0..self.rows {
             let dst = self.dst + row * self.pitch;
-            // SAFETY: the range was looked up as memory of ours when the fill was submitted;
-            // what was freed since faults, which is an error value.
+            // SAFETY: the range was looked up as memory of ours when the fill was submitted. If it was freed since, the
+            // access faults, which is an error value.
             let outcome = unsafe {
                 match self.width {
                     1 => access::fill8(dst, self.value as u8, count),
@@ -273,12 +274,12 @@ fn inaccessible(fault: access::AccessFault) -> Error {
 }
 
 impl Transfer {
-    /// Bytes copied.
+    /// Returns the number of bytes to copy; `None` on overflow.
     fn bytes(&self) -> Option<u64> {
         self.width.checked_mul(self.height)?.checked_mul(self.depth)
     }
 
-    /// Bytes from first to last of one side.
+    /// Returns the number of bytes from the first to the last byte of one side.
     fn span(&self, pitch: u64, slice: u64) -> Result<u64> {
         let rows = pitch.checked_mul(self.height - 1);
         let slices = slice.checked_mul(self.depth - 1);
@@ -288,7 +289,7 @@ impl Transfer {
             .ok_or_else(overflow)
     }
 
-    /// Looks both sides up. A side that the direction calls device memory must be ours.
+    /// Looks up both sides. A side that the direction calls device memory must be inside an allocation.
     fn sides(&self, context: &Context) -> Result<(Side, Side)> {
         use Direction as D;
         self.bytes().ok_or_else(overflow)?;
@@ -302,7 +303,7 @@ impl Transfer {
         ))
     }
 
-    /// Calls `f` with destination and source of each row.
+    /// Calls `f` with the destination and the source of each row.
     fn rows(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         for slice in 0..self.depth {
             for row in 0..self.height {
@@ -322,7 +323,7 @@ impl Transfer {
         rows && slices
     }
 
-    /// Whether there is anything to copy, once everything about it is right.
+    /// Checks the transfer and returns whether there is anything to copy.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if self.width == 0 || self.height == 0 || self.depth == 0 {
             return Ok(false);
@@ -330,12 +331,12 @@ impl Transfer {
         self.sides(context).map(|_| true)
     }
 
-    /// Whether it takes no longer than handing it to another thread.
+    /// Returns whether the copy takes no longer than handing it to another thread.
     pub(crate) fn is_short(&self) -> bool {
         self.bytes().is_some_and(|bytes| bytes <= SHORT)
     }
 
-    /// Copies now.
+    /// Copies the bytes.
     pub(crate) fn run(self) -> Result<()> {
         if self.is_contiguous() {
             return copy_bytes(self.dst, self.src, self.width * self.height * self.depth);
@@ -343,7 +344,7 @@ impl Transfer {
         self.rows(|dst, src| copy_bytes(dst, src, self.width))
     }
 
-    /// Reads the source now.
+    /// Reads the source into a buffer.
     fn stage(&self) -> Result<Vec<u8>> {
         let bytes = self.bytes().ok_or_else(overflow)?;
         let mut staged = Vec::new();
@@ -367,7 +368,7 @@ impl Transfer {
         let mut rows = staged.chunks_exact(self.width as usize);
         self.rows(|dst, _| {
             let row = rows.next().unwrap_or_default();
-            // SAFETY: the destination was looked up as memory of ours when it was submitted.
+            // SAFETY: the destination was looked up as memory of ours when the copy was submitted.
             unsafe { access::write(dst, row) }.map_err(inaccessible)
         })
     }
@@ -384,7 +385,7 @@ fn side(context: &Context, address: u64, span: u64, must_be_ours: bool) -> Resul
 }
 
 fn copy_bytes(dst: u64, src: u64, bytes: u64) -> Result<()> {
-    // SAFETY: device memory was looked up; host memory is vouched for by the caller of
-    // `Stream::copy`; a fault is an error value.
+    // SAFETY: device memory was looked up; the caller of `Stream::copy` guarantees that host memory is valid; a fault
+    // is an error value.
     unsafe { access::copy(dst, src, bytes as usize) }.map_err(inaccessible)
 }

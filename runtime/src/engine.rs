@@ -1,33 +1,30 @@
-//! The seam between the runtime and whatever executes kernels.
+//! The interface between the runtime and the engines that execute kernels.
 //!
-//! The runtime knows launches, CTAs and waits; it knows no instruction. An *image* is loaded by
-//! a [`Loader`], bound to the addresses of its variables, and gives one [`Engine`] per kernel.
-//! A launch is prepared once and then run by many workers at the same time.
+//! The runtime handles launches, CTAs and waits; it knows no instructions. A [`Loader`] loads an *image*. The image is
+//! then bound to the addresses of its variables and provides one [`Engine`] per kernel. A launch is prepared once and
+//! then run by many workers at the same time.
 //!
 //! # Contract
 //!
-//! - **Units.** Everything is counted in *units*: clusters, in grid order (a CTA without a
-//!   cluster is a cluster of one). Unit `u` of a launch holds the CTAs of the `u`-th cluster.
-//! - **Threads.** [`PreparedLaunch::run`] and [`PreparedLaunch::resume`] are called on workers
-//!   only, from many at once for different units, never twice at once for one unit. A unit may
-//!   be resumed by another worker than the one that parked it; the scheduler's hand-over is a
-//!   release/acquire pair.
-//! - **Parking.** A unit whose threads all wait for memory (an open wait) is returned as a
-//!   [`ParkedUnit`]; it owns all its state, its window too. `progressed` tells whether any
-//!   thread got past a wait since the unit was last given a worker; when no unit does, workers
-//!   back off. A wait that only threads of the unit could end, with nobody left to end it, is a
-//!   [`FaultKind::Deadlock`](crate::FaultKind) fault with the list of who waits where.
-//! - **Windows.** The engine takes a window for a unit that needs shared or local memory
-//!   ([`Worker::take_window`]) and gives it back when the unit completes
-//!   ([`Worker::return_window`]), or keeps it from unit to unit of one call. When the unit
-//!   parks, the window goes with it in [`ParkedUnit::window`]. One is there for every unit that
-//!   may be resident; a window that is dropped is free again.
-//! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned
-//!   as values. After a fault in one unit the other units of the launch are stopped.
-//! - **Stops.** When [`Worker::stop_requested`] turns true the engine returns
-//!   [`RunOutcome::Stopped`] as soon as it can; device code in a loop is unwound by the stop
-//!   signal (`fault`), which makes `fault::enter` return.
-//! - **Panics.** A panic in an engine is caught by the worker and fails the launch.
+//! - **Units.** Everything is counted in *units*: clusters, in grid order (a CTA without a cluster is a cluster of
+//!   one). Unit `u` of a launch holds the CTAs of the `u`-th cluster.
+//! - **Threads.** Only workers call [`PreparedLaunch::run`] and [`PreparedLaunch::resume`]. Many workers may call them
+//!   at once for different units, but never for the same unit. A worker may resume a unit that another worker has
+//!   parked; the scheduler's hand-over is a release/acquire pair.
+//! - **Parking.** When all threads of a unit wait for memory, the engine returns the unit as a [`ParkedUnit`], which
+//!   owns all state of the unit and its window. `progressed` states whether any thread got past a wait since the unit
+//!   last had a worker; when no unit progresses, workers back off. If only threads of the unit could end a wait and
+//!   none of them can, the engine returns a [`FaultKind::Deadlock`](crate::FaultKind) fault that lists where the
+//!   threads wait.
+//! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
+//!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
+//!   call. When the unit parks, the window moves to [`ParkedUnit::window`]. There is a window for every unit that may
+//!   be resident. Dropping a window frees it.
+//! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
+//!   in one unit the other units of the launch are stopped.
+//! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
+//!   can. The stop signal (`fault`) interrupts device code in a loop and makes `fault::enter` return.
+//! - **Panics.** The worker catches a panic in an engine and fails the launch.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -42,7 +39,7 @@ use crate::texture_table::TextureTable;
 use margay_ir::syscall::Syscall;
 use margay_ops::texture::Reference;
 
-/// Where a kernel parameter lies in the parameter space.
+/// The location of a kernel parameter in the parameter space.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -65,7 +62,7 @@ pub struct ParamInfo {
     pub align: u32,
 }
 
-/// What is known of a kernel once its image is loaded, from its head alone.
+/// Properties that a kernel's declaration gives; available once the image is loaded.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -81,31 +78,31 @@ pub struct ParamInfo {
 pub struct KernelInfo {
     /// The kernel's (mangled) name.
     pub name: String,
-    /// Its parameters in order.
+    /// The parameters in order.
     pub params: Vec<ParamInfo>,
-    /// Size of the parameter space.
+    /// Size of the parameter space in bytes.
     pub param_bytes: u32,
-    /// Constant memory of the module that the kernel can reach.
+    /// Bytes of the module's constant memory that the kernel can reach.
     pub const_bytes: u32,
-    /// Registers of a thread as reported; 0: unknown.
+    /// Reported number of registers per thread; 0: unknown.
     pub registers: u32,
     /// The PTX's `.target` as two digits: 86 for `sm_86`.
     pub target: u32,
     /// The PTX's `.version`, times ten: 86 for `8.6`.
     pub ptx_version: u32,
-    /// `.maxntid` multiplied out.
+    /// `.maxntid`: the largest number of threads in a block.
     pub max_threads: Option<u32>,
-    /// `.reqntid`.
+    /// `.reqntid`: the required shape of a block.
     pub required_block: Option<Dim3>,
-    /// `.minnctapersm`.
+    /// `.minnctapersm`: the smallest number of resident CTAs per SM.
     pub min_ctas: Option<u32>,
-    /// `.reqnctapercluster`.
+    /// `.reqnctapercluster`: the required shape of a cluster.
     pub required_cluster: Option<Dim3>,
-    /// `.maxclusterrank`.
+    /// `.maxclusterrank`: the largest number of CTAs in a cluster.
     pub max_cluster_rank: Option<u32>,
 }
 
-/// What a kernel's code needs of memory: known once it was looked at.
+/// Memory that a kernel's code needs; see [`Engine::sizes`].
 ///
 /// ```
 /// let sizes = margay::KernelSizes::default();
@@ -113,9 +110,9 @@ pub struct KernelInfo {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelSizes {
-    /// Statically declared shared memory of a CTA.
+    /// Bytes of statically declared shared memory of a CTA.
     pub static_shared: u32,
-    /// Local memory of a thread.
+    /// Bytes of local memory of a thread.
     pub local_bytes: u32,
 }
 
@@ -128,17 +125,17 @@ pub struct VariableInfo {
     pub size: u64,
     /// Alignment in bytes.
     pub align: u64,
-    /// In `.const`, not `.global`.
+    /// Whether the variable is in `.const` instead of `.global`.
     pub constant: bool,
-    /// Has `.attribute(.managed)`.
+    /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// Can be found by name (`.visible`, or any that is not `.extern`).
+    /// Whether programs can find the variable by name: it is declared outside of functions.
     pub visible: bool,
-    /// Its type is opaque: it has no memory, and its address is a handle.
+    /// Describes a variable of opaque type, which has no memory and whose address is a handle.
     pub reference: Option<Reference>,
 }
 
-/// Bytes that a module may be loaded from.
+/// An image: bytes from which a module can be loaded.
 ///
 /// ```
 /// use margay::{Image, LoadOptions};
@@ -153,14 +150,14 @@ pub struct VariableInfo {
 pub enum Image<'a> {
     /// PTX text.
     Ptx(&'a str),
-    /// PTX text, a fatbin container, a cubin or an archive, told apart by the first bytes.
+    /// PTX text, a fat binary, a cubin or an archive; the first bytes determine which.
     Bytes(&'a [u8]),
-    /// Several such inputs to be linked (`.extern` of one against `.visible` of another), the
-    /// last ones read only when a symbol is missing.
+    /// Several such inputs that are linked together: `.extern` symbols of one are defined by `.visible` symbols of
+    /// another. NVIDIA's device runtime library is read only if it defines a missing symbol.
     Linked(&'a [&'a [u8]]),
 }
 
-/// Options of loading.
+/// Options for loading an image.
 ///
 /// ```
 /// use margay::{Error, Image, LoadOptions};
@@ -175,59 +172,60 @@ pub enum Image<'a> {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// The device's compute capability as two digits; the choice of a container's entry.
+    /// The device's compute capability as two digits; selects an entry of a fat binary. 0: that of the device.
     pub capability: u32,
-    /// Shown in diagnostics as the file's name.
+    /// The file name that diagnostics show.
     pub name: Option<String>,
-    /// Register limit as given by the caller; reported back only.
+    /// Register limit given by the caller; only reported back.
     pub max_registers: Option<u32>,
-    /// Debug information wanted.
+    /// Whether debug information is wanted.
     pub debug: bool,
-    /// Write facts about the kernels to the log.
+    /// Whether to write properties of the kernels to the log.
     pub verbose: bool,
 }
 
-/// Reads images.
+/// Loads images.
 pub trait Loader: Send + Sync {
-    /// Reads, checks and compiles what has to be compiled early.
+    /// Reads and checks an image, and compiles what must be compiled early.
     fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>>;
 }
 
-/// A loaded image, not yet at any address.
+/// A loaded image that is not yet bound to addresses.
 pub trait LoadedImage: Send + Sync {
-    /// Its kernels.
+    /// Returns the kernels.
     fn kernels(&self) -> &[KernelInfo];
-    /// Its variables.
+    /// Returns the module-level variables.
     fn variables(&self) -> &[VariableInfo];
-    /// Warnings and notes.
+    /// Returns the warnings and other messages of loading.
     fn log(&self) -> &str {
         ""
     }
-    /// Binds the image: `addresses[i]` is where variable `i` lives.
+    /// Binds the image to addresses: `addresses[i]` is the address of variable `i`.
     fn bind(&self, addresses: &[u64]) -> Result<BoundImage>;
 }
 
-/// A loaded image at its addresses.
+/// A loaded image that is bound to addresses.
 pub struct BoundImage {
-    /// Initial bytes of each variable (symbol addresses resolved); shorter than the variable
-    /// means that the rest is zero.
+    /// Initial bytes of each variable, with symbol addresses resolved. If there are fewer bytes than the variable has,
+    /// the rest is zero.
     pub initial: Vec<Vec<u8>>,
     /// One engine for each kernel, in the order of [`LoadedImage::kernels`].
     pub kernels: Vec<Arc<dyn Engine>>,
 }
 
-/// One loaded kernel, ready to run.
+/// A bound kernel.
 pub trait Engine: Send + Sync {
-    /// The kernel's facts.
+    /// Returns the kernel's properties.
     fn info(&self) -> &KernelInfo;
-    /// What its code needs. The first call looks at the code, which may take a while; later ones are cheap.
+    /// Returns the memory that the kernel's code needs. The first call reads the code, which may take a while; later
+    /// calls are fast.
     fn sizes(&self) -> Result<KernelSizes>;
-    /// Makes one launch ready: compiles what is missing, lays out frames. The thread that launches waits for it, so that
-    /// what cannot be compiled is that call's error; may take long, but no longer than to the deadline of the launch.
+    /// Prepares a launch: compiles missing code and lays out frames. The launching thread waits for this call, so that
+    /// it can return compile errors. The call may take long, but not beyond the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
 }
 
-/// Everything an engine needs to know of one launch.
+/// Everything that an engine needs to know about a launch.
 pub struct LaunchShape {
     /// CTAs in the grid.
     pub grid: Dim3,
@@ -235,56 +233,57 @@ pub struct LaunchShape {
     pub block: Dim3,
     /// CTAs in a cluster; (1,1,1) without clusters.
     pub cluster: Dim3,
-    /// Dynamic shared memory of a CTA.
+    /// Bytes of dynamic shared memory of a CTA.
     pub dynamic_shared: u32,
-    /// The parameter space.
+    /// The filled parameter space.
     pub params: Params,
-    /// All CTAs may wait for each other; `%envreg1/2` point to a grid workspace.
+    /// Whether all CTAs may wait for each other; `%envreg1/2` then point to a grid workspace.
     pub cooperative: bool,
-    /// When the launch has to be ready: compiling counts against its time limit.
+    /// The time by which the launch must be prepared: compiling counts towards its time limit.
     pub deadline: Option<Instant>,
-    /// Unique in the process, never 0; `%gridid`.
+    /// The value of `%gridid`; unique in the process, never 0.
     pub grid_id: u64,
     /// Reported number of SMs.
     pub sms: u32,
-    /// Stack of a device thread (`CU_LIMIT_STACK_SIZE`), for recursion.
+    /// Stack bytes of a device thread (`CU_LIMIT_STACK_SIZE`), for recursion.
     pub stack_bytes: u64,
-    /// Run warps and CTAs in the opposite order (testing).
+    /// Whether to run warps and CTAs in reverse order (testing).
     pub reverse: bool,
-    /// Widths of the CTA windows: code for masked ones reduces every offset.
+    /// Widths of the CTA windows. If they are masked, code must mask every offset.
     pub windows: WindowGeometry,
-    /// What the kernel may access; `None`: whatever the process may.
+    /// Memory that the kernel may access; `None`: all memory of the process.
     pub visible: Option<Arc<Visible>>,
-    /// printf, malloc and the like for this launch.
+    /// Implements printf, malloc and the like for this launch.
     pub services: Arc<dyn Services>,
-    /// What handles of textures and surfaces name.
+    /// The textures and surfaces that handles refer to.
     pub textures: Arc<TextureTable>,
-    /// In a checking run: where what is found goes.
+    /// Where findings are recorded in a checking run; `None` in other runs.
     pub findings: Option<Arc<Findings>>,
 }
 
 impl LaunchShape {
-    /// Number of units (clusters, or CTAs without clusters).
+    /// Returns the number of units (clusters, or CTAs without clusters).
     pub fn units(&self) -> u64 {
         self.grid.count() / self.cluster.count().max(1)
     }
 }
 
-/// What a worker lends to an engine while it runs units.
+/// What a worker provides to an engine while it runs units.
 pub trait Worker {
-    /// Whether the launch that is running is to end now.
+    /// Returns whether the running launch must end now.
     fn stop_requested(&self) -> bool;
-    /// A window for the unit that is about to run, open for these sizes (bytes of the whole cluster's shared memory, and
-    /// of its local memory).
+    /// Takes a window for the unit that is about to run, with room for `shared` bytes of shared memory and `local`
+    /// bytes of local memory of the whole cluster.
     ///
     /// # Errors
-    /// [`crate::Error::LaunchOutOfResources`] when a window cannot be so large, or the system gives no more memory.
+    /// [`crate::Error::LaunchOutOfResources`] when a window cannot be this large, or the system provides no more
+    /// memory.
     fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow>;
-    /// Gives the window of a completed unit back. (A window that is dropped is free as well.)
+    /// Returns the window of a completed unit. Dropping a window frees it as well.
     fn return_window(&mut self, window: CtaWindow);
 }
 
-/// The thread that calls.
+/// The coordinates of the thread that makes a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coordinates {
     /// `%ctaid`.
@@ -295,26 +294,26 @@ pub struct Coordinates {
     pub thread: [u32; 3],
 }
 
-/// What device code may call: printf, malloc and the like. Addresses are those that the device code passed.
+/// Functions that device code may call: printf, malloc and the like. Addresses are those that device code passed.
 pub trait Services: Send + Sync {
-    /// `int vprintf(const char *format, void *arguments)`: the number of arguments, or -1 for a null format.
+    /// `int vprintf(const char *format, void *arguments)`: returns the number of arguments, or -1 for a null format.
     ///
     /// # Errors
-    /// The fault of reading the format, the arguments or a string.
+    /// A fault when the format, the arguments or a string cannot be read.
     fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault>;
-    /// `void *malloc(size_t)`: 0 when the heap is full.
+    /// `void *malloc(size_t)`: returns 0 when the heap is full.
     fn malloc(&self, bytes: u64) -> u64;
     /// `void free(void *)`; null is accepted.
     ///
     /// # Errors
     /// A fault when `address` is not allocated.
     fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault>;
-    /// `void cudaGraphSetConditional(handle, unsigned)`: what a conditional node of a graph decides by.
+    /// `void cudaGraphSetConditional(handle, unsigned)`: sets the value that a conditional node of a graph tests.
     ///
     /// # Errors
-    /// A fault when there is no such handle.
+    /// A fault when no such handle exists.
     fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault>;
-    /// `void __assertfail(message, file, line, function, size of a character)`: the fault that ends the launch.
+    /// `void __assertfail(message, file, line, function, size of a character)`: returns the fault that ends the launch.
     fn assert_fail(
         &self,
         at: &Coordinates,
@@ -324,11 +323,11 @@ pub trait Services: Send + Sync {
         function: u64,
         char_size: u64,
     ) -> Fault;
-    /// A function of CUDA's device runtime, whose arguments are zero-extended; `name_of` tells the name of the function
-    /// with a handle. `None` when `which` is none of them.
+    /// Calls a function of CUDA's device runtime with zero-extended arguments. `name_of` returns the name of the
+    /// function with a handle. Returns `None` when `which` is not a device runtime function.
     ///
     /// # Errors
-    /// The fault of an address that cannot be used.
+    /// A fault when an address cannot be accessed.
     fn device_runtime_call(
         &self,
         at: &Coordinates,
@@ -338,54 +337,56 @@ pub trait Services: Send + Sync {
     ) -> Option<Result<u64, Fault>>;
 }
 
-/// One launch, run by many workers at once.
+/// A prepared launch, which many workers run at once.
 pub trait PreparedLaunch: Send + Sync {
-    /// Whether a unit can ever park. When not, residency is not limited and chunks are larger.
+    /// Returns whether a unit can ever park. If not, residency is not limited, and a worker claims more units at a
+    /// time.
     fn may_park(&self) -> bool {
         true
     }
-    /// Whether threads of different units may update the same memory, so that one worker may be faster than several.
+    /// Returns whether threads of different units may update the same memory, so that one worker may be faster than
+    /// several.
     fn contends(&self) -> bool {
         false
     }
-    /// Runs units `[first, first + count)` in order; stops early when one must wait.
+    /// Runs units `[first, first + count)` in order; stops early when a unit must wait.
     fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome;
-    /// Goes on with a parked unit.
+    /// Continues a parked unit.
     fn resume(&self, worker: &mut dyn Worker, unit: ParkedUnit) -> RunOutcome;
-    /// Who waits where in a parked unit, for the report of a time limit.
+    /// Describes which threads of a parked unit wait where, for the report of a time limit.
     fn describe(&self, unit: &ParkedUnit) -> String {
         format!("unit {} waits", unit.unit)
     }
 }
 
-/// A unit that waits and has given its worker away.
+/// A unit that waits and has released its worker.
 pub struct ParkedUnit {
-    /// Which unit.
+    /// The number of the unit.
     pub unit: u64,
     /// The engine's state: frames, program counters, barrier states.
     pub state: Box<dyn Any + Send>,
-    /// The window that the unit's addresses point into, when it has one.
+    /// The window that the unit's addresses point into, if it has one.
     pub window: Option<CtaWindow>,
-    /// Whether anything happened but waiting since the unit was last run or resumed.
+    /// Whether any thread got past a wait since the unit was last run or resumed.
     pub progressed: bool,
 }
 
 /// How a call of [`PreparedLaunch::run`] or [`PreparedLaunch::resume`] ended.
 pub enum RunOutcome {
-    /// All units asked for are complete.
+    /// All requested units are complete.
     Done,
-    /// The units before `unit.unit` are complete, this one waits, those after it are untouched.
+    /// The unit `unit.unit` waits. The units before it are complete, and those after it have not started.
     Parked(ParkedUnit),
     /// Device code failed; the launch is over.
     Fault(Fault),
-    /// A stop was requested and obeyed.
+    /// The engine stopped as requested.
     Stopped {
-        /// Who was where, for a report; empty when nothing was running.
+        /// Where the threads were, for a report; empty when nothing was running.
         place: String,
     },
 }
 
-/// Which engine runs the kernels of PTX images.
+/// Selects the engine that runs the kernels of PTX images.
 ///
 /// ```
 /// use margay::{EngineChoice, Runtime};
@@ -396,17 +397,17 @@ pub enum RunOutcome {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
-    /// Native code, and the interpreter for kernels that native code refuses.
+    /// Native code, and the interpreter for kernels that native code does not support.
     #[default]
     Auto,
-    /// Native code only: a kernel that it refuses fails to launch, with the reason.
+    /// Native code only: the launch of an unsupported kernel fails with the reason.
     Native,
     /// The interpreter only.
     Interpreter,
 }
 
 impl EngineChoice {
-    /// What `MARGAY_ENGINE` asks for: `native`, `interpreter`, or anything else for both.
+    /// Reads `MARGAY_ENGINE`: `native`, `interpreter`, or anything else for both.
     pub(crate) fn from_env() -> EngineChoice {
         match crate::environment::env("MARGAY_ENGINE").as_deref() {
             Some("native") => EngineChoice::Native,

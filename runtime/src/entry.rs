@@ -1,4 +1,4 @@
-//! Bound kernels: a kernel's code and what the program has set for it.
+//! Bound kernels: a kernel's engine and the attributes that the program has set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64};
@@ -7,11 +7,12 @@ use crate::engine::{Engine, KernelInfo};
 use crate::process::next_id;
 use crate::scheduler::Throttle;
 
-/// An attribute that the program has not set.
+/// The value of an attribute that the program has not set.
 pub(crate) const UNSET: i32 = -1;
 
-/// How many blocks of some size are resident on an SM, in a word: 16 bits of threads, 32 of dynamic shared memory,
-/// 16 of the answer. Launches mostly ask the same question again. Zero knows nothing.
+/// A cached result of the occupancy calculation in 64 bits: 16 bits for the threads of a block, 32 for the bytes of
+/// dynamic shared memory and 16 for the number of blocks resident on an SM. Successive launches mostly need the same
+/// result. Zero means that no result is cached.
 #[derive(Clone, Copy)]
 pub(crate) struct Residency(pub(crate) u64);
 
@@ -35,18 +36,18 @@ impl Residency {
     }
 }
 
-/// A bound kernel and what the program has set.
+/// A bound kernel and the attributes that the program has set.
 pub(crate) struct Entry {
     pub(crate) id: u64,
-    /// The kernel's name once more, for what outlives a call.
+    /// A shared copy of the kernel's name, for data that outlives a call.
     pub(crate) name: Arc<str>,
-    /// Nanoseconds that a unit took lately, at most; 0: none has run.
+    /// Decaying maximum of the nanoseconds that a unit takes; 0: none has run.
     pub(crate) pace: AtomicU64,
     pub(crate) throttle: Throttle,
-    /// The last answer to how many blocks are resident: see [`Residency`].
+    /// The last occupancy result, as a [`Residency`].
     pub(crate) residency: AtomicU64,
     pub(crate) engine: Arc<dyn Engine>,
-    /// [`UNSET`]: what static memory leaves of the usual amount.
+    /// [`UNSET`]: the default limit minus static shared memory.
     pub(crate) max_dynamic_shared: AtomicI32,
     pub(crate) carveout: AtomicI32,
     pub(crate) cluster: [AtomicI32; 3],

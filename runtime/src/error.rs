@@ -1,14 +1,14 @@
-//! What can go wrong, and whose fault it is.
+//! Errors, and the CUDA result codes that they stand for.
 //!
-//! Every fallible operation of this crate answers one [`Error`]. Each variant stands for exactly
-//! one result code of the CUDA driver interface, so that `ffi` converts in one table. A failure
-//! of running device code is a [`Fault`]; it is *sticky*: every later call that needs the
-//! context answers the same fault until the context is reset or destroyed.
+//! Every fallible operation of this crate returns an [`Error`]. Each variant stands for one result code of the CUDA
+//! driver interface, except [`Error::Capture`] and [`Error::Fault`], whose kind determines the code. A failure of
+//! device code is a [`Fault`]. It is *sticky*: every later call that needs the context returns the same fault until the
+//! context is reset or destroyed.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The result of nearly everything here.
+/// The result of most operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failed operation. The `CUresult` that a variant stands for is given in brackets.
@@ -26,40 +26,39 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller passed something outside the operation's domain [1 INVALID_VALUE].
+    /// An argument is outside the operation's domain [1 INVALID_VALUE].
     #[error("invalid value: {0}")]
     InvalidValue(String),
     /// Device (or pinned host) memory is exhausted [2 OUT_OF_MEMORY].
     #[error("out of memory: {requested} bytes asked for, {free} free")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         requested: u64,
         /// Bytes that were free.
         free: u64,
     },
-    /// The runtime is not initialised, or this process is a fork of one that is
-    /// [3 NOT_INITIALIZED].
+    /// The runtime is not initialised, or this process is the child of a fork [3 NOT_INITIALIZED].
     #[error("the runtime is not initialised in this process")]
     NotInitialized,
     /// The process is exiting [4 DEINITIALIZED].
     #[error("the runtime is shutting down")]
     Deinitialized,
-    /// No device [100 NO_DEVICE].
+    /// No device is visible [100 NO_DEVICE].
     #[error("no device is visible (CUDA_VISIBLE_DEVICES)")]
     NoDevice,
-    /// No such device [101 INVALID_DEVICE].
+    /// No device has this ordinal [101 INVALID_DEVICE].
     #[error("no device {0}")]
     InvalidDevice(i32),
-    /// The image is in no known format [200 INVALID_IMAGE].
+    /// The image has no known format [200 INVALID_IMAGE].
     #[error("invalid image: {0}")]
     InvalidImage(String),
-    /// No current context, or one that is not usable here [201 INVALID_CONTEXT].
+    /// There is no current context, or the context cannot be used here [201 INVALID_CONTEXT].
     #[error("invalid context: {0}")]
     InvalidContext(String),
-    /// The image holds no PTX, only machine code of a GPU [209 NO_BINARY_FOR_GPU].
+    /// The image contains no PTX, only machine code of a GPU [209 NO_BINARY_FOR_GPU].
     #[error("no PTX in the image: {0}")]
     NoBinary(String),
-    /// A limit this device does not have [215 UNSUPPORTED_LIMIT].
+    /// The device does not have this limit [215 UNSUPPORTED_LIMIT].
     #[error("unsupported limit {0}")]
     UnsupportedLimit(i32),
     /// Peer access between these devices is impossible [217 PEER_ACCESS_UNSUPPORTED].
@@ -71,35 +70,34 @@ pub enum Error {
         /// Rendered diagnostics, one after the other.
         log: String,
     },
-    /// The PTX is of a later version than we read [222 UNSUPPORTED_PTX_VERSION].
+    /// The version of the PTX is later than Margay supports [222 UNSUPPORTED_PTX_VERSION].
     #[error("unsupported PTX version: {0}")]
     UnsupportedPtxVersion(String),
-    /// The source file is not usable [300 INVALID_SOURCE].
+    /// The source file cannot be used [300 INVALID_SOURCE].
     #[error("invalid source: {0}")]
     InvalidSource(String),
-    /// No such file [301 FILE_NOT_FOUND].
+    /// The file does not exist [301 FILE_NOT_FOUND].
     #[error("file not found: {0}")]
     FileNotFound(String),
-    /// An `.extern` symbol that no input defines [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
+    /// No input defines an `.extern` symbol [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
     #[error("unresolved symbol: {0}")]
     UnresolvedSymbol(String),
-    /// The operating system refused [304 OPERATING_SYSTEM].
+    /// The operating system returned an error [304 OPERATING_SYSTEM].
     #[error("operating system: {0}")]
     OperatingSystem(String),
-    /// A handle that is not, or no longer, one of ours [400 INVALID_HANDLE].
+    /// The handle is not valid, or no longer valid [400 INVALID_HANDLE].
     #[error("invalid handle: {0}")]
     InvalidHandle(String),
-    /// The object is in a state that does not allow this [401 ILLEGAL_STATE].
+    /// The state of the object does not permit the operation [401 ILLEGAL_STATE].
     #[error("illegal state: {0}")]
     IllegalState(String),
-    /// No such symbol, kernel, attribute ... [500 NOT_FOUND].
+    /// The named symbol, kernel, attribute or other object does not exist [500 NOT_FOUND].
     #[error("not found: {0}")]
     NotFound(String),
     /// Work is not complete yet; a status, not a failure [600 NOT_READY].
     #[error("not ready")]
     NotReady,
-    /// The launch asks for more than the device or kernel allows
-    /// [701 LAUNCH_OUT_OF_RESOURCES].
+    /// The launch needs more than the device or the kernel permits [701 LAUNCH_OUT_OF_RESOURCES].
     #[error("launch out of resources: {0}")]
     LaunchOutOfResources(String),
     /// Peer access is enabled already [704 PEER_ACCESS_ALREADY_ENABLED].
@@ -108,8 +106,7 @@ pub enum Error {
     /// Peer access is not enabled [705 PEER_ACCESS_NOT_ENABLED].
     #[error("peer access is not enabled")]
     PeerAccessNotEnabled,
-    /// The primary context is active and the operation forbids that
-    /// [708 PRIMARY_CONTEXT_ACTIVE].
+    /// The primary context is active, and the operation is not permitted then [708 PRIMARY_CONTEXT_ACTIVE].
     #[error("the primary context is active")]
     PrimaryContextActive,
     /// The object's context was destroyed [709 CONTEXT_IS_DESTROYED].
@@ -125,7 +122,7 @@ pub enum Error {
     /// [720 COOPERATIVE_LAUNCH_TOO_LARGE].
     #[error("cooperative launch too large: {ctas} CTAs, {resident} can be resident")]
     CooperativeLaunchTooLarge {
-        /// CTAs asked for.
+        /// CTAs requested.
         ctas: u64,
         /// CTAs that fit.
         resident: u64,
@@ -133,22 +130,22 @@ pub enum Error {
     /// A query would lose information [402 LOSSY_QUERY].
     #[error("the query would lose information: {0}")]
     LossyQuery(String),
-    /// A rule of stream capture was broken; [`CaptureError`] tells which of 900 to 908.
+    /// A rule of stream capture was broken; [`CaptureError`] determines which of 900 to 908.
     #[error("stream capture: {0}")]
     Capture(CaptureError),
-    /// An executable graph cannot take over what changed [910 GRAPH_EXEC_UPDATE_FAILURE].
+    /// An executable graph cannot adopt the changes [910 GRAPH_EXEC_UPDATE_FAILURE].
     #[error("graph update: {0}")]
     GraphUpdate(String),
-    /// Not permitted now, e.g. an API call from a host function [800 NOT_PERMITTED].
+    /// The operation is not permitted now, for example an API call in a host function [800 NOT_PERMITTED].
     #[error("not permitted: {0}")]
     NotPermitted(String),
-    /// Something Margay lacks; `what` names it [801 NOT_SUPPORTED].
+    /// Margay does not support the feature that `what` names [801 NOT_SUPPORTED].
     #[error("not supported: {what}")]
     Unsupported {
-        /// The instruction, entry point or feature.
+        /// The unsupported instruction, entry point or feature.
         what: String,
     },
-    /// Device code failed; sticky. [`FaultKind`] tells which of 214, 700, 702, 710, 714 to 719.
+    /// Device code failed; sticky. [`FaultKind`] determines which of 700, 702, 710, 714 to 719.
     #[error("{0}")]
     Fault(Arc<Fault>),
     /// A defect of Margay [999 UNKNOWN].
@@ -157,23 +154,23 @@ pub enum Error {
 }
 
 impl Error {
-    /// An [`Error::InvalidValue`] with its reason.
+    /// Returns an [`Error::InvalidValue`] with its reason.
     pub fn invalid(reason: impl Into<String>) -> Error {
         Error::InvalidValue(reason.into())
     }
 
-    /// An [`Error::Unsupported`] that names what is lacking.
+    /// Returns an [`Error::Unsupported`] that names the missing feature.
     pub fn unsupported(what: impl Into<String>) -> Error {
         Error::Unsupported { what: what.into() }
     }
 
-    /// Whether the error came from device code and sticks to its context.
+    /// Returns whether the error came from device code and is sticky.
     pub fn is_sticky(&self) -> bool {
         matches!(self, Error::Fault(_))
     }
 }
 
-/// What was wrong with a stream capture. The `CUresult` is given in brackets.
+/// The rules of stream capture that a call can break. The `CUresult` is given in brackets.
 ///
 /// ```
 /// use margay::{CaptureError, Error};
@@ -189,13 +186,13 @@ pub enum CaptureError {
     /// An earlier error has ended the capture [901 STREAM_CAPTURE_INVALIDATED].
     #[error("an earlier error invalidated the capture")]
     Invalidated,
-    /// Two captures would become one [902 STREAM_CAPTURE_MERGE].
+    /// Two captures would be merged [902 STREAM_CAPTURE_MERGE].
     #[error("two captures would be merged")]
     Merge,
     /// The capture began in another stream [903 STREAM_CAPTURE_UNMATCHED].
     #[error("the capture did not begin in this stream")]
     Unmatched,
-    /// A branch has not come back to the first stream [904 STREAM_CAPTURE_UNJOINED].
+    /// A branch has not joined the stream where the capture began [904 STREAM_CAPTURE_UNJOINED].
     #[error("a branch of the capture has not joined the stream where it began")]
     Unjoined,
     /// The work depends on work outside of the capture [905 STREAM_CAPTURE_ISOLATION].
@@ -224,7 +221,7 @@ impl From<Fault> for Error {
     }
 }
 
-/// What device code did wrong. The `CUresult` is given in brackets.
+/// The kinds of failures of device code. The `CUresult` is given in brackets.
 ///
 /// ```
 /// use margay::{Error, FaultKind};
@@ -241,28 +238,27 @@ impl From<Fault> for Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An access to memory that is not mapped, or not for this [700 ILLEGAL_ADDRESS].
+    /// An access to memory that is not mapped or does not permit the access [700 ILLEGAL_ADDRESS].
     IllegalAddress,
-    /// The time limit passed, or a barrier can never complete [702 LAUNCH_TIMEOUT].
+    /// The time limit passed [702 LAUNCH_TIMEOUT].
     Timeout,
-    /// A barrier or collective that nobody is left to complete [702 LAUNCH_TIMEOUT].
+    /// A barrier or collective waits for threads that can never arrive [702 LAUNCH_TIMEOUT].
     Deadlock,
     /// A device-side assertion failed [710 ASSERT].
     Assert,
-    /// Stack or heap of a device thread is exhausted [714 HARDWARE_STACK_ERROR].
+    /// The stack of a device thread is exhausted [714 HARDWARE_STACK_ERROR].
     Stack,
     /// An instruction that cannot be executed [715 ILLEGAL_INSTRUCTION].
     IllegalInstruction,
     /// An access at an address that is not aligned to its size [716 MISALIGNED_ADDRESS].
     MisalignedAddress,
-    /// A space-restricted operation on a generic address outside it
-    /// [717 INVALID_ADDRESS_SPACE].
+    /// An operation on one state space with a generic address outside this space [717 INVALID_ADDRESS_SPACE].
     InvalidAddressSpace,
-    /// A jump or call to something that is no instruction [718 INVALID_PC].
+    /// A jump or call to an address that is not code [718 INVALID_PC].
     InvalidPc,
     /// Anything else that ends a kernel, `trap` included [719 LAUNCH_FAILED].
     LaunchFailed,
-    /// An op that Margay cannot execute, found while running [719 LAUNCH_FAILED].
+    /// A running kernel reached an op that Margay cannot execute [719 LAUNCH_FAILED].
     Unsupported,
 }
 
@@ -289,9 +285,9 @@ impl FaultKind {
 pub struct SourceLine {
     /// The file.
     pub file: String,
-    /// The line, from 1; of inlined code that of the outermost call.
+    /// The line, counted from 1; for inlined code, the line of the outermost call.
     pub line: u32,
-    /// Where in each function that was inlined there, from the outside in.
+    /// File and line in each inlined function, from the outermost to the innermost.
     pub inlined: Vec<(String, u32)>,
 }
 
@@ -309,7 +305,7 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// A failure of running device code, with all that is known of the place.
+/// A failure of device code, with all that is known about its place.
 ///
 /// ```
 /// use margay::{Fault, FaultKind};
@@ -319,7 +315,7 @@ impl fmt::Display for SourceLine {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What happened.
+    /// The kind of failure.
     pub kind: FaultKind,
     /// The kernel's (mangled) name.
     pub kernel: String,
@@ -331,16 +327,16 @@ pub struct Fault {
     pub address: Option<u64>,
     /// Whether the access was a write, where known.
     pub write: Option<bool>,
-    /// Line in the PTX text.
+    /// Line of the PTX text.
     pub ptx_line: Option<u32>,
     /// Source line from `.loc`.
     pub source: Option<SourceLine>,
-    /// Anything more: the list of waiting threads, the assertion's text ...
+    /// Further details, for example the list of waiting threads or the text of an assertion.
     pub detail: String,
 }
 
 impl Fault {
-    /// A fault with nothing known but its kind and kernel.
+    /// Returns a fault with only kind and kernel set.
     pub fn new(kind: FaultKind, kernel: impl Into<String>) -> Fault {
         Fault {
             kind,
@@ -355,18 +351,18 @@ impl Fault {
         }
     }
 
-    /// The launch was ended from outside.
+    /// Returns the fault of a launch that was stopped from outside.
     pub(crate) fn stopped(kernel: &str) -> Fault {
         Fault::new(FaultKind::LaunchFailed, kernel).with_detail("stopped")
     }
 
-    /// The same with the CTA's index in the grid.
+    /// Sets the CTA's index in the grid.
     pub fn at_cta(mut self, cta: [u32; 3]) -> Fault {
         self.cta = Some(cta);
         self
     }
 
-    /// The same with more text.
+    /// Sets the further details.
     pub fn with_detail(mut self, detail: impl Into<String>) -> Fault {
         self.detail = detail.into();
         self
@@ -405,7 +401,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A line on standard error about what kernels did, unless `MARGAY_QUIET` is set.
+/// Writes a line about kernels to standard error, unless `MARGAY_QUIET` is set.
 pub(crate) fn tell(what: &impl fmt::Display) {
     if std::env::var_os("MARGAY_QUIET").is_none() {
         margay_jit::files::tell(format_args!("margay: {what}"));

@@ -1,4 +1,4 @@
-//! The errors of the device runtime: numbers, names and texts of `cudaError_t`.
+//! Errors of the device runtime: numbers, names and texts of `cudaError_t`.
 
 use std::ffi::CStr;
 
@@ -6,7 +6,7 @@ use std::ffi::CStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CudaError(pub(crate) u32);
 
-/// A call's answer: nothing, or why not.
+/// The result of a device runtime call: nothing, or an error.
 pub(crate) type Answer = Result<(), CudaError>;
 
 macro_rules! errors {
@@ -37,7 +37,7 @@ errors! {
 }
 
 impl CudaError {
-    /// The error that a call of the runtime's would give.
+    /// Returns the device runtime's error for an error of a host function.
     pub(crate) fn of(error: &crate::Error) -> CudaError {
         use crate::Error as E;
         match error {
@@ -55,10 +55,11 @@ fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     ALL.iter().find(|(known, ..)| *known == number)
 }
 
-/// Name and text of all other numbers.
+/// Name and text of all numbers that are not in the table.
 static UNRECOGNIZED: &CStr = c"unrecognized error code";
 
-/// Whether all bytes at an address are of a name or a text: device code gets their addresses, and may read them.
+/// Returns whether `bytes` bytes at an address are inside a name or text. Device code gets these addresses and may read
+/// them.
 pub(crate) fn holds(address: u64, bytes: u64) -> bool {
     let texts = ALL.iter().flat_map(|&(_, name, text)| [name, text]);
     texts.chain([UNRECOGNIZED]).any(|text| {
@@ -68,12 +69,12 @@ pub(crate) fn holds(address: u64, bytes: u64) -> bool {
     })
 }
 
-/// The name of an error, `cudaErrorUnknown`'s for others.
+/// Returns the name of an error, or a general text for an unknown number.
 pub(crate) fn name(number: u32) -> &'static CStr {
     row(number).map_or(UNRECOGNIZED, |(_, name, _)| name)
 }
 
-/// The text of an error.
+/// Returns the text of an error, or a general text for an unknown number.
 pub(crate) fn text(number: u32) -> &'static CStr {
     row(number).map_or(UNRECOGNIZED, |(.., text)| text)
 }

@@ -1,7 +1,7 @@
 //! Events: markers in streams.
 //!
-//! Invariant: recording takes a snapshot; waits and queries look at the snapshot that was the
-//! last one when they were called.
+//! Invariant: a record takes a snapshot of the stream's work. Waits and queries use the last snapshot at the time of
+//! their call.
 
 mod shared;
 
@@ -33,13 +33,13 @@ pub(crate) use shared::SharedEvent;
 pub struct EventFlags {
     /// Waiting threads sleep instead of spinning (a hint).
     pub blocking_sync: bool,
-    /// No time is taken; elapsed times are refused.
+    /// No time is recorded; elapsed times are an error.
     pub disable_timing: bool,
-    /// Can be shared with other processes.
+    /// The event can be shared with other processes.
     pub interprocess: bool,
 }
 
-/// A marker in a stream. Clones are the same event.
+/// A marker in a stream. Clones refer to the same event.
 ///
 /// ```
 /// let context = margay::Runtime::new()?.context()?;
@@ -63,12 +63,12 @@ struct Inner {
     flags: EventFlags,
     /// The last record.
     record: Mutex<Record>,
-    /// What other processes see of it.
+    /// The state that other processes share.
     shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
 }
 
-/// Where in a capture an event was last recorded.
+/// The place of an event's record in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recorded {
     /// Identifies the capture.
@@ -77,14 +77,14 @@ pub(crate) struct Recorded {
     pub(crate) index: usize,
 }
 
-/// What an event's last record was.
+/// The last record of an event.
 #[derive(Clone)]
 pub(crate) enum Record {
-    /// There was none.
+    /// The event was never recorded.
     Never,
-    /// Behind the work of a stream.
+    /// The record is a task, which completes after the earlier work of the stream.
     Task(Arc<Task>),
-    /// In a capture.
+    /// The record is in a capture.
     Captured(Recorded),
 }
 
@@ -103,10 +103,10 @@ impl Event {
         Ok(Event::with(context, flags, shared))
     }
 
-    /// Another process's event.
+    /// Opens another process's event.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the file holds something else.
+    /// [`Error::InvalidValue`] when the memory is not the state of an event.
     pub fn open(context: &Context, memory: SharedMemory) -> Result<Event> {
         context.status()?;
         if memory.label().kind != SharedKind::Event {
@@ -135,27 +135,28 @@ impl Event {
         }
     }
 
-    /// The file by which other processes can open the event; `None` unless it was created for them.
+    /// Returns the memory with which other processes can open the event; `None` unless the event was created for
+    /// sharing.
     pub fn shared_memory(&self) -> Option<&SharedMemory> {
         self.inner.shared.as_ref().map(|shared| shared.memory())
     }
 
-    /// The context that owns the event.
+    /// Returns the context that owns the event.
     pub fn context(&self) -> &Context {
         &self.inner.context
     }
 
-    /// Its properties.
+    /// Returns the properties of the event.
     pub fn flags(&self) -> EventFlags {
         self.inner.flags
     }
 
-    /// Unique in the process, never reused.
+    /// Returns the event's number; unique in the process, never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// `Ok` while the event can be used.
+    /// Returns `Ok` while the event can be used.
     pub(crate) fn check(&self) -> Result<()> {
         self.inner.context.check(self.inner.life)?;
         if self.inner.destroyed.load(Ordering::Acquire) {
@@ -164,31 +165,31 @@ impl Event {
         Ok(())
     }
 
-    /// As [`Event::check`], for calls that wait for work.
+    /// Checks that the context can be used and that the caller may wait for work.
     pub(crate) fn check_wait(&self) -> Result<()> {
         self.inner.context.check_wait(self.inner.life)
     }
 
-    /// What other processes see of the event, if it was created for them.
+    /// Returns the state shared with other processes, if the event was created for sharing.
     pub(crate) fn shared(&self) -> Option<&Arc<SharedEvent>> {
         self.inner.shared.as_ref()
     }
 
-    /// The marker that `submit` returns is the last record from now on. `submit` runs under the event's lock: of two
-    /// records the one submitted last is the one kept.
+    /// Makes the marker that `submit` returns the last record. `submit` runs under the event's lock, so that of two
+    /// concurrent records the one submitted last is kept.
     pub(crate) fn record_with(&self, submit: impl FnOnce() -> Result<Arc<Task>>) -> Result<()> {
         let mut record = self.inner.record.lock();
         *record = Record::Task(submit()?);
         Ok(())
     }
 
-    /// The last record.
+    /// Returns the last record.
     pub(crate) fn record_of(&self) -> Result<Record> {
         self.check()?;
         Ok(self.inner.record.lock().clone())
     }
 
-    /// The task of the last record, for the work of a graph.
+    /// Returns the task of the last record, for a graph node that waits for the event.
     pub(crate) fn last_task(&self) -> Option<Arc<Task>> {
         match &*self.inner.record.lock() {
             Record::Task(task) => Some(Arc::clone(task)),
@@ -196,28 +197,28 @@ impl Event {
         }
     }
 
-    /// `task`, a marker, is the last record from now on.
+    /// Makes `task`, a marker, the last record.
     pub(crate) fn recorded_by(&self, task: &Arc<Task>) {
         *self.inner.record.lock() = Record::Task(Arc::clone(task));
     }
 
-    /// The last record was in a capture.
+    /// Makes a record in a capture the last record.
     pub(crate) fn set_captured(&self, recorded: Recorded) {
         *self.inner.record.lock() = Record::Captured(recorded);
     }
 
-    /// The record of several processes that a stream would wait for now; `None` when it is complete, or when the event
-    /// is this process's alone.
+    /// Returns the shared state and the number of its last record, if a stream would have to wait for it now. `None`
+    /// when the record is complete or the event is not shared.
     pub(crate) fn foreign(&self) -> Option<(Arc<SharedEvent>, u64)> {
         let shared = self.inner.shared.as_ref()?;
         let last = shared.last();
         (!shared.is_complete(last)).then(|| (Arc::clone(shared), last))
     }
 
-    /// Ends the event; work that waits for it goes on waiting for the snapshot it took.
+    /// Destroys the event. Work that waits for the event continues to wait for its snapshot.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when it is destroyed already.
+    /// [`Error::InvalidHandle`] when the event is already destroyed.
     pub fn destroy(&self) -> Result<()> {
         crate::process::check_fork()?;
         if self.inner.destroyed.swap(true, Ordering::AcqRel) {
@@ -228,7 +229,7 @@ impl Event {
 }
 
 impl Context {
-    /// A new event.
+    /// Creates an event.
     pub fn create_event(&self, flags: EventFlags) -> Result<Event> {
         self.status()?;
         Event::create(self, flags)

@@ -1,4 +1,4 @@
-//! Frees device memory by a call: memory of contexts, of graphs and of pools.
+//! Frees device memory when the program requests it: memory of contexts, graphs and pools.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::check_fork;
 
 impl Context {
-    /// Frees device or managed memory, after all work of the context; null is accepted.
+    /// Frees device or managed memory, after all work of its context. Null is accepted.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when `ptr` is not the start of an allocation.
@@ -21,7 +21,7 @@ impl Context {
             freed.context().wait_for_everything();
             return Ok(());
         }
-        // A failed context still frees; work that might use the memory is over or dropped.
+        // A failed context can still free memory, because work that might use it is complete or dropped.
         self.wait_and_release(ptr.address(), |found| {
             !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
         })

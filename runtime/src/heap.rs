@@ -1,8 +1,8 @@
 //! The heap of device-side malloc and free.
 //!
-//! One region of device memory per context, made when it is first used, with the size of the
-//! limit at that time. What is free is known outside the region, so device code cannot destroy
-//! it. Invariant: free blocks never touch each other (they are joined).
+//! Each context has one region of device memory for it, which the first allocation creates with the size of the limit
+//! at that time. The bookkeeping is outside the region, so device code cannot corrupt it. Invariant: free blocks are
+//! never adjacent, because adjacent ones are joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -14,8 +14,10 @@ use crate::machine::Machine;
 use crate::mem::Request;
 use crate::pointer::{HostFlags, PointerKind};
 
-/// Alignment of what malloc returns.
+/// Alignment of allocations in bytes.
 const ALIGN: u64 = 16;
+/// Bytes of the smallest heap.
+const LEAST: u64 = 4 << 10;
 
 /// The heap of a context.
 pub struct DeviceHeap {
@@ -28,7 +30,7 @@ pub struct DeviceHeap {
 #[derive(Default)]
 struct HeapState {
     base: u64,
-    /// Start and size of each free block, and the same by size.
+    /// Size of each free block by start; `by_size` has size and start.
     free: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     used: FxHashMap<u64, u64>,
@@ -44,7 +46,7 @@ impl DeviceHeap {
         })
     }
 
-    /// A heap that is always full.
+    /// Creates a heap that is always full.
     #[cfg(test)]
     pub(crate) fn detached() -> Arc<DeviceHeap> {
         Arc::new(DeviceHeap {
@@ -55,40 +57,49 @@ impl DeviceHeap {
         })
     }
 
-    /// `bytes` bytes, aligned to 16; 0 when there is no room.
+    /// Allocates `bytes` bytes, aligned to 16; returns 0 when there is no room. The first call creates the region, with
+    /// `limit` bytes.
     pub fn allocate(&self, bytes: u64, limit: u64) -> u64 {
         let mut state = self.state.lock();
         if state.base == 0 {
             match self.region(limit) {
-                Some(base) => state.start(base, limit),
+                Some((base, bytes)) => state.start(base, bytes),
                 None => return 0,
             }
         }
         state.allocate(bytes)
     }
 
-    /// Frees a block; false when there is no such block.
+    /// Frees a block; returns false when `address` is not an allocated block.
     pub fn free(&self, address: u64) -> bool {
         self.state.lock().release(address)
     }
 
-    /// Forgets everything; the region goes with the context's memory.
+    /// Forgets all blocks; the region is freed with the context's memory.
     pub(crate) fn clear(&self) {
         *self.state.lock() = HeapState::default();
     }
 
-    fn region(&self, bytes: u64) -> Option<u64> {
+    /// Allocates the heap's memory: as much as the limit says, or less if the device does not have that much.
+    fn region(&self, limit: u64) -> Option<(u64, u64)> {
         let machine = self.machine.upgrade()?;
-        let request = Request {
-            size: bytes,
-            kind: PointerKind::Device,
-            context: self.context,
-            device: self.device,
-            flags: HostFlags::default(),
-            pooled: false,
-            internal: true,
-        };
-        Some(machine.memory.allocate(request).ok()?.base)
+        let mut bytes = limit;
+        while bytes >= LEAST {
+            let request = Request {
+                size: bytes,
+                kind: PointerKind::Device,
+                context: self.context,
+                device: self.device,
+                flags: HostFlags::default(),
+                pooled: false,
+                internal: true,
+            };
+            match machine.memory.allocate(request) {
+                Ok(allocation) => return Some((allocation.base, bytes)),
+                Err(_) => bytes /= 2,
+            }
+        }
+        None
     }
 }
 
@@ -110,7 +121,7 @@ impl HeapState {
         self.by_size.remove(&(size, start));
     }
 
-    /// The smallest block that is large enough, at its start.
+    /// Allocates at the start of the smallest free block that is large enough; returns 0 if there is none.
     fn allocate(&mut self, bytes: u64) -> u64 {
         let Some(size) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
             return 0;

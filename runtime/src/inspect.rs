@@ -1,7 +1,7 @@
-//! Looking into the compiler: what becomes of an image on its way to native code, as text.
+//! Inspection of the compiler: prints an image at each stage of its way to native code.
 //!
-//! For `margay dis` and for tests; nothing here runs device code. Invariant: a function is shown as an
-//! engine would get it, because the same passes and the same compiler make it.
+//! For `margay dis` and for tests; nothing here runs device code. Invariant: a function is shown as an engine would get
+//! it, because the same passes and the same compiler produce it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -31,13 +31,13 @@ use crate::native::{Caching, compiler, linked};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// A short description.
     pub about: &'static str,
 }
 
-/// The passes in their order.
+/// Returns the passes in their order.
 pub fn passes() -> impl Iterator<Item = Pass> {
     pass::PASSES.iter().map(|pass| Pass {
         name: pass.name,
@@ -45,7 +45,7 @@ pub fn passes() -> impl Iterator<Item = Pass> {
     })
 }
 
-/// How long a pass took and what it left behind.
+/// The duration of a pass and the size of its result.
 ///
 /// ```
 /// let image = margay::inspect::Inspection::load(
@@ -62,13 +62,13 @@ pub struct Timing {
     pub pass: &'static str,
     /// Time taken.
     pub time: Duration,
-    /// Blocks behind it.
+    /// Blocks after the pass.
     pub blocks: usize,
-    /// Instructions behind it.
+    /// Instructions after the pass.
     pub instructions: usize,
 }
 
-/// A piece of text about a function.
+/// Generated code of a function, as text.
 ///
 /// ```
 /// use margay::inspect::{Inspection, Language};
@@ -83,7 +83,7 @@ pub struct Timing {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// What is shown.
+    /// The title of the text.
     pub title: String,
     /// The text.
     pub text: String,
@@ -104,13 +104,13 @@ pub struct Listing {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
-    /// The code generator's own, before it optimises.
+    /// The code generator's own intermediate representation, before optimisation.
     Clif,
-    /// The machine's.
+    /// Assembly of the host.
     Assembly,
 }
 
-/// A loaded image.
+/// An image that is loaded for inspection.
 ///
 /// ```
 /// use margay::inspect::Inspection;
@@ -128,12 +128,11 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Loads PTX text, any image that holds some, or a module of the IR's text form. `name` is shown in
-    /// messages.
+    /// Loads PTX text, any image that contains PTX, or a module in the text form of the IR. Messages show `name`.
     ///
     /// # Errors
     ///
-    /// Those of loading an image; for IR, the place where it is wrong or what does not verify.
+    /// The errors of loading an image; for IR, the position of a syntax error or the problems that the verifier found.
     pub fn load(image: &[u8], name: &str) -> Result<Inspection> {
         if let Some(text) = ir_text(image) {
             return Ok(Inspection {
@@ -148,18 +147,18 @@ impl Inspection {
         Ok(Inspection { module })
     }
 
-    /// Names of the kernels and functions that have a body, in their order.
+    /// Returns the names of the kernels and functions that have a body, in their order.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         let bodies = self.module.functions.values().filter(|f| f.has_body());
         bodies.map(|function| function.name.as_str())
     }
 
-    /// The whole module as it was lowered.
+    /// Returns the whole module after lowering.
     pub fn module(&self) -> String {
         self.module.to_string()
     }
 
-    /// A function as it was lowered.
+    /// Returns a function after lowering.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl Inspection {
         Ok(self.module.functions[self.find(function)?].to_string())
     }
 
-    /// A function behind a pass.
+    /// Returns a function after a pass.
     ///
     /// # Errors
     ///
@@ -179,9 +178,9 @@ impl Inspection {
         Ok(pass::prepare(&self.module, id, Some(pass)).to_string())
     }
 
-    /// A function behind a pass, with comments that say which values are the same for a launch, a CTA
-    /// or a warp, and which are affine in the lane. `block` is the shape of the blocks, where it is
-    /// known beyond what the kernel itself says.
+    /// Returns a function after a pass, with comments that state which values are uniform for a launch, a CTA or a
+    /// warp, and which are affine. `block` is the shape of the blocks, if more is known about it than the kernel
+    /// declares.
     ///
     /// # Errors
     ///
@@ -205,7 +204,7 @@ impl Inspection {
         Ok(with_notes(&prepared, &notes))
     }
 
-    /// How long each pass takes for a function.
+    /// Returns the duration of each pass for a function.
     ///
     /// # Errors
     ///
@@ -225,8 +224,8 @@ impl Inspection {
         Ok(timings)
     }
 
-    /// The code generated for a function: the CTA form and, if threads wait for others, each region.
-    /// What native code cannot do is said in the place of its text.
+    /// Returns the code generated for a function: the CTA form and, if threads wait for others, the warp form of each
+    /// region. If native code is not possible, the text is the reason.
     ///
     /// # Errors
     ///
@@ -243,10 +242,10 @@ impl Inspection {
                 }]);
             }
         };
-        let text = |stop: Option<SyncPoint>| {
+        let text = |sync_point: Option<SyncPoint>| {
             let made = match language {
-                Language::Clif => compiler.clif(&kernel, stop),
-                Language::Assembly => compiler.assembly(&kernel, stop),
+                Language::Clif => compiler.clif(&kernel, sync_point),
+                Language::Assembly => compiler.assembly(&kernel, sync_point),
             };
             made.unwrap_or_else(|error: CompileError| format!("; {error}\n"))
         };
@@ -254,7 +253,7 @@ impl Inspection {
             title: format!("{function}, CTA form"),
             text: text(None),
         }];
-        if !kernel.has_no_sync_points() {
+        if kernel.has_sync_points() {
             for number in 0..kernel.regions.resume_points.len() as u32 {
                 listings.push(Listing {
                     title: format!("{function}, warp form, region {number}"),
@@ -265,8 +264,8 @@ impl Inspection {
         Ok(listings)
     }
 
-    /// Why a function's code is slower than it could be: a line for each reason, with how often it occurs in the code that
-    /// blocks of the common shape run. How its lanes run comes first.
+    /// Reports why a function's code is slower than it could be. The first line gives the width of chunks. Each further
+    /// line gives a reason and how often it occurs in the code for blocks of the common shape.
     ///
     /// # Errors
     ///
@@ -284,13 +283,13 @@ impl Inspection {
             Err(why) => return Ok(interpreted(&why)),
         };
         let widths = kernel.widths(compiler);
-        let version = Specialisation::of([widths.wide, 1, 1], widths);
+        let specialisation = Specialisation::of([widths.wide, 1, 1], widths);
         let made = if kernel.function.kernel.is_none() {
             kernel.device(compiler)
-        } else if kernel.has_no_sync_points() {
-            kernel.cta(compiler, version)
+        } else if !kernel.has_sync_points() {
+            kernel.cta(compiler, specialisation)
         } else {
-            kernel.phases(compiler, version)
+            kernel.phases(compiler, specialisation)
         };
         // Writing to a string does not fail.
         let _ = writeln!(text, "lanes side by side: {}", widths.wide);
@@ -335,7 +334,7 @@ fn known_pass(name: &str) -> Result<()> {
     )))
 }
 
-/// The text, if it is a module of the IR's text form.
+/// Returns the text if it is a module in the text form of the IR.
 fn ir_text(image: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(image).ok()?;
     let mut lines = text.lines().map(str::trim);

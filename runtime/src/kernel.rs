@@ -1,6 +1,6 @@
-//! Kernels: what can be launched, with attributes and occupancy.
+//! Kernels: functions that can be launched, with their attributes and occupancy.
 //!
-//! Invariant: what [`Kernel::check_launch`] accepts can run; every limit is checked there.
+//! Invariant: a launch that [`Kernel::check_launch`] accepts can run; every limit is checked there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::occupancy::{self, Footprint};
 use crate::params::Params;
 use crate::scheduler::Throttle;
 
-/// `CUfunction_attribute`, same numbers.
+/// Attributes of a kernel, with the numbers of `CUfunction_attribute`.
 ///
 /// ```
 /// use margay::FunctionAttribute;
@@ -29,27 +29,27 @@ use crate::scheduler::Throttle;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum FunctionAttribute {
-    /// Threads in a block, at most.
+    /// Largest number of threads in a block.
     MaxThreadsPerBlock = 0,
-    /// Statically declared shared memory.
+    /// Bytes of statically declared shared memory.
     SharedSizeBytes = 1,
-    /// Constant memory.
+    /// Bytes of constant memory.
     ConstSizeBytes = 2,
-    /// Local memory of a thread.
+    /// Bytes of local memory of a thread.
     LocalSizeBytes = 3,
     /// Registers of a thread.
     NumRegs = 4,
     /// The PTX's target: 86 for `sm_86`.
     PtxVersion = 5,
-    /// The architecture it was compiled for.
+    /// The architecture that the kernel was compiled for, which is that of the device.
     BinaryVersion = 6,
-    /// Cache mode of loads.
+    /// Cache mode of loads; always 0.
     CacheModeCa = 7,
-    /// Dynamic shared memory, at most (settable).
+    /// Largest number of bytes of dynamic shared memory (settable).
     MaxDynamicSharedSizeBytes = 8,
     /// Preferred carve-out of shared memory in percent (settable).
     PreferredSharedMemoryCarveout = 9,
-    /// A cluster size must be given at launch.
+    /// Whether a launch must give a cluster size; always 0.
     ClusterSizeMustBeSet = 10,
     /// Required cluster width (settable).
     RequiredClusterWidth = 11,
@@ -57,14 +57,14 @@ pub enum FunctionAttribute {
     RequiredClusterHeight = 12,
     /// Required cluster depth (settable).
     RequiredClusterDepth = 13,
-    /// Clusters of more than 8 are allowed (settable).
+    /// Whether clusters of more than 8 blocks are permitted (settable).
     NonPortableClusterSizeAllowed = 14,
     /// Cluster scheduling policy (settable).
     ClusterSchedulingPolicyPreference = 15,
 }
 
 impl FunctionAttribute {
-    /// The attribute with this number.
+    /// Returns the attribute with this number.
     pub fn from_number(number: i32) -> Option<FunctionAttribute> {
         use FunctionAttribute as A;
         const ALL: [FunctionAttribute; 16] = [
@@ -89,15 +89,15 @@ impl FunctionAttribute {
     }
 }
 
-/// Shared memory of a CTA without opting in.
+/// Bytes of shared memory that a CTA may have without opting in.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// Registers that are reported where the number is not known: what most kernels use.
+/// Registers of a thread that are reported if the number is unknown; a typical number.
 const USUAL_REGISTERS: u32 = 32;
-/// CTAs of a cluster on any device, and at most.
+/// Largest cluster that every device permits, and largest cluster with the attribute for larger ones, in CTAs.
 const PORTABLE_CLUSTER: u64 = 8;
 const LARGEST_CLUSTER: u64 = 16;
 
-/// A kernel of a module. Clones are the same kernel.
+/// A kernel of a module. Clones refer to the same kernel.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -136,52 +136,52 @@ impl Kernel {
         }
     }
 
-    /// The module.
+    /// Returns the module of the kernel.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Unique in the process, never reused.
+    /// Returns the kernel's number; unique in the process, never reused.
     pub fn id(&self) -> u64 {
         self.entry.id
     }
 
-    /// The (mangled) name.
+    /// Returns the (mangled) name.
     pub fn name(&self) -> &str {
         &self.info().name
     }
 
-    /// Its facts.
+    /// Returns the kernel's properties.
     pub fn info(&self) -> &KernelInfo {
         self.entry.info()
     }
 
-    /// Its parameters.
+    /// Returns the parameters in order.
     pub fn params(&self) -> &[ParamInfo] {
         &self.info().params
     }
 
-    /// A parameter space of its size, all zero.
+    /// Returns a zeroed parameter space of the kernel's size.
     pub fn empty_params(&self) -> Params {
         Params::zeroed(self.info().param_bytes as usize)
     }
 
-    /// Nanoseconds that a unit took lately, at most; 0: none has run.
+    /// Returns the decaying maximum of the nanoseconds that a unit takes; 0: none has run.
     pub(crate) fn pace(&self) -> &AtomicU64 {
         &self.entry.pace
     }
 
-    /// How many workers it is given.
+    /// Returns the contention throttle, which limits how many workers run the kernel.
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.entry.throttle
     }
 
-    /// Its code.
+    /// Returns the engine that runs the kernel.
     pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.entry.engine
     }
 
-    /// Its name, for what outlives a call.
+    /// Returns a shared copy of the name, for data that outlives a call.
     pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.entry.name
     }
@@ -197,7 +197,7 @@ impl Kernel {
         }
     }
 
-    /// Threads that a block of it may have.
+    /// Returns the largest number of threads in a block of this kernel.
     fn max_threads(&self) -> u32 {
         let registers = self.config().capability.limits().registers;
         let by_registers = registers / (self.registers() * 32) * 32;
@@ -209,7 +209,7 @@ impl Kernel {
         declared.min(by_registers).min(1024)
     }
 
-    /// An attribute's value.
+    /// Returns the value of an attribute.
     pub fn attribute(&self, attribute: FunctionAttribute) -> Result<i32> {
         use FunctionAttribute as A;
         self.module.check()?;
@@ -238,7 +238,7 @@ impl Kernel {
     /// Changes a settable attribute.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for others and for values out of range.
+    /// [`Error::InvalidValue`] for attributes that cannot be set and for values out of range.
     pub fn set_attribute(&self, attribute: FunctionAttribute, value: i32) -> Result<()> {
         use FunctionAttribute as A;
         self.module.check()?;
@@ -263,7 +263,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The preferred cache configuration (0 to 3; only remembered).
+    /// Sets the preferred cache configuration (0 to 3; only stored).
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
         self.module.check()?;
         if !(0..=3).contains(&config) {
@@ -273,12 +273,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// Statically declared shared memory.
+    /// Returns the bytes of statically declared shared memory.
     fn static_shared(&self) -> Result<u32> {
         Ok(self.entry.engine.sizes()?.static_shared)
     }
 
-    /// Dynamic shared memory that a launch may ask for.
+    /// Returns the bytes of dynamic shared memory that a launch may have.
     fn max_dynamic_shared(&self) -> Result<u32> {
         match self.entry.max_dynamic_shared.load(Ordering::Relaxed) {
             UNSET => Ok(DEFAULT_SHARED.saturating_sub(self.static_shared()?)),
@@ -294,10 +294,11 @@ impl Kernel {
         })
     }
 
-    /// Blocks of `block` threads with `dynamic_shared` bytes that are resident on one SM.
+    /// Returns how many blocks of `block` threads with `dynamic_shared` bytes of dynamic shared memory are resident on
+    /// one SM.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a block of no threads.
+    /// [`Error::InvalidValue`] for a block without threads.
     pub fn max_active_blocks(&self, block: u32, dynamic_shared: u64) -> Result<u32> {
         self.module.check()?;
         if block == 0 {
@@ -322,8 +323,8 @@ impl Kernel {
         Ok(resident)
     }
 
-    /// Grid and block size of the highest occupancy, the block at most `limit` (0: no limit);
-    /// `dynamic_shared` gives the bytes for a block size.
+    /// Returns the number of blocks and the block size that give the highest occupancy. A block has at most `limit`
+    /// threads (0: no limit). `dynamic_shared` returns the bytes of dynamic shared memory for a block size.
     pub fn max_potential_block_size(
         &self,
         dynamic_shared: &mut dyn FnMut(u32) -> u64,
@@ -341,17 +342,17 @@ impl Kernel {
             if resident * block > best.0 {
                 best = (resident * block, resident, block);
             }
-            // Multiples of a warp, after an odd limit.
+            // The first size may be odd; multiples of the warp size follow.
             block = (block - 1) / 32 * 32;
         }
         Ok((best.1 * self.config().sms, best.2))
     }
 
-    /// Dynamic shared memory available to a block when `blocks` of `block` threads share an SM, within what the kernel
-    /// is allowed now.
+    /// Returns the bytes of dynamic shared memory that each block may have if `blocks` blocks of `block` threads share
+    /// an SM. The result does not exceed the kernel's present limit.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when so many are never resident.
+    /// [`Error::InvalidValue`] when this number of blocks cannot be resident.
     pub fn available_dynamic_shared(&self, blocks: u32, block: u32) -> Result<u64> {
         if blocks == 0 || blocks > self.max_active_blocks(block, 0)? {
             return Err(Error::invalid(format!("{blocks} blocks of {block}")));
@@ -362,7 +363,7 @@ impl Kernel {
         Ok(u64::from(room.min(self.max_dynamic_shared()?)))
     }
 
-    /// Clusters of this launch that can be resident at once.
+    /// Returns how many clusters of this launch can be resident at once.
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         let per_sm = self.max_active_blocks(block, u64::from(config.shared))?;
@@ -371,7 +372,7 @@ impl Kernel {
         Ok(u32::try_from(clusters).unwrap_or(u32::MAX))
     }
 
-    /// The largest cluster that this launch may have.
+    /// Returns the largest number of blocks that a cluster of this launch may have.
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         if self.max_active_blocks(block, u64::from(config.shared))? == 0 {
@@ -387,7 +388,8 @@ impl Kernel {
         }
     }
 
-    /// The cluster of a launch: given, set or declared; checked against the grid.
+    /// Returns the cluster of a launch, which the launch, an attribute or the declaration gives. Checks it against the
+    /// grid.
     fn cluster_of(&self, config: &LaunchConfig) -> Result<Dim3> {
         let set = self
             .entry
@@ -408,7 +410,7 @@ impl Kernel {
         Ok(cluster)
     }
 
-    /// Checks a launch without making it ready; cluster and units that may be resident at once.
+    /// Checks a launch without preparing it. Returns its cluster and how many units may be resident at once.
     pub(crate) fn check_launch(
         &self,
         config: &LaunchConfig,
@@ -424,10 +426,10 @@ impl Kernel {
         Ok((cluster, resident))
     }
 
-    /// Whether a launch could have this shape.
+    /// Checks whether a launch may have this shape and this much shared memory.
     ///
     /// # Errors
-    /// As those of a launch.
+    /// The errors of a launch.
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
         self.check_shape(config)?;
         self.check_shared(config)
@@ -452,7 +454,7 @@ impl Kernel {
             )));
         }
         if threads > u64::from(self.max_threads()) {
-            // What drivers answer; Numba's tests, made on GPUs, expect it.
+            // Drivers return this error; Numba's tests, which were made on GPUs, expect it.
             return Err(Error::invalid(format!(
                 "{threads} threads per block, the kernel takes {}",
                 self.max_threads()
@@ -472,7 +474,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Units that may be resident at once; at least one.
+    /// Returns how many units may be resident at once; at least one.
     fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
         let threads = config.block.count() as u32;
         let per_sm = self.resident_per_sm(threads, u64::from(config.shared))?;
@@ -496,10 +498,10 @@ impl Kernel {
 }
 
 impl Module {
-    /// A kernel by its (mangled) name.
+    /// Returns the kernel with a (mangled) name.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`] when the module has no such kernel.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         self.check()?;
         let entry = self
@@ -508,7 +510,7 @@ impl Module {
         Ok(Kernel::new(self, entry))
     }
 
-    /// All kernels, in the image's order.
+    /// Returns all kernels, in the image's order.
     pub fn kernels(&self) -> Vec<Kernel> {
         let entries = self.entries().iter();
         entries.map(|entry| Kernel::new(self, entry)).collect()

@@ -1,9 +1,9 @@
 //! The shape of a launch: grid, block, dynamic shared memory, cluster.
 //!
-//! Here the public words are CUDA's: a *block* is a CTA. Invariant: a [`LaunchConfig`] is only
-//! data; what a kernel and a device allow is checked when it is launched.
+//! Public names follow CUDA: a *block* is a CTA. Invariant: a [`LaunchConfig`] is only data; a launch checks it against
+//! the limits of the kernel and the device.
 
-/// Three extents, x fastest. Also a position.
+/// Three extents, or the coordinates of a position. x varies fastest.
 ///
 /// ```
 /// use margay::Dim3;
@@ -22,21 +22,21 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// Three extents.
+    /// Returns a value with these extents.
     pub const fn new(x: u32, y: u32, z: u32) -> Dim3 {
         Dim3 { x, y, z }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     ///
-    /// Saturates: no launch that is allowed comes near.
+    /// The product saturates; valid launches are far smaller.
     pub fn count(self) -> u64 {
         u64::from(self.x)
             .saturating_mul(u64::from(self.y))
             .saturating_mul(u64::from(self.z))
     }
 
-    /// The position of element `index`, x fastest. `self` must not be empty.
+    /// Returns the position of element `index`, where x varies fastest. `self` must not be empty.
     pub fn position(self, index: u64) -> [u32; 3] {
         let (x, y) = (u64::from(self.x.max(1)), u64::from(self.y.max(1)));
         [
@@ -46,7 +46,7 @@ impl Dim3 {
         ]
     }
 
-    /// As an array.
+    /// Returns the extents as an array.
     pub fn to_array(self) -> [u32; 3] {
         [self.x, self.y, self.z]
     }
@@ -76,7 +76,7 @@ impl From<(u32, u32, u32)> for Dim3 {
     }
 }
 
-/// How a kernel is to be launched.
+/// The shape and the options of a launch.
 ///
 /// ```
 /// use margay::LaunchConfig;
@@ -92,16 +92,16 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Dynamic shared memory per block, in bytes.
     pub shared: u32,
-    /// Blocks in a cluster; `None`: what the kernel declares, else no cluster.
+    /// Blocks in a cluster; `None`: the cluster of the kernel's attributes or declaration, else no cluster.
     pub cluster: Option<Dim3>,
-    /// All blocks are resident at once and may wait for each other.
+    /// Whether all blocks are resident at once and may wait for each other.
     pub cooperative: bool,
-    /// Instead of the stream's priority (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): 0, or less for what goes first.
+    /// Replaces the stream's priority (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): 0, or a negative number for a higher priority.
     pub priority: Option<i32>,
 }
 
 impl LaunchConfig {
-    /// A grid of blocks.
+    /// Returns a configuration with `grid` blocks of `block` threads.
     pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> LaunchConfig {
         LaunchConfig {
             grid: grid.into(),
@@ -110,24 +110,25 @@ impl LaunchConfig {
         }
     }
 
-    /// At least `threads` threads in blocks of `block`; at least one block.
+    /// Returns a one-dimensional configuration with at least `threads` threads, in blocks of `block` threads. There is
+    /// at least one block.
     pub fn linear(threads: u32, block: u32) -> LaunchConfig {
         LaunchConfig::new(threads.div_ceil(block.max(1)).max(1), block.max(1))
     }
 
-    /// The same with dynamic shared memory.
+    /// Sets the bytes of dynamic shared memory of a block.
     pub fn with_shared(mut self, bytes: u32) -> LaunchConfig {
         self.shared = bytes;
         self
     }
 
-    /// The same as a cooperative launch.
+    /// Makes the launch cooperative.
     pub fn with_cooperative(mut self) -> LaunchConfig {
         self.cooperative = true;
         self
     }
 
-    /// The same in clusters.
+    /// Sets the number of blocks in a cluster.
     pub fn with_cluster(mut self, cluster: impl Into<Dim3>) -> LaunchConfig {
         self.cluster = Some(cluster.into());
         self

@@ -1,8 +1,8 @@
-//! A launch as its context knows it: the kernel, what device code may call, and what the kernel's threads have launched
-//! and ordered themselves.
+//! Launches: prepares a kernel for the scheduler, and submits the work that its threads request from the device
+//! runtime.
 //!
-//! Invariant: the launch's task is complete when all of this is; launches into the tail stream follow one after
-//! the other behind everything else.
+//! Invariant: a launch's task completes after all work that its threads have requested. Launches into the tail stream
+//! run one after the other, after all this work.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -23,30 +23,30 @@ use crate::syscalls::LaunchServices;
 use crate::syscalls::device_runtime::{Child, DeviceRuntime, Line, Wish};
 use crate::task::{Launch, Owner, Started, Task, Work};
 
-/// A launch that waits for its turn or runs.
+/// A launch that is waiting or running.
 struct Launched {
-    /// It keeps code and variables while it runs.
+    /// Keeps code and variables loaded while the launch exists.
     kernel: Kernel,
     services: Arc<LaunchServices>,
-    /// Its priority, if not its task's.
+    /// The priority of the launch; `None`: that of its task.
     priority: Option<i32>,
-    /// The task that completes with the run.
+    /// The launch's task, known once it has started.
     task: OnceLock<Arc<Task>>,
     children: Mutex<LaunchedState>,
 }
 
 #[derive(Default)]
 struct LaunchedState {
-    /// The last task of each stream.
+    /// The last task of each stream of device code.
     tails: FxHashMap<Line, Arc<Task>>,
     loose: Vec<Arc<Task>>,
     last: Vec<Child>,
-    /// The last record of each event.
+    /// The task of each event's last record.
     events: FxHashMap<u64, Arc<Task>>,
 }
 
 impl LaunchedState {
-    /// A task for a wish, not released; none when nothing has to be done.
+    /// Creates the task for a request of device code, without releasing it; `None` if no task is needed.
     fn submit(
         &mut self,
         owner: &Arc<dyn Owner>,
@@ -55,7 +55,7 @@ impl LaunchedState {
         wish: Wish,
     ) -> Option<Arc<Task>> {
         let before = self.tails.get(&line).cloned();
-        // Device code knows no priorities: what a launch asks for has its own.
+        // Device code sets no priorities: its requests have the priority of its launch.
         let priority = launched.priority();
         let work = match wish {
             Wish::Launch(child) if line == Line::Tail => {
@@ -100,7 +100,8 @@ impl LaunchedState {
     }
 }
 
-/// The work of a launch; what cannot be launched fails the context, as there is nobody to tell.
+/// Creates the work of a child launch. If it cannot be launched, the context fails, because no call could return the
+/// error.
 fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
     let name = child.kernel.name().to_owned();
     match start_nested(&child.kernel, child.config, child.params, child.depth) {
@@ -114,13 +115,13 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
 }
 
 impl Kernel {
-    /// Checks a launch and makes it ready to run.
+    /// Checks a launch and prepares it.
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
         start_nested(self, config, params, 0)
     }
 }
 
-/// As [`Kernel::start`], by a kernel `depth` grids below the host.
+/// Checks and prepares a launch like [`Kernel::start`], at nesting depth `depth` (0: by the host).
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,
@@ -138,7 +139,7 @@ fn start_nested(
         (context.heap(), context.limit_value(Limit::MallocHeapSize)),
         DeviceRuntime::new(Some(kernel.module().clone()), depth),
     ));
-    // A launch that no worker would ever take is none.
+    // Without workers the launch would never run. If they cannot start, the launch fails here.
     machine.scheduler().start()?;
     let limit = context.time_limit();
     let limit = limit.or(machine.scheduler().time_limit());
@@ -179,7 +180,7 @@ fn start_nested(
 }
 
 impl Launched {
-    /// For a launch of a kernel, whose priority is its task's if none is given.
+    /// Creates the record of a launch. If `priority` is `None`, the launch has the priority of its task.
     fn new(kernel: Kernel, services: Arc<LaunchServices>, priority: Option<i32>) -> Arc<Launched> {
         Arc::new(Launched {
             kernel,
@@ -194,7 +195,7 @@ impl Launched {
         self.task.get()?.owner()
     }
 
-    /// Completes the launch's task, at once or behind the children.
+    /// Completes the launch's task, at once or after the work that its threads have requested.
     fn complete_behind_children(&self, task: &Arc<Task>) {
         let LaunchedState {
             tails, loose, last, ..

@@ -1,14 +1,12 @@
 //! Margay: CUDA kernels on the CPU.
 //!
-//! The runtime of the project and its embedding interface: [`Runtime`], [`Device`],
-//! [`Context`], [`Module`], [`Kernel`], [`Stream`], [`Event`], device memory, launches and the
-//! scheduler that runs them over all cores. `ffi` puts the CUDA driver interface on top of this
-//! and nothing else.
+//! This crate is the runtime of the project and its embedding interface: [`Runtime`], [`Device`], [`Context`],
+//! [`Module`], [`Kernel`], [`Stream`], [`Event`], device memory, launches and the scheduler that runs them on all
+//! cores. The crate in `ffi/` implements the CUDA driver interface on top of this crate.
 //!
-//! How it hangs together: a launch, copy, fill or host function becomes a *task* in its stream;
-//! tasks depend on earlier tasks by CUDA's ordering rules; a ready launch is run by the workers
-//! of the `scheduler`, a ready copy by the copy thread, a ready host function by the callback
-//! thread. Kernels are executed through the traits of [`engine`].
+//! A launch, copy, fill or host function becomes a *task* of its stream. A task waits for earlier tasks according to
+//! CUDA's ordering rules. A launch that is ready runs on the workers of the `scheduler`, a copy on the copy thread, and
+//! a host function on the callback thread. Kernels are executed through the traits of [`engine`].
 //!
 //! ```
 //! use margay::{LaunchConfig, Result, Runtime};

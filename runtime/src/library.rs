@@ -1,6 +1,6 @@
 //! Libraries: images that belong to no context.
 //!
-//! Each context that uses a [`Library`] gets a [`Module`] of its own, made on first use.
+//! Each context that uses a [`Library`] gets its own [`Module`], which the first use creates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::module::{Module, Symbol};
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::runtime::Runtime;
 
-/// An image that belongs to no context (`CUlibrary`). Clones are the same library.
+/// An image that belongs to no context (`CUlibrary`). Clones refer to the same library.
 ///
 /// ```
 /// use margay::{Image, Library, LoadOptions};
@@ -35,7 +35,7 @@ pub struct Library {
 struct LibraryInner {
     runtime: Runtime,
     loaded: Arc<dyn LoadedImage>,
-    /// Managed variables are the same for all contexts: index and address.
+    /// Index and address of each managed variable; all contexts share these variables.
     managed: Vec<(usize, u64)>,
     modules: Mutex<Vec<Module>>,
     unloaded: AtomicBool,
@@ -57,14 +57,14 @@ impl LibraryInner {
     fn free_managed(&self) {
         let memory = &self.runtime.machine().memory;
         for (_, address) in &self.managed {
-            // Nobody else frees it.
+            // Nothing else frees this memory.
             let _ = memory.release(*address, true);
         }
     }
 }
 
 impl Library {
-    /// Reads an image.
+    /// Loads an image.
     pub fn load(runtime: &Runtime, image: Image<'_>, options: &LoadOptions) -> Result<Library> {
         crate::process::check_fork()?;
         let machine = runtime.machine();
@@ -94,27 +94,27 @@ impl Library {
         Ok(())
     }
 
-    /// The runtime it belongs to.
+    /// Returns the runtime that the library belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.inner.runtime
     }
 
-    /// Its kernels.
+    /// Returns the kernels.
     pub fn kernels(&self) -> &[KernelInfo] {
         self.inner.loaded.kernels()
     }
 
-    /// Its variables.
+    /// Returns the variables.
     pub fn variables(&self) -> &[VariableInfo] {
         self.inner.loaded.variables()
     }
 
-    /// Warnings and notes of the compilation.
+    /// Returns the warnings and other messages of the compilation.
     pub fn log(&self) -> &str {
         self.inner.loaded.log()
     }
 
-    /// Its module in a context, made on first use.
+    /// Returns the library's module in a context, which the first use creates.
     pub fn module(&self, context: &Context) -> Result<Module> {
         self.check()?;
         context.status()?;
@@ -129,10 +129,10 @@ impl Library {
         Ok(module)
     }
 
-    /// A managed variable; needs no context (`cuLibraryGetManaged`).
+    /// Returns a managed variable; this needs no context (`cuLibraryGetManaged`).
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`] when no managed variable has this name.
     pub fn managed(&self, name: &str) -> Result<Symbol> {
         self.check()?;
         let variables = self.variables();
@@ -148,15 +148,15 @@ impl Library {
             .ok_or_else(|| Error::NotFound(format!("managed variable {name}")))
     }
 
-    /// Unloads its modules.
+    /// Unloads the library's modules.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when it is unloaded already.
+    /// [`Error::InvalidHandle`] when the library is already unloaded.
     pub fn unload(&self) -> Result<()> {
         self.check()?;
         self.inner.unloaded.store(true, Ordering::Release);
         for module in self.inner.modules.lock().drain(..) {
-            // One of a context that has failed or ended is gone already.
+            // This fails for a module whose context has failed or ended.
             let _ = module.unload();
         }
         Ok(())
@@ -184,8 +184,8 @@ impl LibraryInner {
         if self.managed.is_empty() {
             return Ok(());
         }
-        // Initial bytes that hold addresses of variables of a context cannot be known here: they
-        // are resolved against null, as no context exists.
+        // Initial bytes cannot contain addresses of a context's variables, because no context exists: such addresses
+        // are null.
         let mut addresses = vec![0; variables.len()];
         for &(index, address) in &self.managed {
             addresses[index] = address;

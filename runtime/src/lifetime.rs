@@ -1,4 +1,4 @@
-//! The lives of contexts: they are created, retained, waited for, reset and destroyed.
+//! Creates, retains, resets and destroys contexts, and waits for all their work.
 
 use parking_lot::Mutex;
 
@@ -20,9 +20,9 @@ use crate::process::check_fork;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimaryState {
-    /// Its flags.
+    /// The context's flags.
     pub flags: u32,
-    /// Whether it is retained.
+    /// Whether the context is active, that is, retained.
     pub active: bool,
 }
 
@@ -33,17 +33,16 @@ impl Device {
         Ok(&state.retained)
     }
 
-    /// The primary context, retained or not; the same value for the runtime's life.
+    /// Returns the primary context, whether it is retained or not. It is the same value for the runtime's life.
     ///
     /// # Errors
-    /// [`Error::Deinitialized`] once the runtime is gone; [`Error::NotInitialized`] in the child
-    /// of a fork.
+    /// [`Error::Deinitialized`] when the runtime no longer exists; [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_context(&self) -> Result<Context> {
         check_fork()?;
         Context::primary_of(self.machine(), self.ordinal()).ok_or(Error::Deinitialized)
     }
 
-    /// Retains the primary context, bringing it to life at the first call.
+    /// Retains the primary context; the first retain activates it.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
@@ -60,7 +59,7 @@ impl Device {
     /// Releases the primary context; the last release ends its life.
     ///
     /// # Errors
-    /// [`Error::InvalidContext`] when it is not retained.
+    /// [`Error::InvalidContext`] when the context is not retained.
     pub fn primary_release(&self) -> Result<()> {
         let primary = self.primary_context()?;
         let mut retained = self.retained()?.lock();
@@ -77,8 +76,8 @@ impl Device {
         Ok(())
     }
 
-    /// Ends all work of the primary context, frees what it owns and clears its fault; those who
-    /// have retained it go on with an empty one.
+    /// Stops all work of the primary context, frees what the context owns and clears its fault. If the context is
+    /// retained, it stays active and is empty.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
@@ -89,10 +88,10 @@ impl Device {
         Ok(())
     }
 
-    /// The primary context's flags and whether it is active.
+    /// Returns the primary context's flags and whether the context is active.
     ///
     /// # Errors
-    /// As [`Device::primary_context`].
+    /// The errors of [`Device::primary_context`].
     pub fn primary_state(&self) -> Result<PrimaryState> {
         let primary = self.primary_context()?;
         Ok(PrimaryState {
@@ -109,7 +108,7 @@ impl Device {
         self.primary_context()?.set_flags(flags)
     }
 
-    /// A new context.
+    /// Creates a context.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for unknown flags.
@@ -121,7 +120,7 @@ impl Device {
 }
 
 impl Context {
-    /// Waits for all work of the context; flushes printf.
+    /// Waits for all work of the context and writes pending kernel output.
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait(self.life())?;
         capture::check_context(self)?;
@@ -129,10 +128,12 @@ impl Context {
         self.fault_status()
     }
 
-    /// Stops running launches, frees everything the context owns and ends it.
+    /// Waits for the work submitted so far, frees everything that the context owns and ends its life. If the context
+    /// has failed, the remaining work is dropped.
     ///
     /// # Errors
-    /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`].
+    /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`] when the context is already
+    /// destroyed.
     pub fn destroy(&self) -> Result<()> {
         check_fork()?;
         if self.is_primary() {
@@ -150,8 +151,8 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the current life: stops launches, drops work that has not started, frees what the
-    /// context owns, clears the fault. `again`: a new life begins.
+    /// Ends the current life: stops launches, drops work that has not started, frees what the context owns, clears the
+    /// fault. If `again` is true, a new life begins.
     fn end_life(&self, again: bool) {
         self.stop_life();
         capture::forget_context(self);

@@ -1,6 +1,6 @@
-//! What all contexts of a runtime share: workers, service threads, memory, the image loader.
+//! State that all contexts of a runtime share: workers, service threads, memory, the image loader.
 //!
-//! Invariant: a machine lives as long as any context, buffer or unfinished task of it.
+//! Invariant: a machine exists as long as any context, buffer or unfinished task of it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,25 +21,25 @@ use crate::wait::Waits;
 pub(crate) struct Machine {
     pub(crate) config: DeviceConfig,
     pub(crate) reverse: bool,
-    /// In a checking run: what was found.
+    /// The findings, in a checking run.
     pub(crate) findings: Option<Arc<Findings>>,
     scheduler: Scheduler,
     copies: ServiceThread,
     callbacks: ServiceThread,
     waits: Waits,
     pub(crate) memory: DeviceMemory,
-    /// What kernels may access, known when the windows of CTAs are.
+    /// Memory that kernels may access; set once the windows of CTAs are reserved.
     visible: OnceLock<Arc<Visible>>,
-    /// What handles of textures and surfaces name.
+    /// The textures and surfaces that handles refer to.
     pub(crate) textures: Registry,
     pub(crate) loader: Arc<dyn Loader>,
-    /// Those that programs see.
+    /// The devices that programs see, by ordinal.
     devices: Vec<DeviceState>,
 }
 
-/// What changes of a device.
+/// The mutable state of a device.
 pub(crate) struct DeviceState {
-    /// Its number among all devices.
+    /// The device's number among all devices of the machine.
     number: i32,
     /// How often the primary context is retained.
     pub(crate) retained: Mutex<u64>,
@@ -66,7 +66,7 @@ impl Machine {
             tracing::error!(%error, "faults cannot be survived");
         }
         let numbers = config.visible_devices();
-        // Devices that are not seen keep their part of the memory.
+        // The share of each device takes invisible devices into account.
         let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1));
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
@@ -91,10 +91,10 @@ impl Machine {
         &self.scheduler
     }
 
-    /// What kernels may access; `None` where they are trusted.
+    /// Returns the memory that kernels may access; `None` if their accesses are not checked.
     ///
     /// # Errors
-    /// [`crate::Error::OperatingSystem`] when there is no room for windows.
+    /// [`crate::Error::OperatingSystem`] when no addresses are left for windows.
     pub(crate) fn visible(&self) -> Result<Option<Arc<Visible>>> {
         if !isolated() {
             return Ok(None);
@@ -119,12 +119,12 @@ impl Machine {
         &self.waits
     }
 
-    /// Number of devices that programs see.
+    /// Returns the number of devices that programs see.
     pub(crate) fn device_count(&self) -> i32 {
         self.devices.len() as i32
     }
 
-    /// A device's number among all of them.
+    /// Returns a device's number among all devices of the machine.
     pub(crate) fn number(&self, ordinal: i32) -> i32 {
         self.device(ordinal).map_or(ordinal, |state| state.number)
     }

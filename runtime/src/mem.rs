@@ -1,7 +1,7 @@
-//! The allocations of one machine: what is where and whose.
+//! The allocations of one machine: allocates, looks up and frees memory.
 //!
-//! A thin layer over [`AddressSpace`] that knows contexts and what the program may free.
-//! Invariant: an address is looked up here before any copy or fill touches it.
+//! A thin layer over [`AddressSpace`] that adds contexts and the rules for what the program may free. Invariant: an
+//! address is looked up here before any copy or fill accesses it.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::error::Result;
 use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind};
 use crate::pointer::{HostFlags, PointerKind};
 
-/// One allocation.
+/// An allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocation {
     pub(crate) base: u64,
-    /// As asked for.
+    /// Requested size.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
-    /// The owner's id; 0: no context (a library's managed variable, memory of a pool).
+    /// The id of the owning context; 0: none (a library's managed variable, memory of a pool).
     pub(crate) context: u64,
     pub(crate) flags: HostFlags,
     pub(crate) id: u64,
     /// Ordinal of the device; -1: host memory of the virtual memory interface.
     pub(crate) device: i32,
     pub(crate) pooled: bool,
-    /// A mapping of the virtual memory interface.
+    /// Whether this is a mapping of the virtual memory interface.
     pub(crate) mapped: bool,
-    /// Another process's memory.
+    /// Whether this is another process's memory.
     pub(crate) imported: bool,
-    /// Belongs to a module or to the system; the program cannot free it.
+    /// Whether the memory belongs to a module or the runtime, so that the program cannot free it.
     pub(crate) internal: bool,
 }
 
-/// What to allocate.
+/// The properties of a new allocation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) size: u64,
@@ -135,7 +135,7 @@ impl From<memory::Allocation> for Allocation {
 }
 
 impl DeviceMemory {
-    /// Memory of devices of `limit` bytes each; `None`: of what this process may use.
+    /// Creates the memory of devices with `limit` bytes each; `None`: a share of the memory that this process may use.
     pub(crate) fn new(limit: Option<u64>, devices: usize) -> Result<DeviceMemory> {
         let config = MemoryConfig {
             devices,
@@ -146,24 +146,24 @@ impl DeviceMemory {
         Ok(DeviceMemory { space })
     }
 
-    /// All of it.
+    /// Returns the address space.
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
         &self.space
     }
 
-    /// Memory that holds zeroes or what an earlier allocation left.
+    /// Allocates memory, which contains zeros or data of an earlier allocation.
     pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
         Ok(self.space.alloc(&request.of_space())?.into())
     }
 
-    /// Zeroed memory.
+    /// Allocates zeroed memory.
     pub(crate) fn allocate_zeroed(&self, request: Request) -> Result<Allocation> {
         let allocation = self.allocate(request)?;
         self.space.zero(allocation.base, allocation.size)?;
         Ok(allocation)
     }
 
-    /// Notes host memory of the program.
+    /// Registers host memory of the program.
     pub(crate) fn register(&self, base: u64, request: Request) -> Result<Allocation> {
         let memory::Request {
             bytes,
@@ -176,19 +176,19 @@ impl DeviceMemory {
         Ok(registered.into())
     }
 
-    /// Undoes a registration.
+    /// Ends a registration.
     pub(crate) fn unregister(&self, base: u64) -> Result<()> {
         self.space.unregister(base)?;
         Ok(())
     }
 
-    /// The allocation that holds `address`.
+    /// Returns the allocation that holds `address`.
     pub(crate) fn lookup(&self, address: u64) -> Option<Allocation> {
         self.space.find(address).map(Allocation::from)
     }
 
-    /// What holds `span` bytes at `address`: one allocation, or mappings of the virtual memory interface side by
-    /// side, of which the first is told.
+    /// Returns the allocation that holds `span` bytes at `address`. If contiguous mappings of the virtual memory
+    /// interface hold the bytes, returns the first mapping.
     pub(crate) fn holding(&self, address: u64, span: u64) -> Option<Allocation> {
         let first = self.lookup(address)?;
         let end = address.checked_add(span)?;
@@ -202,8 +202,8 @@ impl DeviceMemory {
         (last.mapped == first.mapped).then_some(first)
     }
 
-    /// Frees the allocation that starts at `base`; `internal`: whether it must be one that the
-    /// program cannot free.
+    /// Frees the allocation that starts at `base`. `internal` states whether it must be one that the program cannot
+    /// free, or one that it can.
     pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
         let found = self.lookup(base);
         let matches = found.is_some_and(|found| found.base == base && found.internal == internal);
@@ -214,12 +214,12 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// A stream is going to free the allocation that starts at `base`.
+    /// Announces that a stream will free the allocation that starts at `base`.
     pub(crate) fn promise(&self, base: u64) {
         self.space.promise(base);
     }
 
-    /// As [`Self::release`] of what the program cannot free, but nobody gets the addresses for a while.
+    /// Frees an allocation that the program cannot free; its addresses are not reused for a while.
     pub(crate) fn retire(&self, base: u64) -> Result<()> {
         let found = self.lookup(base);
         if !found.is_some_and(|found| found.base == base && found.internal) {
@@ -240,7 +240,7 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// A device's memory, and what of it is free.
+    /// Returns the total and the free bytes of a device's memory.
     pub(crate) fn device_info(&self, device: i32) -> (u64, u64) {
         let device = usize::try_from(device).unwrap_or(0);
         self.space.device_info(device)

@@ -1,9 +1,8 @@
 //! Stream memory operations: waiting for and writing 32- and 64-bit values in stream order.
 //!
-//! Sources: CUDA driver API, "Stream Memory Operations". A wait looks at the memory until its
-//! condition holds, without a worker ([`crate::wait`]); the operations of a batch happen in order.
-//! Invariant: addresses are checked when a batch is submitted and touched only through
-//! `fault::access`.
+//! Sources: CUDA driver API, "Stream Memory Operations". A wait polls memory until its condition holds, without
+//! occupying a worker ([`crate::wait`]). The operations of a batch are performed in order. Invariant: addresses are
+//! checked when a batch is submitted, and accessed only through `fault::access`.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -12,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::fault::access;
 use crate::task::Work;
 
-/// When a wait is over.
+/// The condition that ends a wait.
 ///
 /// ```
 /// use margay::memop::{Comparison, MemOp, Width};
@@ -25,15 +24,15 @@ use crate::task::Work;
 pub enum Comparison {
     /// The value in memory minus the operand is not negative, as a cyclic signed difference.
     GreaterOrEqual,
-    /// Both are equal.
+    /// The value in memory equals the operand.
     Equal,
-    /// They have a bit in common.
+    /// The value in memory and the operand have a common one bit.
     And,
-    /// Some bit is clear in both.
+    /// Some bit is zero in both the value in memory and the operand.
     Nor,
 }
 
-/// How wide a value is.
+/// The width of a value.
 ///
 /// ```
 /// use margay::memop::{MemOp, Width};
@@ -43,13 +42,13 @@ pub enum Comparison {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// 32 bits; the operand's upper half is not looked at.
+    /// 32 bits; the operand's upper half is ignored.
     W32,
     /// 64 bits.
     W64,
 }
 
-/// What an atomic reduction does.
+/// The operation of an atomic reduction.
 ///
 /// ```
 /// use margay::memop::{MemOp, Reduction, Width};
@@ -72,7 +71,7 @@ pub enum Reduction {
     Add,
 }
 
-/// One operation.
+/// A stream memory operation.
 ///
 /// ```
 /// use margay::memop::{MemOp, Width};
@@ -86,38 +85,38 @@ pub enum Reduction {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemOp {
-    /// Waits for a value.
+    /// Waits until the value in memory satisfies a condition.
     Wait {
-        /// Where.
+        /// The address.
         address: u64,
         /// The operand.
         value: u64,
-        /// How wide.
+        /// The width of the value.
         width: Width,
-        /// When it is over.
+        /// The condition.
         until: Comparison,
     },
     /// Writes a value.
     Write {
-        /// Where.
+        /// The address.
         address: u64,
-        /// What.
+        /// The value.
         value: u64,
-        /// How wide.
+        /// The width of the value.
         width: Width,
     },
-    /// Changes a value in one step.
+    /// Changes a value atomically.
     Reduce {
-        /// Where.
+        /// The address.
         address: u64,
         /// The operand.
         value: u64,
-        /// How wide.
+        /// The width of the value.
         width: Width,
-        /// How.
+        /// The operation.
         with: Reduction,
     },
-    /// Orders what is before against what is behind; remote writes need no more.
+    /// Orders earlier operations before later ones. Nothing more is needed to flush remote writes.
     Barrier,
 }
 
@@ -140,10 +139,10 @@ impl MemOp {
         }
     }
 
-    /// Checks that the address is aligned and of a context's device or pinned memory.
+    /// Checks that the address is aligned and that an allocation holds the value.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`].
+    /// [`Error::InvalidValue`] when the address is misaligned or not inside an allocation.
     pub fn check(&self, context: &Context) -> Result<()> {
         let Some((address, width)) = self.place() else {
             return Ok(());
@@ -161,7 +160,7 @@ impl MemOp {
         }
     }
 
-    /// Does the operation; false when it is a wait that is not over.
+    /// Performs the operation; returns false if it is a wait that has not ended.
     fn step(&self) -> Result<bool> {
         fence(Ordering::SeqCst);
         let done = match *self {
@@ -179,8 +178,8 @@ impl MemOp {
                 value,
                 width,
             } => {
-                // SAFETY: the address was looked up as memory that device work may write; what was
-                // freed since faults, which is an error value.
+                // SAFETY: the address was looked up as memory that device work may write. If it was freed since, the
+                // access faults, which is an error value.
                 let written = unsafe {
                     match width {
                         Width::W32 => access::store32(address, value as u32),
@@ -197,7 +196,7 @@ impl MemOp {
                 with,
             } => {
                 let change = |old: u64| with.of(old, value);
-                // SAFETY: as above.
+                // SAFETY: as for a write.
                 unsafe { access::update(address, width.bytes() as u32, change) }
                     .map_err(inaccessible)?;
                 true
@@ -250,7 +249,7 @@ impl Reduction {
     }
 }
 
-/// The work of a batch.
+/// Returns the work of a batch.
 pub(crate) fn work(ops: Vec<MemOp>) -> Work {
     let mut next = 0;
     Work::Wait(Box::new(move || {

@@ -1,7 +1,7 @@
-//! Modules: loaded images in a context, their kernels and variables.
+//! Modules: images loaded into a context, with their kernels and variables.
 //!
-//! Invariant: a kernel keeps its module's code and variables alive, a stale handle answers an error and never runs freed
-//! code.
+//! Invariant: a kernel keeps its module's code and variables alive. A stale handle returns an error and never runs
+//! freed code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ use crate::texture::{OpaqueVariable, SurfaceReference, TextureReference};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol {
-    /// Where it lives.
+    /// The address.
     pub ptr: DevicePtr,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// It is constant memory.
+    /// Whether it is constant memory.
     pub constant: bool,
-    /// It is managed memory.
+    /// Whether it is managed memory.
     pub managed: bool,
 }
 
-/// An image loaded into a context. Clones are the same module.
+/// An image loaded into a context. Clones refer to the same module.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -60,9 +60,9 @@ struct Inner {
     loaded: Arc<dyn LoadedImage>,
     /// Address of each variable, in the image's order.
     addresses: Vec<u64>,
-    /// Those of them that are freed with the module.
+    /// The addresses that are freed with the module.
     owned: Vec<u64>,
-    /// Variables of opaque type.
+    /// Variables of opaque type, by index.
     opaque: Vec<(usize, OpaqueVariable)>,
     kernels: Vec<Arc<Entry>>,
     by_name: FxHashMap<String, usize>,
@@ -107,7 +107,7 @@ fn free(context: &Context, addresses: &[u64]) {
 }
 
 impl Module {
-    /// Puts a loaded image at addresses in `context`; `fixed` gives those of variables that live
+    /// Binds a loaded image to addresses in `context`. `fixed` has index and address of variables that are allocated
     /// elsewhere.
     pub(crate) fn bind(
         context: &Context,
@@ -178,7 +178,7 @@ impl Module {
             if bytes.len() as u64 > variable.size {
                 return Err(Error::Internal(format!("{}: too long", variable.name)));
             }
-            // A library's managed variable was initialised with the library; opaque ones have no contents.
+            // A library initialises its managed variables itself; opaque variables have no contents.
             if variable.reference.is_none() && !fixed.iter().any(|(at, _)| *at == index) {
                 context.machine().memory.write(address, bytes)?;
             }
@@ -187,7 +187,7 @@ impl Module {
         Ok((addresses, entries))
     }
 
-    /// Whether its context has not been reset since it was loaded.
+    /// Returns whether the context has not been reset since the module was loaded.
     pub(crate) fn is_of_current_life(&self) -> bool {
         self.inner.life == self.context().life()
     }
@@ -200,36 +200,36 @@ impl Module {
         Ok(())
     }
 
-    /// The context it is loaded in.
+    /// Returns the context that the module is loaded into.
     pub fn context(&self) -> &Context {
         &self.inner.context
     }
 
-    /// Unique in the process, never reused.
+    /// Returns the module's number; unique in the process, never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// Warnings and notes of the compilation.
+    /// Returns the warnings and other messages of the compilation.
     pub fn log(&self) -> &str {
         self.inner.loaded.log()
     }
 
-    /// A bound kernel by its (mangled) name.
+    /// Returns the bound kernel with a (mangled) name.
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         let index = self.inner.by_name.get(name)?;
         self.inner.kernels.get(*index)
     }
 
-    /// All bound kernels, in the image's order.
+    /// Returns all bound kernels, in the image's order.
     pub(crate) fn entries(&self) -> &[Arc<Entry>] {
         &self.inner.kernels
     }
 
-    /// A variable by its (mangled) name.
+    /// Returns the variable with a (mangled) name.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`] when the module has no such variable.
     pub fn global(&self, name: &str) -> Result<Symbol> {
         self.check()?;
         let variables = self.inner.loaded.variables();
@@ -249,10 +249,10 @@ impl Module {
             .ok_or_else(|| Error::NotFound(format!("reference {name}")))
     }
 
-    /// A `.texref` by its name.
+    /// Returns the `.texref` with a name.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`] when the module has no such `.texref`.
     pub fn texture(&self, name: &str) -> Result<TextureReference> {
         match self.opaque(name)? {
             OpaqueVariable::Texture(reference) => Ok(reference.clone()),
@@ -260,10 +260,10 @@ impl Module {
         }
     }
 
-    /// A `.surfref` by its name.
+    /// Returns the `.surfref` with a name.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`] when the module has no such `.surfref`.
     pub fn surface(&self, name: &str) -> Result<SurfaceReference> {
         match self.opaque(name)? {
             OpaqueVariable::Surface(reference) => Ok(reference.clone()),
@@ -271,10 +271,10 @@ impl Module {
         }
     }
 
-    /// Unloads: frees the variables once the work submitted so far is complete.
+    /// Unloads the module: waits for the work submitted so far and frees the variables.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when it is unloaded already.
+    /// [`Error::InvalidHandle`] when the module is already unloaded.
     pub fn unload(&self) -> Result<()> {
         self.inner.context.check_wait(self.inner.life)?;
         self.check()?;

@@ -1,4 +1,4 @@
-//! Kernels, modules, libraries and limits: what they report and refuse.
+//! Tests of kernels, modules, libraries and limits: what they report, and which calls are errors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -68,7 +68,7 @@ fn attributes_come_from_the_kernel() {
     assert_eq!(value(&shared, A::SharedSizeBytes), 16 << 10);
     assert_eq!(value(&shared, A::MaxDynamicSharedSizeBytes), 32 << 10);
     assert!(shared.set_attribute(A::NumRegs, 8).is_err());
-    // 99 KiB after opting in, 16 of them static.
+    // 99 KiB after opting in, of which 16 KiB are static.
     let most = 83 << 10;
     assert!(
         shared
@@ -133,18 +133,18 @@ fn occupancy_and_the_best_block() {
     let spec = done("k", |info| info.registers = 64);
     let bench = Bench::with(Runtime::builder().device(config), vec![spec]);
     let kernel = bench.kernel("k");
-    // 64 registers: 32 warps on an SM.
+    // 64 registers per thread: 32 warps on an SM.
     assert_eq!(kernel.max_active_blocks(256, 0).expect("known"), 4);
     assert_eq!(kernel.max_active_blocks(1024, 0).expect("known"), 1);
     assert!(kernel.max_active_blocks(0, 0).is_err());
     let best = kernel.max_potential_block_size(&mut |_| 0, 0);
     assert_eq!(best.expect("known"), (10, 1024));
     let best = kernel.max_potential_block_size(&mut |_| 0, 300);
-    // 288 threads are 9 warps, three times on an SM; 256 are 8, four times.
+    // 288 threads are 9 warps, and 3 blocks are resident on an SM; 256 threads are 8 warps, and 4 blocks are.
     assert_eq!(best.expect("known"), (40, 256));
     let shared = kernel.available_dynamic_shared(4, 256).expect("resident");
     assert_eq!(shared, (25 << 10) - 1024);
-    // One block alone could have more than a kernel gets that has not asked for it.
+    // A block could have more, but a kernel gets no more unless it opts in.
     let shared = kernel.available_dynamic_shared(1, 256).expect("resident");
     assert_eq!(shared, 48 << 10);
     assert!(kernel.available_dynamic_shared(5, 256).is_err());
@@ -203,7 +203,7 @@ fn variables_hold_their_initial_bytes() {
     let module = library.module(&context).expect("made");
     assert_eq!(library.module(&context).expect("the same"), module);
     assert_eq!(module.global("m").expect("shared").ptr, managed.ptr);
-    // SAFETY: managed memory is the host's too.
+    // SAFETY: the host may access managed memory.
     assert_eq!(unsafe { *(managed.ptr.address() as *const u32) }, 9);
     library.unload().expect("once");
     assert!(library.module(&context).is_err());
@@ -229,7 +229,7 @@ fn limits_are_rounded_and_remembered() {
     let pending = context.limit(Limit::DevRuntimePendingLaunchCount);
     assert_eq!(pending.expect("known"), 16);
     assert!(context.set_limit(Limit::DevRuntimeSyncDepth, 25).is_err());
-    // Limits of CUDA 12.5 and 13: those of contexts for graphics, and memory of blocks.
+    // Limits of CUDA 12.5 and 13: those of contexts created for graphics, and memory of blocks.
     let of = |number| Limit::from_number(number).expect("a limit of cuda.h");
     assert!(context.limit(of(7)).expect("known") >= 48 << 10);
     assert_eq!(context.limit(of(8)).expect("known"), 0);

@@ -1,24 +1,24 @@
-//! How many CTAs fit on a multiprocessor: the rules of CUDA's occupancy calculation.
+//! Computes how many CTAs fit on a multiprocessor, by the rules of CUDA's occupancy calculation.
 
 use crate::device_config::capability::SmLimits;
 
-/// What a CTA takes.
+/// The resources that a CTA needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Footprint {
-    /// Its threads.
+    /// Number of threads.
     pub(crate) threads: u32,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub(crate) registers: u32,
-    /// Shared memory, static and dynamic.
+    /// Bytes of shared memory, static and dynamic.
     pub(crate) shared: u64,
 }
 
-/// Registers are given to warps in units of this.
+/// The registers of a warp are allocated in multiples of this number.
 const REGISTER_UNIT: u32 = 256;
-/// An SM has this many partitions; registers of one serve its own warps only.
+/// Partitions of an SM. The registers of a partition serve only its own warps.
 const PARTITIONS: u32 = 4;
 
-/// CTAs that are resident on one SM; 0 when one does not fit.
+/// Returns how many CTAs are resident on one SM; 0 when one does not fit.
 pub(crate) fn resident(limits: &SmLimits, cta: &Footprint) -> u32 {
     let warps = cta.threads.div_ceil(32).max(1);
     let by_warps = limits.threads / 32 / warps;
@@ -51,7 +51,7 @@ fn resident_by_shared(limits: &SmLimits, shared: u64) -> u32 {
     (u64::from(limits.shared) / taken) as u32
 }
 
-/// Shared memory for each of `ctas` CTAs on one SM.
+/// Returns the bytes of shared memory that each of `ctas` CTAs on one SM may have.
 pub(crate) fn shared_of(limits: &SmLimits, ctas: u32) -> u32 {
     let share = limits.shared / ctas.max(1) / limits.shared_unit * limits.shared_unit;
     share
@@ -76,23 +76,23 @@ mod tests {
         )
     }
 
-    /// Values worked out by hand from the tables of the CUDA programming guide.
+    /// The expected values are computed by hand from the tables of the CUDA programming guide.
     #[test]
     fn follows_the_rules_of_each_resource() {
-        // 48 warps: 6 CTAs of 8 warps.
+        // 48 warps on an SM: 6 CTAs of 8 warps.
         assert_eq!(on("8.6", 256, 32, 0), 6);
-        // 16 CTAs at most.
+        // At most 16 CTAs.
         assert_eq!(on("8.6", 32, 16, 0), 16);
-        // 1024 threads are 32 of 48 warps.
+        // 1024 threads take 32 of 48 warps.
         assert_eq!(on("8.6", 1024, 32, 0), 1);
-        // 64 registers: 2048 a warp, 8 warps a partition, 32 warps, 4 CTAs of 8.
+        // 64 registers: 2048 per warp, so 8 warps per partition, 32 warps per SM, 4 CTAs of 8 warps.
         assert_eq!(on("8.6", 256, 64, 0), 4);
-        // 255 registers: 8192 a warp, 2 warps a partition: 8 warps.
+        // 255 registers: 8192 per warp, so 2 warps per partition, 8 warps per SM.
         assert_eq!(on("8.6", 256, 255, 0), 1);
         assert_eq!(on("8.6", 288, 255, 0), 0);
-        // 48 KiB and the reserved one: 2 in 100 KiB.
+        // 48 KiB and 1 KiB reserved: 2 CTAs in 100 KiB.
         assert_eq!(on("8.6", 128, 32, 48 << 10), 2);
-        // 99 KiB is the most.
+        // At most 99 KiB.
         assert_eq!(on("8.6", 128, 32, 99 << 10), 1);
         assert_eq!(on("8.6", 128, 32, (99 << 10) + 1), 0);
         // No reserved memory before 8.0.

@@ -1,8 +1,7 @@
 //! Random programs over streams and events, checked against CUDA's ordering rules.
 //!
-//! Every operation notes when it began and ended on one counter. An oracle that knows only the
-//! rules (not tasks or tails) says which pairs of operations are ordered: the first must have
-//! ended before the second began.
+//! Every operation records on one counter when it begins and ends. An oracle that knows only the rules (not tasks or
+//! tails) determines which pairs of operations are ordered: the first must have ended before the second began.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::testing::{Bench, Step, kernel};
 use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// A small generator, so that a failing seed can be run again.
+/// A simple generator of random numbers, so that a failing seed can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -29,14 +28,14 @@ struct Span {
     end: AtomicU64,
 }
 
-/// The rules: what each operation must wait for, as sets of operations.
+/// The rules: the operations that each operation must wait for.
 struct Oracle {
     kinds: Vec<StreamKind>,
-    /// For each stream the operations submitted to it.
+    /// For each stream, the operations submitted to it.
     submitted: Vec<Vec<usize>>,
-    /// For each event, all that had to be complete for its last record.
+    /// For each event, all operations that had to be complete for its last record.
     recorded: Vec<Vec<usize>>,
-    /// For each stream, what waits for events have added for all later work.
+    /// For each stream, the operations that all later work waits for because of waits for events.
     awaited: Vec<Vec<usize>>,
     before: Vec<Vec<usize>>,
 }
@@ -52,7 +51,7 @@ impl Oracle {
         }
     }
 
-    /// Everything that work submitted to `stream` now comes after.
+    /// Returns all operations that precede work submitted to `stream` now.
     fn earlier(&self, stream: usize) -> Vec<usize> {
         let synchronising = |kind| kind != StreamKind::NonBlocking;
         let is_legacy = |other: usize| self.kinds[other] == StreamKind::Legacy;
@@ -70,7 +69,7 @@ impl Oracle {
         all
     }
 
-    /// Everything that must be complete when `stream` is idle.
+    /// Returns all operations that must be complete when `stream` is idle.
     fn of(&self, stream: usize) -> Vec<usize> {
         if self.kinds[stream] == StreamKind::Legacy {
             return self.earlier(stream);
@@ -143,7 +142,7 @@ impl Program {
         }
     }
 
-    /// A kernel or a host function, as long as chance wants.
+    /// Submits a kernel or a host function of random length.
     fn operation(&self, random: &mut Random, number: usize, stream: &Stream) {
         if random.below(4) == 0 {
             let (spans, clock) = (Arc::clone(&self.spans), Arc::clone(&self.clock));
@@ -186,7 +185,7 @@ fn run(seed: u64, workers: usize) {
                 oracle.wait(at, event);
             }
             4 => {
-                // All that the stream waited for is complete when this returns.
+                // When this returns, everything that the stream waited for is complete.
                 stream.synchronize().expect("no fault");
                 for before in oracle.of(at) {
                     assert!(program.spans[before].end.load(SeqCst) > 0, "seed {seed}");
@@ -299,7 +298,7 @@ fn copies_and_fills_keep_the_order_and_pageable_memory_is_staged() {
     };
     let memory = context.alloc(1 << 20).expect("room");
     stream.host_function(wait).expect("submitted");
-    // Larger than what is done in place, and behind a closed gate.
+    // The copy is too large for the submitting thread, and the gate that it waits for is closed.
     let mut source = vec![7u8; 1 << 20];
     let copy = crate::Transfer::to_device(memory, source.as_ptr(), 1 << 20);
     // SAFETY: the source is staged before the call returns.
@@ -328,7 +327,7 @@ fn misuse_is_an_error() {
     let memory = context.alloc(16).expect("room");
     let mut host = [0u8; 32];
     let copy = crate::Transfer::to_host(host.as_mut_ptr(), memory, 17);
-    // SAFETY: refused before anything is touched.
+    // SAFETY: the call returns an error before it accesses memory.
     assert!(unsafe { stream.copy(copy) }.is_err(), "past the end");
     assert!(stream.fill(memory.offset(1), 0, 4, 1, 1, 0).is_err());
     assert!(stream.fill(memory, 0, 1, 17, 1, 0).is_err());

@@ -1,19 +1,19 @@
-//! What kernels have printed, on its way to the standard output.
+//! Kernel output that is not yet written to standard output.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Text that the launches of a context have printed and that is not written yet.
+/// Text that launches of a context have printed and that is not yet written.
 #[derive(Default)]
 pub(crate) struct Output {
     pending: Mutex<Vec<u8>>,
-    /// Whether there is any.
+    /// Whether `pending` may contain text.
     some: AtomicBool,
 }
 
 impl Output {
-    /// Takes over what a launch has printed.
+    /// Appends the output of a launch.
     pub(crate) fn append(&self, text: &[u8]) {
         if text.is_empty() {
             return;
@@ -22,7 +22,7 @@ impl Output {
         self.some.store(true, Ordering::Release);
     }
 
-    /// Writes it to the process's standard output, through the C library's buffer.
+    /// Writes the pending text to the process's standard output, through the C library's buffer.
     pub(crate) fn flush(&self) {
         if !self.some.load(Ordering::Acquire) {
             return;
@@ -41,10 +41,10 @@ unsafe extern "C" {
     static stdout: *mut libc::FILE;
 }
 
-/// Writes through the C library's buffer, so that it comes in order with the program's output.
+/// Writes through the C library's buffer, so that kernel output and the program's own output keep their order.
 fn write_stdout(bytes: &[u8]) {
-    // SAFETY: `stdout` is set up by the C library before any of our code runs; `fwrite` reads
-    // `bytes` only. Errors are the program's business, as with its own `printf`.
+    // SAFETY: the C library initialises `stdout` before any of our code runs; `fwrite` only reads `bytes`. Write errors
+    // are left to the program, as those of its own `printf`.
     unsafe {
         libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stdout);
         libc::fflush(stdout);

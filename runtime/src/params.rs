@@ -1,9 +1,9 @@
-//! The parameter space of one launch: packed once, where generated code reads it.
+//! The parameter space of a launch: arguments are packed once, where generated code reads them.
 //!
-//! Invariant: the bytes begin at a multiple of 16, whatever a parameter's alignment asks for, and stay
-//! where they are as long as the value is not moved.
+//! Invariant: the bytes begin at a multiple of 16, whatever alignment the parameters need, and keep their address while
+//! the value is not moved.
 
-/// Bytes that need no allocation: a dozen pointers.
+/// Bytes that need no allocation: twelve pointers.
 const INLINE: usize = 96;
 const ALIGN: usize = 16;
 
@@ -18,7 +18,7 @@ const ALIGN: usize = 16;
 pub struct Params {
     len: usize,
     inline: Inline,
-    /// A longer space, with room for its alignment.
+    /// The bytes of a longer space, with room for their alignment.
     outer: Option<Box<[u8]>>,
 }
 
@@ -27,7 +27,7 @@ pub struct Params {
 struct Inline([u8; INLINE]);
 
 impl Params {
-    /// A space of `len` bytes, all zero.
+    /// Returns a zeroed space of `len` bytes.
     pub fn zeroed(len: usize) -> Params {
         Params {
             len,
@@ -36,7 +36,7 @@ impl Params {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.outer {
             None => &self.inline.0[..self.len],
@@ -44,7 +44,7 @@ impl Params {
         }
     }
 
-    /// The bytes, to be filled in.
+    /// Returns the bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.outer {
             None => &mut self.inline.0[..self.len],
@@ -55,7 +55,7 @@ impl Params {
         }
     }
 
-    /// Where the bytes are, while the value is not moved. There is always a place, even for no bytes.
+    /// Returns the address of the bytes, valid while the value is not moved. An empty space has an address as well.
     pub fn address(&self) -> u64 {
         self.bytes().as_ptr() as u64
     }
@@ -63,14 +63,14 @@ impl Params {
 
 impl Clone for Params {
     fn clone(&self) -> Params {
-        // Another allocation may need another offset.
+        // Another allocation may need another offset for its alignment.
         let mut copy = Params::zeroed(self.len);
         copy.bytes_mut().copy_from_slice(self.bytes());
         copy
     }
 }
 
-/// Where the aligned part of an allocation begins.
+/// Returns the offset of the aligned part of an allocation.
 fn start(outer: &[u8]) -> usize {
     (outer.as_ptr() as usize).wrapping_neg() % ALIGN
 }

@@ -1,7 +1,7 @@
-//! Device pointers, and the kinds and properties of the memory that pointers lead to.
+//! Device pointers, and the kinds and properties of the memory that they point to.
 
-/// An address in device memory (a host address in Margay's own range). Only data: it is looked
-/// up before it is used.
+/// An address of device memory (a host address in Margay's own range). A pointer is only data: every use looks up its
+/// address.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -14,22 +14,22 @@
 pub struct DevicePtr(u64);
 
 impl DevicePtr {
-    /// The pointer with this address.
+    /// Returns the pointer with this address.
     pub const fn new(address: u64) -> DevicePtr {
         DevicePtr(address)
     }
 
-    /// The address.
+    /// Returns the address.
     pub const fn address(self) -> u64 {
         self.0
     }
 
-    /// Whether it is null.
+    /// Returns whether the pointer is null.
     pub const fn is_null(self) -> bool {
         self.0 == 0
     }
 
-    /// The pointer `bytes` further (wraps; checked when used).
+    /// Returns the pointer `bytes` bytes further. The addition wraps; uses of the pointer are checked.
     pub const fn offset(self, bytes: u64) -> DevicePtr {
         DevicePtr(self.0.wrapping_add(bytes))
     }
@@ -49,17 +49,17 @@ impl DevicePtr {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostFlags {
-    /// Pinned for all contexts.
+    /// Whether the memory is pinned for all contexts.
     pub portable: bool,
-    /// Has a device address (always the case here).
+    /// Whether the memory has a device address (always true in Margay).
     pub device_map: bool,
-    /// Write-combined (a hint).
+    /// Whether the memory is write-combined (a hint).
     pub write_combined: bool,
-    /// The device only reads it (registration).
+    /// Whether the device only reads the memory (for registration).
     pub read_only: bool,
 }
 
-/// What kind of memory an address is in.
+/// The kind of memory that an address belongs to.
 ///
 /// ```
 /// use margay::PointerKind;
@@ -74,9 +74,9 @@ pub struct HostFlags {
 pub enum PointerKind {
     /// Device memory.
     Device,
-    /// Pinned host memory of ours.
+    /// Pinned host memory that Margay allocated.
     Pinned,
-    /// The caller's host memory, registered.
+    /// Host memory of the caller, registered.
     Registered,
     /// Managed memory.
     Managed,

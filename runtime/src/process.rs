@@ -1,20 +1,33 @@
-//! What the process has once: numbers of objects, and whether it is the child of a fork.
+//! State of the process: numbers of objects, and whether it is the child of a fork.
 
+use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A number that no object of this process has had yet; never 0.
+/// Returns a number that no object of this process has had yet; never 0.
 pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// Returns the calling thread's number: unique in the process, never reused. Unlike the standard library's it can be asked for
+/// while the thread's local values are being destroyed.
+pub(crate) fn thread_id() -> u64 {
+    thread_local! {
+        static ID: Cell<u64> = const { Cell::new(0) };
+    }
+    if ID.get() == 0 {
+        ID.set(next_id());
+    }
+    ID.get()
+}
+
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// After a fork the child has one thread and locks in any state: everything answers an error
-/// there and touches nothing.
+/// Returns an error in the child of a fork. The child has only one thread, and its locks may be in any state, so calls
+/// must return before they touch them.
 pub(crate) fn check_fork() -> Result<()> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Error::NotInitialized);
@@ -22,7 +35,7 @@ pub(crate) fn check_fork() -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that [`check_fork`] knows.
+/// Installs the fork handler that [`check_fork`] relies on.
 pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn in_child() {

@@ -1,25 +1,23 @@
-//! The queues behind streams: which task is the last of each, and what a new one waits for.
+//! The queues of streams: which task is the last of each queue, and which tasks a new task waits for.
 //!
-//! CUDA's rules: work of one stream runs in the order of submission. The *legacy null stream*
-//! waits for all earlier work of the context's blocking streams, and later work of these waits
-//! for it. Non-blocking streams are independent of it. Each host thread has a *per-thread
-//! default stream*, which is a blocking stream.
+//! CUDA's rules: work of one stream runs in the order of submission. The *legacy null stream* waits for all earlier
+//! work of the context's blocking streams, and later work of blocking streams waits for the legacy stream. Non-blocking
+//! streams are independent of it. Each host thread has a *per-thread default stream*, which is a blocking stream.
 //!
 //! Invariant: the tail of a [`Queue`] is the last task submitted to it; a legacy submission sees
 //! the tails of all blocking queues at one moment (it holds the order lock exclusively).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ThreadId;
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::process::next_id;
+use crate::process::{next_id, thread_id};
 use crate::task::Task;
 
-/// What kind of stream.
+/// The kind of a stream.
 ///
 /// ```
 /// use margay::StreamKind;
@@ -37,18 +35,18 @@ pub enum StreamKind {
     PerThread,
     /// A created stream that synchronises with the legacy stream.
     Blocking,
-    /// A created stream that does not (`CU_STREAM_NON_BLOCKING`).
+    /// A created stream that does not synchronise with the legacy stream (`CU_STREAM_NON_BLOCKING`).
     NonBlocking,
 }
 
-/// The work of a stream.
+/// The queue of a stream: its last task and its state.
 pub(crate) struct Queue {
     id: u64,
     kind: StreamKind,
     priority: i32,
     tail: Mutex<Option<Arc<Task>>>,
     destroyed: AtomicBool,
-    /// Work has to ask whether the stream is capturing first.
+    /// Whether captures must be consulted before work is submitted.
     watched: AtomicBool,
 }
 
@@ -64,17 +62,17 @@ impl Queue {
         })
     }
 
-    /// Unique in the process, never reused.
+    /// Returns the queue's number; unique in the process, never reused.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// The kind of its stream.
+    /// Returns the kind of the stream.
     pub(crate) fn kind(&self) -> StreamKind {
         self.kind
     }
 
-    /// 0, or less for what goes first.
+    /// Returns the priority: 0, or a negative number for a higher priority.
     pub(crate) fn priority(&self) -> i32 {
         self.priority
     }
@@ -94,12 +92,12 @@ impl Queue {
         self.destroyed.load(Ordering::Acquire)
     }
 
-    /// Marks the stream as destroyed; false if it was already.
+    /// Marks the stream as destroyed; returns false if it was already destroyed.
     pub(crate) fn destroy(&self) -> bool {
         !self.destroyed.swap(true, Ordering::AcqRel)
     }
 
-    /// The last task when it is not complete.
+    /// Returns the last task if it is not complete.
     fn open_tail(&self) -> Option<Arc<Task>> {
         let mut tail = self.tail.lock();
         if tail.as_ref().is_some_and(|task| task.is_done()) {
@@ -108,7 +106,7 @@ impl Queue {
         tail.clone()
     }
 
-    /// Returns whether work is ordered against the legacy stream.
+    /// Returns whether the queue is ordered with the legacy stream.
     pub(crate) fn is_blocking(&self) -> bool {
         matches!(self.kind, StreamKind::Blocking | StreamKind::PerThread)
     }
@@ -121,10 +119,10 @@ pub(crate) struct Queues {
 
 struct Order {
     legacy: Arc<Queue>,
-    /// Every other queue; destroyed ones until their work is complete.
+    /// Every other queue. A destroyed one stays until its work is complete.
     queues: Vec<Arc<Queue>>,
-    per_thread: FxHashMap<ThreadId, Arc<Queue>>,
-    /// What new queues begin after (`cuCtxWaitEvent`).
+    per_thread: FxHashMap<u64, Arc<Queue>>,
+    /// The task that the first work of each new queue waits for (`cuCtxWaitEvent`).
     gate: Option<Arc<Task>>,
 }
 
@@ -165,19 +163,19 @@ impl Order {
 }
 
 impl Queues {
-    /// Forgets all streams (the context's life has ended).
+    /// Removes all queues; the context's life has ended.
     pub(crate) fn clear(&self) {
         *self.order.write() = Order::default();
     }
 
-    /// The legacy stream's queue.
+    /// Returns the legacy stream's queue.
     pub(crate) fn legacy(&self) -> Arc<Queue> {
         Arc::clone(&self.order.read().legacy)
     }
 
-    /// The queue of the calling thread's default stream, made on first use.
+    /// Returns the queue of the calling thread's default stream, which the first use creates.
     pub(crate) fn per_thread(&self) -> Arc<Queue> {
-        let thread = std::thread::current().id();
+        let thread = thread_id();
         if let Some(queue) = self.order.read().per_thread.get(&thread) {
             return Arc::clone(queue);
         }
@@ -188,14 +186,14 @@ impl Queues {
         queue
     }
 
-    /// A new queue.
+    /// Creates a queue.
     pub(crate) fn create(&self, kind: StreamKind, priority: i32) -> Arc<Queue> {
         let queue = Queue::new(kind, priority);
         self.order.write().add(&queue);
         queue
     }
 
-    /// Every queue whose stream is not destroyed, the legacy one first.
+    /// Returns every queue whose stream is not destroyed, the legacy stream's first.
     pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
         let order = self.order.read();
         let living = order.queues.iter().filter(|queue| !queue.is_destroyed());
@@ -203,12 +201,12 @@ impl Queues {
         all.map(Arc::clone).collect()
     }
 
-    /// Queues that are made from now on begin after `task`.
+    /// Makes the work of queues that are created from now on wait for `task`.
     pub(crate) fn hold_new(&self, task: Arc<Task>) {
         self.order.write().gate = Some(task);
     }
 
-    /// The last tasks of all streams that are not complete.
+    /// Returns the last task of every queue where it is not complete.
     pub(crate) fn all_tails(&self) -> Tails {
         let order = self.order.read();
         let all = std::iter::once(&order.legacy).chain(&order.queues);
@@ -221,7 +219,7 @@ impl Queues {
         idle && (!queue.is_blocking() || self.order.read().legacy.open_tail().is_none())
     }
 
-    /// The tasks that must be complete for `queue` to be idle.
+    /// Returns the tasks that must complete before `queue` is idle.
     pub(crate) fn tails_of(&self, queue: &Queue) -> Tails {
         let mut tails: Tails = queue.open_tail().into_iter().collect();
         if queue.kind == StreamKind::Legacy {
@@ -230,8 +228,8 @@ impl Queues {
         tails
     }
 
-    /// Appends what `make` makes to `queue`: it is given the queue's last task and those of other
-    /// queues that it has to wait for, and returns the new last one. Nothing is released yet.
+    /// Appends a task to `queue`. `make` gets the queue's last task and the tasks of other queues that the new task
+    /// must wait for, and returns the new task. The task is not released.
     pub(crate) fn append(
         &self,
         queue: &Queue,

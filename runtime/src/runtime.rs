@@ -1,7 +1,6 @@
-//! The entry to everything: one [`Runtime`] is one simulated machine with its devices.
+//! The entry point of the crate: a [`Runtime`] is one simulated machine with its devices.
 //!
-//! Invariant: a runtime's worker threads are started once, with the first launch, and never
-//! joined.
+//! Invariant: a runtime's worker threads start once, with the first launch, and are never joined.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -24,7 +23,7 @@ use crate::native::{Caching, PtxLoader};
 use crate::process::check_fork;
 use crate::scheduler::SchedulerConfig;
 
-/// A machine with one device or several. Clones are the same machine.
+/// A simulated machine with one or more devices. Clones refer to the same machine.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -39,7 +38,7 @@ pub struct Runtime {
 
 struct Inner {
     machine: Arc<Machine>,
-    /// Keeps the primary contexts' values for the runtime's life; there is one for each device.
+    /// The primary context of each device; kept alive as long as the runtime.
     primary: Vec<Context>,
 }
 
@@ -66,66 +65,68 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// The device's properties.
+    /// Sets the properties of the devices.
     pub fn device(mut self, config: DeviceConfig) -> Self {
         self.config = Some(config);
         self
     }
 
-    /// What loads images (tests use engines of their own).
+    /// Sets the loader of images; tests use this to provide their own engines.
     pub fn loader(mut self, loader: Arc<dyn Loader>) -> Self {
         self.loader = Some(loader);
         self
     }
 
-    /// What runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]). A
-    /// loader of one's own decides for itself.
+    /// Sets what runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]). Has no effect
+    /// on a loader given with [`RuntimeBuilder::loader`].
     pub fn engine(mut self, choice: EngineChoice) -> Self {
         self.engine = Some(choice);
         self
     }
 
-    /// Number of worker threads (default: `MARGAY_WORKERS`, else one per core).
+    /// Sets the number of worker threads (default: `MARGAY_WORKERS`, else one per core).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// Limit of a launch's running time (default: `MARGAY_TIME_LIMIT` seconds, else none).
+    /// Sets the limit of a launch's running time (default: `MARGAY_TIME_LIMIT` seconds, else none).
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
     }
 
-    /// Runs CTAs in grid order on one worker (default: `MARGAY_DETERMINISTIC` is set).
+    /// Runs CTAs in grid order on one worker (default: if `MARGAY_DETERMINISTIC=1`).
     pub fn deterministic(mut self) -> Self {
         self.deterministic = true;
         self
     }
 
-    /// Runs CTAs and warps in the opposite order (testing; default: `MARGAY_ORDER=reverse`).
+    /// Runs CTAs and warps in reverse order, for testing (default: if `MARGAY_ORDER=reverse`).
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// Neither takes native code from the disk nor leaves it there (default: `MARGAY_CACHE=0`). A loader of one's
-    /// own decides for itself.
+    /// Disables the disk cache: native code is neither read from disk nor written to it (default: if `MARGAY_CACHE=0`).
+    /// Has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn without_disk_cache(mut self) -> Self {
         self.caching = Caching::Off;
         self
     }
 
-    /// Looks for this while kernels run (default: `MARGAY_CHECK`, else nothing). See [`crate::checks`].
+    /// Makes all launches checking runs that perform `check` (default: `MARGAY_CHECK`, else no check). See
+    /// [`crate::checks`].
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// Makes the runtime. No thread starts before there is work.
+    /// Creates the runtime. No thread starts before the first work.
     ///
     /// # Errors
-    /// [`Error::NotInitialized`] in the child of a fork.
+    /// [`Error::NotInitialized`] in the child of a fork; [`Error::OperatingSystem`] or [`Error::OutOfMemory`] when the
+    /// system does not grant an address range for device memory.
     pub fn build(self) -> Result<Runtime> {
         check_fork()?;
         crate::settings::review();
@@ -141,11 +142,11 @@ impl RuntimeBuilder {
             .unwrap_or_else(crate::device_config::cores)
             .clamp(1, MAX_WORKERS);
         let limits = config.capability.limits();
-        // Room for every CTA that a full device holds, and a third more, so that a launch that
-        // fills the device and waits for another one leaves that one room.
+        // Room for every CTA that a full device holds, and a third more: a launch that fills the device and waits for
+        // another launch must leave room for that one.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
         let workers = if deterministic { 1 } else { workers };
-        // Under `ulimit -v` there may be fewer, beside those that each worker keeps.
+        // Under `ulimit -v` fewer windows may be affordable. Each worker keeps two of them.
         let affordable = affordable_slots().map_or(u64::MAX, |slots| {
             slots.saturating_sub(2 * workers as u64).max(1)
         });
@@ -175,7 +176,7 @@ fn is_set(name: &str) -> bool {
     env(name).is_some_and(|value| value == "1")
 }
 
-/// Seconds, with a fraction.
+/// Reads `MARGAY_TIME_LIMIT`: seconds, possibly with a fraction. `None` if it is unset, invalid or zero.
 fn time_limit_from_env() -> Option<Duration> {
     let seconds: f64 = env("MARGAY_TIME_LIMIT")?.parse().ok()?;
     Duration::try_from_secs_f64(seconds)
@@ -184,7 +185,7 @@ fn time_limit_from_env() -> Option<Duration> {
 }
 
 impl Runtime {
-    /// A runtime with the defaults, of its own.
+    /// Creates a runtime with the default settings. It is independent of [`Runtime::global`].
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
@@ -192,12 +193,12 @@ impl Runtime {
         RuntimeBuilder::default().build()
     }
 
-    /// Settings for a runtime.
+    /// Returns a builder with the default settings.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
     }
 
-    /// The process's runtime, made at the first call; `ffi` uses this one.
+    /// Returns the process's runtime, which the first call creates. The CUDA driver interface uses this runtime.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
@@ -214,28 +215,28 @@ impl Runtime {
         &self.inner.machine
     }
 
-    /// What launches that have ended did that is undefined, in the order in which it was found, and how many more
-    /// findings there was no room for; later ones are told anew. Empty when this is no checking run
-    /// ([`crate::checks`]).
+    /// Takes the findings so far, in the order in which they were found, and the number of further findings that were
+    /// dropped because the table was full. A finding that occurs again later is reported again. Both are empty unless
+    /// this is a checking run ([`crate::checks`]).
     pub fn take_findings(&self) -> (Vec<Finding>, u64) {
         let findings = self.inner.machine.findings.as_ref();
         findings.map(|findings| findings.take()).unwrap_or_default()
     }
 
-    /// Number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); there may be none.
+    /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.
     pub fn device_count(&self) -> i32 {
         self.inner.machine.device_count()
     }
 
-    /// The memory of all devices.
+    /// Returns the address space that holds the memory of all devices.
     pub fn memory(&self) -> &AddressSpace {
         self.inner.machine.memory.space()
     }
 
-    /// The device with this ordinal.
+    /// Returns the device with this ordinal.
     ///
     /// # Errors
-    /// [`Error::InvalidDevice`].
+    /// [`Error::InvalidDevice`] when no visible device has this ordinal.
     pub fn device(&self, ordinal: i32) -> Result<Device> {
         match self.inner.machine.device(ordinal) {
             Some(_) => Ok(Device::of(&self.inner.machine, ordinal)),
@@ -243,20 +244,21 @@ impl Runtime {
         }
     }
 
-    /// The reported driver version, 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
+    /// Returns the reported driver version: 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
     pub fn driver_version(&self) -> i32 {
         self.inner.machine.config.driver_version
     }
 
-    /// Number of worker threads.
+    /// Returns the number of worker threads.
     pub fn workers(&self) -> usize {
         self.inner.machine.scheduler().workers()
     }
 
-    /// The first device's primary context; retained at the first call, for good.
+    /// Returns the first device's primary context. If the context is not active, the call retains it; the runtime never
+    /// releases it.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] when there is none to be seen; [`Error::NotInitialized`] in the child of a fork.
+    /// [`Error::NoDevice`] when no device is visible; [`Error::NotInitialized`] in the child of a fork.
     pub fn context(&self) -> Result<Context> {
         check_fork()?;
         let primary = self.first()?;
@@ -266,7 +268,7 @@ impl Runtime {
         Ok(primary.clone())
     }
 
-    /// Looks up any address: `None` when it is not memory of ours.
+    /// Describes the allocation that holds an address; `None` when the address is not memory of this runtime.
     pub fn pointer_info(&self, address: u64) -> Option<PointerInfo> {
         check_fork().ok()?;
         self.first().ok()?.describe(address)
@@ -287,16 +289,17 @@ impl Runtime {
     /// Loads an image into the primary context.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`], [`Error::InvalidImage`], [`Error::NoBinary`].
+    /// [`Error::InvalidPtx`] when PTX does not compile, [`Error::InvalidImage`] for an unknown format,
+    /// [`Error::NoBinary`] when the image contains no PTX.
     pub fn load_image(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
         self.context()?.load_module(image, options)
     }
 
-    /// Launches a kernel on the legacy null stream. Returns before it runs; reading a buffer
-    /// or [`Runtime::synchronize`] waits for it.
+    /// Launches a kernel on the legacy null stream. Returns before the kernel runs; reading a buffer or
+    /// [`Runtime::synchronize`] waits for it.
     ///
     /// # Errors
-    /// As [`crate::Stream::launch`].
+    /// The errors of [`crate::Stream::launch`].
     pub fn launch<A: KernelArgs>(
         &self,
         kernel: &Kernel,
@@ -306,7 +309,7 @@ impl Runtime {
         self.context()?.legacy_stream().launch(kernel, config, args)
     }
 
-    /// Zeroed device memory for `len` values.
+    /// Allocates zeroed device memory for `len` values.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -316,7 +319,7 @@ impl Runtime {
         Ok(buffer)
     }
 
-    /// Device memory with a copy of `values`.
+    /// Allocates device memory and copies `values` into it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -334,7 +337,7 @@ impl Runtime {
         self.context()?.synchronize()
     }
 
-    /// Writes what complete launches have printed (exit); waits for nothing.
+    /// Writes the output of completed launches to standard output, without waiting for other launches; used at exit.
     pub fn flush_output(&self) {
         if check_fork().is_ok() {
             for context in Context::all_of(&self.inner.machine) {
@@ -343,7 +346,7 @@ impl Runtime {
         }
     }
 
-    /// Ends every launch that is running (Ctrl-C, exit); returns at once.
+    /// Stops every running launch (Ctrl-C, exit) without waiting for it.
     pub fn stop_all(&self) {
         let scheduler = self.inner.machine.scheduler();
         for run in scheduler.active_runs() {
@@ -352,8 +355,8 @@ impl Runtime {
     }
 }
 
-/// The loader of a runtime that is given none. Runtimes that are given one loader share the code of the images
-/// that it has loaded.
+/// Returns the loader that a runtime uses by default. Runtimes that are given the same loader share the code of the
+/// images that it has loaded.
 pub fn built_in_loader(choice: EngineChoice) -> Arc<dyn Loader> {
     Arc::new(PtxLoader::new(choice))
 }

@@ -1,9 +1,9 @@
-//! Threads of our own that are not workers: the copy thread and the callback thread.
+//! Threads of the runtime that are not workers, for example the copy thread and the callback thread.
 //!
-//! Invariant: such a thread is started with its first job and never joined; of the jobs that wait, those of the highest
-//! priority run first, in the order they were sent.
+//! Invariant: such a thread starts with its first job and is never joined. Of the waiting jobs, those of the highest
+//! priority run first, in the order in which they were sent.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 /// A job for a service thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A lazily started thread with a queue.
+/// A thread with a queue of jobs, which the first job starts.
 pub(crate) struct ServiceThread {
     name: &'static str,
     /// `None` if the thread could not be started.
@@ -25,17 +25,17 @@ struct Queue {
     changed: Condvar,
 }
 
-/// Jobs by priority (0, or less for what goes first) and number.
+/// Waiting jobs by priority (0, or a negative number for a higher priority) and number.
 #[derive(Default)]
 struct Waiting {
     jobs: BTreeMap<(i32, u64), Job>,
     sent: u64,
-    /// No more jobs will come.
+    /// Whether no more jobs will come.
     closed: bool,
 }
 
 impl ServiceThread {
-    /// A thread that is not started yet.
+    /// Returns a thread that is not started yet.
     pub(crate) const fn new(name: &'static str) -> ServiceThread {
         ServiceThread {
             name,
@@ -43,8 +43,8 @@ impl ServiceThread {
         }
     }
 
-    /// Runs `job` after the jobs of at least its priority that were sent before. A thread that cannot be started leaves it
-    /// to the caller.
+    /// Runs `job` after all waiting jobs of at least its priority. If the thread cannot be started, the caller runs the
+    /// job.
     pub(crate) fn send(&self, priority: i32, job: Job) {
         let Some(queue) = self.queue.get_or_init(|| self.start()) else {
             return job();
@@ -59,25 +59,133 @@ impl ServiceThread {
 
     fn start(&self) -> Option<Arc<Queue>> {
         let queue = Arc::new(Queue::default());
-        let mine = Arc::clone(&queue);
-        let body = move || {
-            crate::fault::prepare_service_thread();
-            ON_SERVICE_THREAD.set(true);
-            while let Some(job) = mine.next() {
-                // A copy may meet a fault, which is ours to report.
-                crate::fault::keep();
-                // A panic in a host function is the program's; later work must go on.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
-            }
+        let rest = Rest {
+            completions: Vec::new(),
+            service: Some((self.name, Arc::clone(&queue))),
         };
-        let thread = std::thread::Builder::new().name(self.name.to_owned());
-        thread.spawn(body).ok().map(|_| queue)
+        rest.start().ok().map(|()| queue)
+    }
+}
+
+/// Returns the size of the stack of host functions: what the C library gives the program's own threads (`ulimit -s`), between
+/// 2 and 64 MiB.
+fn stack_size() -> usize {
+    const RANGE: (u64, u64) = (2 << 20, 64 << 20);
+    const UNLIMITED: u64 = 8 << 20;
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a query into a local.
+    let asked = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
+    let bytes = match limit.rlim_cur {
+        _ if asked != 0 => UNLIMITED,
+        libc::RLIM_INFINITY => UNLIMITED,
+        bytes => bytes,
+    };
+    bytes.clamp(RANGE.0, RANGE.1) as usize
+}
+
+/// The remaining work of a thread that runs jobs. If a host function ends its thread (`pthread_exit`), another thread
+/// does this work.
+struct Rest {
+    /// Each completes a host function that is running. There are several if the callback thread could not be started: a host
+    /// function that launches another one then runs it at once.
+    completions: Vec<Job>,
+    /// The name and the queue of a service thread.
+    service: Option<(&'static str, Arc<Queue>)>,
+}
+
+/// Starts a thread for the remaining work when the thread that owns this value ends.
+struct OnExit(Rest);
+
+thread_local! {
+    static REST: RefCell<OnExit> = const {
+        RefCell::new(OnExit(Rest { completions: Vec::new(), service: None }))
+    };
+}
+
+impl Rest {
+    /// Starts a thread that does the remaining work.
+    ///
+    /// # Errors
+    /// The work, if no thread can be started.
+    fn start(self) -> Result<(), Rest> {
+        let name = self
+            .service
+            .as_ref()
+            .map_or("margay-callback", |(name, _)| name);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(stack_size());
+        let shared = Arc::new(Mutex::new(Some(self)));
+        let mine = Arc::clone(&shared);
+        let started = thread.spawn(move || {
+            let rest = mine.lock().take();
+            rest.into_iter().for_each(Rest::run);
+        });
+        match started {
+            Ok(_) => Ok(()),
+            Err(_) => shared.lock().take().map_or(Ok(()), Err),
+        }
+    }
+
+    fn run(self) {
+        crate::fault::prepare_service_thread();
+        ON_SERVICE_THREAD.set(true);
+        for completion in self.completions.into_iter().rev() {
+            completion();
+        }
+        let Some((name, queue)) = self.service else {
+            return;
+        };
+        let service = Some((name, Arc::clone(&queue)));
+        let _ = REST.try_with(|rest| rest.borrow_mut().0.service = service);
+        while let Some(job) = queue.next() {
+            // A copy may fault, so our signal handlers must still be installed.
+            crate::fault::keep();
+            // A panic in a host function must not prevent later work.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+        }
+        let _ = REST.try_with(|rest| rest.borrow_mut().0.service = None);
+    }
+}
+
+impl Drop for OnExit {
+    fn drop(&mut self) {
+        let rest = Rest {
+            completions: std::mem::take(&mut self.0.completions),
+            service: self.0.service.take(),
+        };
+        if rest.completions.is_empty() && rest.service.is_none() {
+            return;
+        }
+        // Without another thread this one does it before it ends.
+        if let Err(rest) = rest.start() {
+            rest.run();
+        }
+    }
+}
+
+/// Calls a host function and then `completion`, even if the function panics or ends its thread.
+pub(crate) fn run_host_function(
+    function: impl FnOnce(),
+    completion: impl FnOnce() + Send + 'static,
+) {
+    let mut completion: Option<Job> = Some(Box::new(completion));
+    let kept = REST.try_with(|rest| rest.borrow_mut().0.completions.extend(completion.take()));
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(function));
+    if kept.is_ok() {
+        completion = REST.with_borrow_mut(|rest| rest.0.completions.pop());
+    }
+    if let Some(completion) = completion {
+        completion();
     }
 }
 
 impl Drop for ServiceThread {
     fn drop(&mut self) {
-        // The thread runs what is left and goes; nobody waits for it.
+        // The thread runs the remaining jobs and ends; nobody waits for it.
         if let Some(Some(queue)) = self.queue.get() {
             queue.waiting.lock().closed = true;
             queue.changed.notify_one();
@@ -86,7 +194,7 @@ impl Drop for ServiceThread {
 }
 
 impl Queue {
-    /// The next job, when there is one; none when no more will come.
+    /// Waits for the next job; returns `None` when no more jobs will come.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock();
         loop {
@@ -105,8 +213,8 @@ thread_local! {
     static ON_SERVICE_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread runs a host function. Calls that wait for work are not allowed
-/// there: they would wait for themselves.
+/// Returns whether the calling thread is a service thread, as in a host function. Calls that wait for work are not
+/// permitted there, because they would wait for themselves.
 pub fn in_host_function() -> bool {
     ON_SERVICE_THREAD.get()
 }

@@ -1,7 +1,7 @@
-//! The environment variables of the library: what each accepts, and a warning for every value that is not accepted.
+//! The environment variables of the library: which values each accepts, and a warning for every other value.
 //!
-//! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables (tested). A value that is not
-//! accepted has no effect, but for a number of workers above [`MAX_WORKERS`], which is that number.
+//! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables (tested). An invalid value
+//! has no effect, except that a number of workers above [`MAX_WORKERS`] is reduced to that number.
 
 use std::ffi::OsStr;
 use std::sync::Once;
@@ -12,15 +12,15 @@ use crate::device_config::Capability;
 use crate::environment::{MAX_SMS, MAX_WORKERS, parse};
 use crate::visible_devices::MAX_DEVICES;
 
-/// A variable.
+/// An environment variable.
 struct Variable {
     name: &'static str,
-    /// What it accepts, in words.
+    /// The accepted values, in words.
     accepted: &'static str,
     accepts: fn(&str) -> bool,
 }
 
-/// A row of the table.
+/// Returns a row of the table.
 const fn row(name: &'static str, accepted: &'static str, accepts: fn(&str) -> bool) -> Variable {
     Variable {
         name,
@@ -109,12 +109,12 @@ static VARIABLES: [Variable; 26] = [
     }),
 ];
 
-/// Variables whose values are files and folders, whose names need not be text.
+/// Returns whether a variable is the path of a file or folder, which need not be valid UTF-8.
 fn is_path(variable: &Variable) -> bool {
     variable.accepted.starts_with("a fo") || variable.accepted == "a file"
 }
 
-/// Warns once in a process of each value that is not accepted, on standard error (`MARGAY_LOG=off`: not).
+/// Warns once in a process about each invalid value, on standard error. `MARGAY_LOG=off` disables the warnings.
 pub(crate) fn review() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -124,14 +124,14 @@ pub(crate) fn review() {
         for variable in &VARIABLES {
             let value = std::env::var_os(variable.name);
             if let Some(warning) = value.and_then(|value| refusal(variable, &value)) {
-                // Nobody is left to tell when standard error is gone.
+                // An error is ignored: standard error is closed, so nothing can be reported.
                 margay_jit::files::tell(format_args!("margay: {warning}"));
             }
         }
     });
 }
 
-/// What is wrong with a value; an empty one is as good as none.
+/// Returns what is wrong with a value. An empty value counts as unset.
 fn refusal(variable: &Variable, value: &OsStr) -> Option<String> {
     const LONGEST: usize = 40;
     let text = value.to_str().map(str::trim);
@@ -175,7 +175,7 @@ mod tests {
         let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
         let documented: BTreeSet<&str> = rows
             .filter_map(|row| row.split('`').next())
-            // Every text is a list of devices ("Visible devices").
+            // Every text is a valid list of devices ("Visible devices").
             .filter(|&name| name != "CUDA_VISIBLE_DEVICES")
             .collect();
         let known: BTreeSet<&str> = VARIABLES.iter().map(|variable| variable.name).collect();

@@ -1,14 +1,14 @@
-//! Looking for a while before sleeping: waking a thread costs more than most waits last.
+//! Polls for a while before a thread sleeps: waking a thread costs more than most waits last.
 //!
-//! Invariant: whoever looks for more than an instant offers its processor to others between looks,
-//! because the awaited thread may be waiting for just that processor.
+//! Invariant: a thread that polls for more than an instant yields its processor between polls, because the awaited
+//! thread may need this processor.
 
 use std::time::{Duration, Instant};
 
-/// Looks between two offers: a fraction of a microsecond.
+/// Polls between two yields: a fraction of a microsecond.
 const LOOKS: u32 = 4;
 
-/// Asks `ready` again and again for about `limit`; whether it came true.
+/// Polls `ready` for about `limit`; returns whether it became true.
 pub(crate) fn until(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
     if ready() {
         return true;

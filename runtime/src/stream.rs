@@ -1,6 +1,6 @@
 //! Streams: queues of work that run in order.
 //!
-//! What programs give a stream is in [`crate::enqueue`]; the order between streams is in [`crate::queue`].
+//! [`crate::enqueue`] submits work to streams; [`crate::queue`] orders the work of different streams.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::task::{Task, Work};
 
 pub use crate::queue::StreamKind;
 
-/// A queue of work. Clones are the same stream.
+/// A queue of work. Clones refer to the same stream.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// Every stream of a context, the legacy one first.
+    /// Returns every stream of a context that is not destroyed, the legacy stream first.
     pub(crate) fn all_of(context: &Context) -> Vec<Stream> {
         let queues = context.inner().queues.all().into_iter();
         queues.map(|queue| Stream::of(context, queue)).collect()
@@ -74,27 +74,28 @@ impl Stream {
         ))
     }
 
-    /// The context that owns the stream.
+    /// Returns the context that owns the stream.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Its kind.
+    /// Returns the kind of the stream.
     pub fn kind(&self) -> StreamKind {
         self.queue.kind()
     }
 
-    /// Unique in the process, never reused (`cuStreamGetId`).
+    /// Returns the stream's number; unique in the process, never reused (`cuStreamGetId`).
     pub fn id(&self) -> u64 {
         self.queue.id()
     }
 
-    /// Its priority: 0 is lowest, negative is higher, clamped to the context's range.
+    /// Returns the priority: 0 is the lowest, negative numbers are higher. It is clamped to the context's range.
     pub fn priority(&self) -> i32 {
         self.queue.priority()
     }
 
-    /// Returns whether captures must be consulted before work is submitted: the one load that captures cost a stream.
+    /// Returns whether captures must be consulted before work is submitted. A stream that is in no capture only costs
+    /// this load.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.queue.is_watched()
@@ -117,7 +118,7 @@ impl Stream {
         self.check()
     }
 
-    /// Appends work and lets it start.
+    /// Appends work to the stream and lets it start.
     pub(crate) fn submit(&self, work: Work) -> Arc<Task> {
         self.submit_after(work, None)
     }
@@ -132,8 +133,8 @@ impl Stream {
         task
     }
 
-    /// Two tasks that work of any shape can go between: the first behind all earlier work and
-    /// `more`, the second the stream's last one. Neither is released.
+    /// Appends two tasks, between which other tasks can be inserted. The first waits for all earlier work and for
+    /// `more`; the second becomes the stream's last task. Neither is released.
     pub(crate) fn bracket(
         &self,
         begin: Work,
@@ -152,7 +153,7 @@ impl Stream {
         (first, last)
     }
 
-    /// Later work waits for a task, unless it is captured.
+    /// Makes later work wait for a task, unless a capture watches the stream.
     pub(crate) fn wait_task(&self, task: &Arc<Task>) {
         if !self.is_watched() {
             self.submit_after(Work::Marker, Some(task));
@@ -176,10 +177,10 @@ impl Stream {
         }
     }
 
-    /// Ends a created stream; work in it still completes.
+    /// Destroys a created stream; work in it still completes.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] for default streams and when it is destroyed already.
+    /// [`Error::InvalidHandle`] for default streams and for a stream that is already destroyed.
     pub(crate) fn end(&self) -> Result<()> {
         check_fork()?;
         if matches!(self.kind(), StreamKind::Legacy | StreamKind::PerThread) {
@@ -193,17 +194,17 @@ impl Stream {
 }
 
 impl Context {
-    /// The legacy null stream.
+    /// Returns the legacy null stream.
     pub fn legacy_stream(&self) -> Stream {
         Stream::of(self, self.inner().queues.legacy())
     }
 
-    /// The calling thread's default stream, made on first use.
+    /// Returns the calling thread's default stream, which the first use creates.
     pub fn per_thread_stream(&self) -> Stream {
         Stream::of(self, self.inner().queues.per_thread())
     }
 
-    /// A new stream; `kind` is `Blocking` or `NonBlocking`.
+    /// Creates a stream; `kind` is `Blocking` or `NonBlocking`.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for the kinds of default streams.

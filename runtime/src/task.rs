@@ -1,12 +1,12 @@
 //! Tasks: pieces of submitted work and the order between them.
 //!
-//! Everything a stream is given becomes a [`Task`]. A task counts the earlier tasks that it
-//! waits for; completing a task releases its successors. The stream rules (in [`crate::stream`])
-//! only choose the predecessors, so all of CUDA's ordering is this one graph.
+//! Everything that is submitted to a stream becomes a [`Task`]. A task counts the earlier tasks that it waits for;
+//! completing a task releases its successors. The stream rules (in [`crate::queue`]) only choose the predecessors, so
+//! this graph expresses all of CUDA's ordering.
 //!
-//! Invariant: a task starts at most once, when its last predecessor is complete, and always
-//! completes: cancelled work completes without running. Links point forward only, so completed
-//! work is freed however long the stream lives.
+//! Invariant: a task starts at most once, when its last predecessor is complete, and always completes: cancelled work
+//! completes without running. Tasks refer to their successors only, so completed work is freed even if the stream
+//! continues to exist.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,9 +19,9 @@ use crate::error::{Error, Fault, Result};
 use crate::scheduler::Run;
 use crate::spin;
 
-/// What tasks belong to: a context.
+/// The owner of tasks: a context.
 pub(crate) trait Owner: Send + Sync {
-    /// Identifies the context in the process.
+    /// Returns the context's number, which is unique in the process.
     fn id(&self) -> u64;
     /// Counts a task that has been submitted.
     fn task_submitted(&self);
@@ -31,49 +31,50 @@ pub(crate) trait Owner: Send + Sync {
     fn work_cancelled(&self) -> bool;
     /// Makes a fault sticky.
     fn fail(&self, fault: Fault);
-    /// Makes the failure of `what`, work without a call that could return the error, sticky.
+    /// Makes an error of `what` sticky. This is for work that no call waits for, so that no call could return the
+    /// error.
     fn fail_with(&self, error: Error, what: &str);
-    /// Takes the text that a kernel has printed.
+    /// Takes over text that a kernel has printed.
     fn printed(&self, text: &[u8]);
-    /// Hands the work of `task` to the thread that does it; `submitting`: the caller is the submitting thread. Returns
-    /// true if the work is complete on return; otherwise it calls [`Task::complete`] later.
+    /// Hands the work of `task` to the thread that does it. `submitting` states whether the caller is the submitting
+    /// thread. Returns true if the work is complete on return; otherwise the thread calls [`Task::complete`] later.
     fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
 }
 
-/// The host's side of a kernel's execution.
+/// The host's part of a kernel's execution.
 pub(crate) trait Started: Send + Sync {
-    /// Notes the task that completes with the execution; called once, before it begins.
+    /// Stores the task that completes with the execution; called once, before the execution begins.
     fn begin(&self, task: Arc<Task>);
 }
 
 /// A kernel launch that is ready to run.
 pub(crate) struct Launch {
-    /// What the scheduler executes.
+    /// The run that the scheduler executes.
     pub(crate) run: Arc<Run>,
-    /// What is told of the task.
+    /// Gets the task before the run begins.
     pub(crate) launched: Arc<dyn Started>,
 }
 
-/// What a task does once it may start.
+/// What a task does when it starts.
 pub(crate) enum Work {
-    /// Nothing: a point in a stream.
+    /// Does nothing: a marker in a stream.
     Marker,
     /// Runs on the scheduler's workers.
     Launch(Launch),
-    /// Runs on the copy thread, or when it is `short` and ready on the submitting thread.
+    /// Runs on the copy thread, or on the submitting thread if the work is `short` and ready at once.
     Device {
-        /// What to do.
+        /// The job.
         job: DeviceJob,
-        /// Takes no longer than handing it to another thread.
+        /// Whether the job takes no longer than handing it to another thread.
         short: bool,
     },
     /// Runs on the callback thread.
     Host(HostWork),
-    /// Completes another task, which is a launch whose children are complete.
+    /// Completes another task: that of a launch whose children are complete.
     Join(Arc<Task>),
-    /// Asked again and again by the polling thread until it says that it is done.
+    /// The polling thread calls the job until it returns true.
     Wait(WaitJob),
-    /// Runs on the copy thread, also when the work is cancelled, and completes the task some time later.
+    /// Runs on the copy thread, even if the work is cancelled, and completes the task some time later.
     Decide(Decision),
     /// The submitting thread waits for its turn, does the work itself and completes the task.
     Caller,
@@ -82,54 +83,54 @@ pub(crate) enum Work {
 /// A copy, fill or release of memory.
 pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Whether a wait for memory is over.
+/// Returns whether a wait for memory is over.
 pub(crate) type WaitJob = Box<dyn FnMut() -> Result<bool> + Send>;
 
-/// Work that makes more tasks and completes its own behind them.
+/// Work that creates more tasks and completes its own task after them.
 pub(crate) type Decision = Box<dyn FnOnce(Arc<Task>) + Send>;
 
 /// A host function.
 pub(crate) struct HostWork {
-    /// The function, told the context's status.
+    /// The function, which gets the context's status.
     pub(crate) function: Box<dyn FnOnce(Result<()>) + Send>,
-    /// Run it even when the context has failed.
+    /// Whether to call the function even if the context has failed.
     pub(crate) always: bool,
 }
 
 /// A piece of submitted work.
 pub(crate) struct Task {
-    /// Predecessors that are not complete, plus one while the task is being submitted.
+    /// Predecessors that are not complete, plus one until the task is released.
     waiting_for: AtomicUsize,
     done: AtomicBool,
-    /// A marker: events ask when those completed.
+    /// Whether the task is a marker, whose completion time events query.
     timed: bool,
-    /// That of its stream: of tasks that may start, those with lower numbers go first.
+    /// The priority of the task's stream. Of tasks that may start, those with lower numbers go first.
     priority: i32,
-    /// Nanoseconds on the process's clock at which it completed.
+    /// The time of completion in nanoseconds on the process's clock.
     time: AtomicU64,
     state: Mutex<TaskState>,
     changed: Condvar,
 }
 
 struct TaskState {
-    /// Gone when the task is complete: the tail of a stream must not keep its context alive.
+    /// `None` once the task is complete: the last task of a stream must not keep its context alive.
     owner: Option<Arc<dyn Owner>>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
-    /// For [`Work::Caller`]: the caller may go.
+    /// For [`Work::Caller`]: whether the caller may do the work.
     ready: bool,
     done: bool,
 }
 
-/// How long a waiting thread looks before it sleeps: longer than it takes to wake a worker.
+/// How long a waiting thread polls before it sleeps: longer than it takes to wake a worker.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// How long a waiting thread sleeps before it sees to our signal handlers again: at first, and at most.
+/// How long a waiting thread sleeps before it checks our signal handlers again: the first time, and at most.
 const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
 impl Task {
-    /// A task with `work` after `predecessors`, and makes it the successor of each. It does not
-    /// start before [`Task::release`].
+    /// Creates a task with `work` and makes it the successor of `predecessors`. The task does not start before
+    /// [`Task::release`].
     pub(crate) fn submit<'a>(
         owner: Arc<dyn Owner>,
         priority: i32,
@@ -158,7 +159,7 @@ impl Task {
         task
     }
 
-    /// Makes a task that is not released yet wait for another one too.
+    /// Makes a task that is not released yet wait for another task as well.
     pub(crate) fn also_after(self: &Arc<Task>, predecessor: &Arc<Task>) {
         let mut state = predecessor.state.lock();
         if !state.done {
@@ -167,25 +168,25 @@ impl Task {
         }
     }
 
-    /// Lets the task start when its predecessors are complete; called once after
-    /// [`Task::submit`], outside of all locks.
+    /// Lets the task start when its predecessors are complete; called once after [`Task::submit`], without holding a
+    /// lock.
     pub(crate) fn release(self: &Arc<Task>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) == 1 && self.start(true) {
             self.complete();
         }
     }
 
-    /// Whether it is complete.
+    /// Returns whether the task is complete.
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
-    /// 0, or less for what goes first.
+    /// Returns the priority: 0, or a negative number for a higher priority.
     pub(crate) fn priority(&self) -> i32 {
         self.priority
     }
 
-    /// When a marker completed, in nanoseconds on the process's clock.
+    /// Returns when a marker completed, in nanoseconds on the process's clock; `None` if it is not complete.
     pub(crate) fn completed_at(&self) -> Option<u64> {
         debug_assert!(self.timed, "only markers are asked");
         self.is_done().then(|| self.time.load(Ordering::Relaxed))
@@ -196,7 +197,7 @@ impl Task {
         if self.is_done() {
             return;
         }
-        // The caller may have installed signal handlers since the launch.
+        // The program may have installed signal handlers since the launch.
         crate::fault::keep();
         if spin::until(LOOK, || self.is_done()) {
             return;
@@ -211,9 +212,9 @@ impl Task {
         }
     }
 
-    /// For [`Work::Caller`]: blocks until it is the caller's turn.
+    /// Blocks until the caller may do the work of a [`Work::Caller`] task.
     pub(crate) fn wait_turn(&self) {
-        // Most often the turn comes soon; `ready` is set right after.
+        // The turn usually comes soon; `ready` is set immediately afterwards.
         spin::until(LOOK, || self.waiting_for.load(Ordering::Acquire) == 0);
         let mut state = self.state.lock();
         while !state.ready {
@@ -221,11 +222,11 @@ impl Task {
         }
     }
 
-    /// Marks the task complete and starts what waited for it.
+    /// Marks the task as complete and starts the successors that wait for nothing else.
     pub(crate) fn complete(self: &Arc<Task>) {
         let mut todo: SmallVec<[Arc<Task>; 4]> = SmallVec::new();
         self.finish(&mut todo);
-        // A list, not recursion: a chain of markers may be as long as the program likes.
+        // A list instead of recursion, because a chain of markers may be arbitrarily long.
         while let Some(task) = todo.pop() {
             task.finish(&mut todo);
         }
@@ -251,8 +252,8 @@ impl Task {
         }
     }
 
-    /// One predecessor fewer; starts the task when it was the last. What is complete at once
-    /// goes on `todo`.
+    /// Counts a completed predecessor, and starts the task when it was the last one. If this completes the task at
+    /// once, adds it to `todo`.
     fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
@@ -262,7 +263,7 @@ impl Task {
         }
     }
 
-    /// Hands the work to the thread that does it; true when nothing is left to do.
+    /// Hands the work to the thread that does it; returns true when nothing is left to do.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
         let (work, owner) = {
             let mut state = self.state.lock();
@@ -290,13 +291,13 @@ impl Task {
         }
     }
 
-    /// The context, while the task is not complete.
+    /// Returns the owner; `None` once the task is complete.
     pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         self.state.lock().owner.clone()
     }
 }
 
-/// Nanoseconds since the process's clock started.
+/// Returns the nanoseconds since the process's clock started.
 pub(crate) fn now() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64

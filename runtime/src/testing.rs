@@ -1,7 +1,7 @@
-//! Kernels written in Rust, to test the scheduler and the streams without any code generator.
+//! Kernels written in Rust, for tests of the scheduler and of streams without a code generator.
 //!
-//! A [`Program`] is called for a unit again and again: it does a step and says whether the unit
-//! is done, waits, or failed. Between calls its only memory is one number per unit.
+//! A [`Program`] is called repeatedly for a unit. Each call does a step and returns whether the unit is done, waits, or
+//! failed. Between calls, a unit keeps only one number.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::engine::{
 use crate::error::{Fault, FaultKind, Result};
 use crate::{Context, Kernel, Runtime, RuntimeBuilder};
 
-/// What a unit did.
+/// The result of a step.
 pub(crate) enum Step {
     Done,
-    /// It waits; `true`: it got further first.
+    /// The unit waits; `true`: it made progress first.
     Wait(bool),
     Fault(FaultKind),
 }
 
-/// One call of a unit.
+/// A call for a unit.
 pub(crate) struct Call<'a> {
     pub(crate) shape: &'a LaunchShape,
     pub(crate) unit: u64,
-    /// The unit's own number, 0 at first.
+    /// The number that the unit keeps; 0 at first.
     pub(crate) memory: &'a mut u64,
     pub(crate) worker: &'a dyn Worker,
 }
 
 impl Call<'_> {
-    /// The parameter that holds 8 bytes at this index.
+    /// Returns the parameter at this index; all parameters have 8 bytes.
     pub(crate) fn param(&self, index: usize) -> u64 {
         let bytes = &self.shape.params.bytes()[8 * index..8 * index + 8];
         u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
@@ -39,7 +39,7 @@ impl Call<'_> {
 
 pub(crate) type Program = Arc<dyn Fn(Call<'_>) -> Step + Send + Sync>;
 
-/// A kernel: its name, number of 8-byte parameters, whether it may park, and what it does.
+/// A kernel: its properties, whether it may park, and what it does.
 #[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) info: KernelInfo,
@@ -73,7 +73,7 @@ pub(crate) fn kernel(
     }
 }
 
-/// Loads the same kernels from any image.
+/// Loads the same kernels from every image.
 pub(crate) struct TestLoader {
     pub(crate) specs: Vec<Spec>,
     pub(crate) variables: Vec<VariableInfo>,
@@ -182,7 +182,7 @@ impl PreparedLaunch for TestLaunch {
     }
 }
 
-/// A runtime with these kernels and its primary context.
+/// A runtime with the given kernels, and its primary context.
 pub(crate) struct Bench {
     pub(crate) runtime: Runtime,
     pub(crate) context: Context,
@@ -210,7 +210,7 @@ impl Bench {
         }
     }
 
-    /// Also when the context has failed.
+    /// Returns a kernel, even if the context has failed.
     pub(crate) fn kernel(&self, name: &str) -> Kernel {
         let mut kernels = self.module.kernels().into_iter();
         kernels.find(|kernel| kernel.name() == name).expect("known")

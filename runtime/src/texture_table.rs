@@ -1,4 +1,4 @@
-//! What handles name: the table that kernels look in.
+//! The table of textures, samplers and surfaces that handles refer to.
 
 use std::any::Any;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use margay_ops::texture::{Image, Plan, ReferenceKind, Sampler};
 use parking_lot::Mutex;
 
-/// Texels, and the memory that they are in.
+/// Texels, and the memory that holds them.
 pub(crate) struct Texels {
-    /// Where and what.
+    /// The layout and the format of the texels.
     pub(crate) image: Image,
-    /// The array's memory; buffers of the program stay its own business.
+    /// Keeps the memory of an array allocated; `None` for memory that the program manages.
     pub(crate) _storage: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -21,30 +21,30 @@ impl fmt::Debug for Texels {
     }
 }
 
-/// A texture and how its commonest fetches go.
+/// A texture, with a plan for its most common fetches.
 #[derive(Debug, Clone)]
 pub(crate) struct Texture {
-    /// Its texels, if any are bound to it.
+    /// The texels, if any are bound to the texture.
     pub(crate) texels: Option<Arc<Texels>>,
-    /// How they are looked up.
+    /// How texels are addressed and filtered.
     pub(crate) sampler: Sampler,
-    /// `None`: all fetches go the long way.
+    /// The plan for common fetches; `None`: all fetches take the general path.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
-/// What a handle names.
+/// What a handle refers to.
 #[derive(Debug, Clone)]
 pub(crate) enum Bound {
     /// A texture.
     Texture(Texture),
-    /// A sampler alone.
+    /// A sampler without texels.
     Sampler(Sampler),
-    /// A surface, and its texels if any are bound to it.
+    /// A surface, with its texels if any are bound to it.
     Surface(Option<Arc<Texels>>),
 }
 
 impl Bound {
-    /// A texture of texels, if any are bound to it, and a sampler.
+    /// Returns a texture with a sampler and, if they are bound, texels.
     pub(crate) fn texture(texels: Option<Arc<Texels>>, sampler: Sampler) -> Bound {
         let plan = texels
             .as_ref()
@@ -56,7 +56,7 @@ impl Bound {
         })
     }
 
-    /// What it is to PTX.
+    /// Returns the kind of the object in PTX.
     pub(crate) fn kind(&self) -> ReferenceKind {
         match self {
             Bound::Texture(..) => ReferenceKind::Texture,
@@ -69,25 +69,25 @@ impl Bound {
 #[derive(Debug, Clone, Default)]
 struct Slot {
     generation: u32,
-    /// And the context that it belongs to.
+    /// The object, and the id of the context that owns it.
     bound: Option<(Bound, u64)>,
 }
 
-/// Everything that handles name at one time.
+/// The objects of all handles at one time.
 #[derive(Debug, Clone, Default)]
 pub struct TextureTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
-/// Slot and generation of a handle.
+/// Returns the slot and the generation of a handle.
 fn parts(handle: u64) -> Option<(usize, u32)> {
     let slot = (handle as u32).checked_sub(1)?;
     Some((slot as usize, (handle >> 32) as u32))
 }
 
 impl TextureTable {
-    /// What a handle names.
+    /// Returns the object that a handle refers to.
     pub(crate) fn get(&self, handle: u64) -> Option<&Bound> {
         let (slot, generation) = parts(handle)?;
         let slot = self.slots.get(slot)?;
@@ -141,34 +141,34 @@ impl TextureTable {
     }
 }
 
-/// The table of a machine. It is copied when it is changed while a launch looks in it.
+/// The table of a machine. A change copies the table if a launch still uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     table: Mutex<Arc<TextureTable>>,
 }
 
 impl Registry {
-    /// The table as it is now.
+    /// Returns the present table.
     pub(crate) fn now(&self) -> Arc<TextureTable> {
         Arc::clone(&self.table.lock())
     }
 
-    /// Enters something of a context's; its handle.
+    /// Adds an object of a context and returns its handle.
     pub(crate) fn insert(&self, bound: Bound, context: u64) -> u64 {
         Arc::make_mut(&mut self.table.lock()).insert(bound, context)
     }
 
-    /// Gives a handle another meaning.
+    /// Replaces the object that a handle refers to.
     pub(crate) fn replace(&self, handle: u64, bound: Bound) {
         Arc::make_mut(&mut self.table.lock()).replace(handle, bound);
     }
 
-    /// Makes a handle stale; false when it is already.
+    /// Invalidates a handle; returns false when it is already invalid.
     pub(crate) fn remove(&self, handle: u64) -> bool {
         Arc::make_mut(&mut self.table.lock()).remove(handle)
     }
 
-    /// Makes all handles of a context's stale.
+    /// Invalidates all handles of a context.
     pub(crate) fn remove_of(&self, context: u64) {
         let mut table = self.table.lock();
         let owns = |slot: &Slot| slot.bound.as_ref().is_some_and(|(_, of)| *of == context);

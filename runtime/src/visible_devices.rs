@@ -1,33 +1,34 @@
-//! Which devices a process sees, and in which order: `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide, "CUDA environment
-//! variables").
+//! Which devices a process sees, and in which order: `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide, "CUDA
+//! environment variables").
 //!
-//! A list of numbers or of UUIDs (`GPU-` and as many digits as tell one device from the others), separated by commas.
-//! The first entry that names no device ends the list; so does one of the other kind, and whatever names an instance of
-//! a partitioned GPU (`MIG-`). A list that names a device twice is empty. A number is what the C function `strtoul` reads at the start of an entry.
+//! The variable is a list of numbers or of UUIDs, separated by commas. A UUID has the form `GPU-` with enough digits to
+//! identify one device. The list ends before the first invalid entry: one that names no device, one of the other form,
+//! or an instance of a partitioned GPU (`MIG-`). A list that names a device twice is empty. A number is what the C
+//! function `strtoul` reads at the start of an entry.
 //!
-//! Devices have a *number* in the machine, by which NVML knows them, and an *ordinal* among those that the process sees.
+//! Devices have a *number* in the machine, which NVML uses, and an *ordinal* among the devices that the process sees.
 
 use std::sync::OnceLock;
 
 use crate::environment::number;
 
-/// Most devices: each has a PCI bus of its own.
+/// Largest number of devices: each has its own PCI bus.
 pub const MAX_DEVICES: u32 = 64;
 
-/// The UUID of the device with a number, the same in every process and on every machine.
+/// Returns the UUID of the device with a number. It is the same in every process and on every machine.
 pub fn uuid_of(number: i32) -> [u8; 16] {
     let mut bytes = *b"Margay-CPU-dev-0";
     bytes[15] += number as u8;
     bytes
 }
 
-/// The variable.
+/// The environment variable that selects devices.
 pub const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
-/// What a device's UUID begins with in text.
+/// Prefix of a device's UUID as text.
 const UUID_PREFIX: &str = "GPU-";
 
-/// The UUID of the device with a number as tools write it: `GPU-4d617267-6179-2d43-5055-2d6465762d30`.
+/// Returns the UUID of the device with a number as tools write it: `GPU-4d617267-6179-2d43-5055-2d6465762d30`.
 pub fn uuid_text(number: u32) -> String {
     let hex: String = uuid_of(number as i32)
         .iter()
@@ -43,7 +44,7 @@ pub fn uuid_text(number: u32) -> String {
     format!("{UUID_PREFIX}{}", parts.join("-"))
 }
 
-/// How many devices the machine has: `MARGAY_DEVICES`, or one.
+/// Returns the number of devices of the machine: `MARGAY_DEVICES`, or one.
 pub(crate) fn count() -> u32 {
     number("MARGAY_DEVICES")
         .and_then(|n| u32::try_from(n).ok())
@@ -51,13 +52,13 @@ pub(crate) fn count() -> u32 {
         .unwrap_or(1)
 }
 
-/// The list, if there is one. Bytes that are no text name no device either.
+/// Returns the value of `CUDA_VISIBLE_DEVICES`, if it is set. An entry with invalid UTF-8 names no device.
 pub(crate) fn list() -> Option<String> {
     let list = std::env::var_os(VISIBLE_DEVICES)?;
     Some(list.to_string_lossy().into_owned())
 }
 
-/// The numbers of the devices that programs see, by their ordinals; of `devices` there are.
+/// Returns the numbers of the visible devices by ordinal, in a machine with `devices` devices.
 pub(crate) fn numbers(list: Option<&str>, devices: u32) -> Vec<u32> {
     match list {
         Some(list) => listed(list, devices),
@@ -65,7 +66,7 @@ pub(crate) fn numbers(list: Option<&str>, devices: u32) -> Vec<u32> {
     }
 }
 
-/// The numbers of the devices that a list names, in its order; of `devices` there are.
+/// Returns the numbers of the devices that a list names, in its order, in a machine with `devices` devices.
 fn listed(list: &str, devices: u32) -> Vec<u32> {
     let by_uuid = list.trim_start().starts_with(UUID_PREFIX);
     let mut numbers = Vec::new();
@@ -85,7 +86,7 @@ fn listed(list: &str, devices: u32) -> Vec<u32> {
     numbers
 }
 
-/// The one device whose UUID begins like this.
+/// Returns the only device whose UUID begins with `entry`.
 fn by_uuid_prefix(entry: &str, devices: u32) -> Option<u32> {
     if !entry.starts_with(UUID_PREFIX) {
         return None;
@@ -108,21 +109,21 @@ fn leading_number(entry: &str) -> Option<u32> {
     digits[..end].parse().ok()
 }
 
-/// The numbers of the devices that this process sees, as they were at the first call.
+/// Returns the numbers of the devices that this process sees, as they were at the first call.
 fn of_process() -> &'static [u32] {
     static NUMBERS: OnceLock<Vec<u32>> = OnceLock::new();
     NUMBERS.get_or_init(|| numbers(list().as_deref(), count()))
 }
 
-/// The number by which other processes know the device with an ordinal; what is no device stays as it is.
+/// Returns the number by which other processes know the device with an ordinal. Returns an invalid ordinal unchanged.
 pub(crate) fn to_number(ordinal: i32) -> i32 {
     let known = usize::try_from(ordinal).ok();
     let number = known.and_then(|ordinal| of_process().get(ordinal));
     number.map_or(ordinal, |number| *number as i32)
 }
 
-/// The ordinal here of the device that another process knows by its number; the largest one there can be, which no device
-/// has, for one that this process does not see.
+/// Returns the ordinal in this process of the device that another process knows by its number. If this process does not
+/// see the device, returns `i32::MAX`, which is no valid ordinal. Returns a negative number unchanged.
 pub(crate) fn to_ordinal(number: i32) -> i32 {
     let Ok(wanted) = u32::try_from(number) else {
         return number;
@@ -154,11 +155,11 @@ mod tests {
             ("-1", &[]),
             ("none", &[]),
             ("NoDevFiles", &[]),
-            // As strtoul reads them.
+            // Numbers are read as by `strtoul`.
             (" 1 , 2 ", &[1, 2]),
             ("+1,02", &[1, 2]),
             ("1gpu2,2ampere", &[1, 2]),
-            // Twice is none.
+            // A duplicate makes the list empty.
             ("0,0", &[]),
             ("0,1,00", &[]),
         ] {
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn lists_of_uuids() {
-        // They differ in the last two digits: 30, 31, 32 and, of the eleventh, 3a.
+        // The UUIDs differ in the last two digits: 30, 31, 32, and 3a for device 10.
         let third = uuid_text(2);
         let nearly = &third[..third.len() - 1];
         assert_eq!(third, "GPU-4d617267-6179-2d43-5055-2d6465762d32");
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(listed("GPU-", 1), [0]);
         assert_eq!(listed("GPU-4e", 1), [0u32; 0]);
         assert_eq!(listed("GPU-4d617267-6179-2d43-5055-2d6465762d3", 1), [0]);
-        // No boundary between characters where the entry ends.
+        // A character that is not ASCII.
         assert_eq!(listed("GPU-é", 4), [0u32; 0]);
     }
 }

@@ -1,8 +1,8 @@
-//! Waits for memory: tasks whose end is a value that somebody writes.
+//! Stream waits for memory: tasks that complete when memory has an expected value.
 //!
-//! One thread asks every open wait in turn, so a wait takes no worker and holds nobody up. It is
-//! started with the first wait and never joined: an open wait does not keep the process from
-//! exiting. Invariant: a wait whose context is cancelled ends at the next round.
+//! One thread polls all open waits in turn, so a wait occupies no worker and delays no other work. The thread starts
+//! with the first wait and is never joined: an open wait does not keep the process from exiting. Invariant: a wait
+//! whose context is cancelled ends in the next round.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -24,12 +24,12 @@ struct Wait {
     owner: Arc<dyn Owner>,
 }
 
-/// Rounds without an end before the thread sleeps between them, and the longest sleep.
+/// Rounds without a completed wait before the thread sleeps between rounds, and the longest sleep.
 const EAGER: u32 = 200;
 const LONGEST: Duration = Duration::from_micros(500);
 
 impl Waits {
-    /// Completes `task` once `job` says so.
+    /// Completes `task` once `job` returns true.
     pub(crate) fn add(&self, job: WaitJob, task: &Arc<Task>, owner: Arc<dyn Owner>) {
         let wait = Wait {
             job,
@@ -38,7 +38,7 @@ impl Waits {
         };
         let sender = self.sender.get_or_init(start);
         if let Err(unsent) = sender.send(wait) {
-            // No thread: the wait can never be looked at.
+            // There is no thread that could poll the wait.
             let wait = unsent.into_inner();
             let fault = Fault::new(FaultKind::LaunchFailed, "a wait for memory");
             wait.owner.fail(fault.with_detail("no thread"));
@@ -53,7 +53,7 @@ fn start() -> Sender<Wait> {
         crate::fault::prepare_service_thread();
         run(&receiver);
     };
-    // When this fails the receiver is dropped with the closure and `add` reports it.
+    // If this fails, the closure is dropped with its receiver, and `add` reports the error.
     let _ = std::thread::Builder::new()
         .name("margay-wait".to_owned())
         .spawn(body);
@@ -75,7 +75,7 @@ fn run(receiver: &Receiver<Wait>) {
             }
             Err(RecvTimeoutError::Timeout) => rounds = rounds.saturating_add(1),
             Err(RecvTimeoutError::Disconnected) if open.is_empty() => return,
-            // The machine is gone but for these; there is nothing else to sleep on.
+            // The machine no longer exists, but waits are open; the channel cannot block any more, so sleep instead.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LONGEST),
         }
         let before = open.len();
@@ -94,7 +94,7 @@ fn pause(rounds: u32) -> Duration {
 }
 
 impl Wait {
-    /// Looks once; completes the task when the wait has ended.
+    /// Polls once; completes the task when the wait has ended, and returns whether it has.
     fn is_over(&mut self) -> bool {
         let over = self.owner.work_cancelled()
             || match (self.job)() {

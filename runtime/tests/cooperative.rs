@@ -1,8 +1,8 @@
-//! Barriers over a grid by the functions that NVIDIA's device runtime asks a driver for.
+//! Barriers over a grid, by the functions that NVIDIA's device runtime requires from a driver.
 
 use margay::{DeviceBuffer, Image, LaunchConfig, Library, LoadOptions, Runtime};
 
-/// As a program's own code calls them, in a text of its own.
+/// A kernel that calls these functions as a program's own code does.
 const KERNEL: &str = "
 .version 7.0
 .target sm_80
@@ -40,7 +40,7 @@ round:
 }
 ";
 
-/// A second text, so that the two are linked.
+/// A second text, so that the two texts are linked.
 const OTHER: &str =
     ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 

@@ -1,9 +1,9 @@
-//! A fault names the line of the PTX and the thread, however the code was left: by a signal, by a
-//! status of generated code, or by a helper that failed. Both engines.
+//! A fault reports the line of the PTX and the thread, in whichever way the code was left: by a signal, by a status of
+//! generated code, or by a helper that failed. Each test runs in both engines.
 
 use margay::{EngineChoice, Error, Fault, FaultKind, LaunchConfig, Runtime};
 
-/// Line 4 declares the kernel, whose body begins in line 6; thread 33 of block 1 goes on to line 9.
+/// Line 4 declares the kernel, whose body begins in line 6. Only thread 33 of block 1 reaches line 9.
 const HEAD: &str = ".version 7.5
 .target sm_80
 .address_size 64
@@ -43,7 +43,7 @@ fn check(body: &str, kind: FaultKind) {
 fn traps_and_breakpoints() {
     check("    trap;", FaultKind::LaunchFailed);
     check("    brkpt;", FaultKind::LaunchFailed);
-    // After a barrier: in the form whose threads wait.
+    // After a barrier, so that the warp form runs.
     check("    bar.warp.sync 2; trap;", FaultKind::LaunchFailed);
 }
 
@@ -72,7 +72,7 @@ fn calls_of_what_is_no_function() {
     );
 }
 
-/// The innermost place counts: that of the function which was called.
+/// The fault reports the innermost place: the line in the called function.
 #[test]
 fn traps_in_functions() {
     let function = "
@@ -89,7 +89,7 @@ fn traps_in_functions() {
 ";
     let body = "    { .param .b32 m; st.param.b32 [m], 3; call.uni deep, (m); }";
     let text = format!("{HEAD}{body}\n    ret;\n}}\n{function}");
-    // Declared in the kernel's line, before it is called.
+    // Declares the function in the kernel's line, before the call.
     let declared = ".func deep(.param .b32 n); .visible .entry";
     let text = text.replace(".visible .entry", declared);
     for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
@@ -99,7 +99,7 @@ fn traps_in_functions() {
     }
 }
 
-/// Code that the compiler inlined twice over: the user's line first, then the way in.
+/// Code that the compiler inlined at two levels: the user's line comes first, then the lines of the inlined functions.
 #[test]
 fn inlined_code_is_named_from_the_outside_in() {
     let text = ".version 7.5

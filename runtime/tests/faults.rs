@@ -1,7 +1,7 @@
-//! What becomes of signals that are not Margay's, and of processes with few addresses.
+//! Tests of signals that Margay must leave to the program, and of processes with few addresses.
 //!
-//! Each case runs in a child process: this program again, with one test selected and the case
-//! named in `MARGAY_CHILD`. The parent looks at how the child ended.
+//! Each case runs in a child process: this program, with one test selected and the case named in `MARGAY_CHILD`. The
+//! parent checks how the child ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
@@ -28,7 +28,7 @@ const CASES: &[Case] = &[
     ("few_addresses", few_addresses),
 ];
 
-/// In a child: runs its case and exits with 0 if the case returns.
+/// Runs the case of a child process, which exits with 0 if the case returns.
 #[test]
 fn child() {
     let Ok(name) = std::env::var("MARGAY_CHILD") else {
@@ -72,16 +72,16 @@ fn no_core_dump() {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
 }
 
-/// Reads null in plain Rust code, which is nobody's to recover.
+/// Reads null in plain Rust code, which Margay must not recover.
 fn read_null() {
     let null = std::hint::black_box(std::ptr::null::<u64>());
-    // SAFETY: none; the point is the fault, and the process ends by it or by a handler.
+    // SAFETY: none; the access must fault, and the process ends by the fault or in a handler.
     std::hint::black_box(unsafe { null.read_volatile() });
 }
 
 fn install() {
     fault::install().expect("handlers");
-    // They work before and after whatever the case does.
+    // The handlers work before and after each case.
     assert!(access::load8(1).is_err());
 }
 
@@ -116,7 +116,7 @@ fn illegal() {
     };
 }
 
-/// Signals that somebody sends do not come again by themselves.
+/// A signal that was sent does not recur by itself.
 fn raised() {
     install();
     // SAFETY: sends this thread a signal.
@@ -187,7 +187,7 @@ fn is_blocked(signal: i32) -> bool {
     }
 }
 
-/// Exits with 42 if everything is as the kernel would have passed it.
+/// Exits with 42 if the handler gets all arguments as the kernel would have passed them.
 fn handler_with_info() {
     extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         // SAFETY: the handler's own arguments.
@@ -207,7 +207,7 @@ fn handler_with_info() {
     read_null();
 }
 
-/// A handler without SA_SIGINFO and with SA_RESETHAND: called once, then the default.
+/// A handler without SA_SIGINFO and with SA_RESETHAND: it is called once, then the default action follows.
 fn handler_plain_once() {
     static CALLS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     extern "C" fn handler(signal: i32) {
@@ -228,7 +228,7 @@ fn handler_plain_once() {
     }
 }
 
-/// A handler that makes the access good and returns, as garbage collectors do.
+/// A handler that makes the page accessible and returns, as garbage collectors do.
 fn handler_repairs() {
     static PAGE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     extern "C" fn handler(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
@@ -250,7 +250,7 @@ fn handler_repairs() {
     let page = stack.guard_start() as usize;
     PAGE.store(page, std::sync::atomic::Ordering::Relaxed);
     for _ in 0..3 {
-        // SAFETY: the guard of a stack that nobody uses; the first store opens it.
+        // SAFETY: the guard page of a stack that nobody uses; the first store makes it accessible.
         unsafe {
             (page as *mut u32).write_volatile(7);
             assert_eq!((page as *const u32).read_volatile(), 7);
@@ -267,10 +267,10 @@ fn handlers_are_called_as_they_asked_to_be() {
     succeeds("handler_repairs");
 }
 
-/// One executable page with this code, registered.
+/// Returns a registered executable page with this code.
 #[cfg(target_arch = "x86_64")]
 fn generated(code: &[u8]) -> fault::GeneratedFn {
-    // SAFETY: a new mapping, filled and closed before it is called.
+    // SAFETY: a new mapping, filled and made executable before it is called.
     unsafe {
         let page = libc::mmap(
             std::ptr::null_mut(),
@@ -288,7 +288,7 @@ fn generated(code: &[u8]) -> fault::GeneratedFn {
     }
 }
 
-/// Generated code that was called past `enter` has nowhere to go: the fault is the program's.
+/// A fault in generated code that was not called through `enter` cannot be recovered: it is left to the program.
 #[cfg(target_arch = "x86_64")]
 fn code_without_enter() {
     install();
@@ -297,17 +297,17 @@ fn code_without_enter() {
     unsafe { load(std::ptr::null_mut(), 8, 0) };
 }
 
-/// A SIGSEGV that somebody sends while generated code runs is not a fault of that code.
+/// A SIGSEGV that another thread sends while generated code runs is not a fault of that code.
 #[cfg(target_arch = "x86_64")]
 fn sent_to_generated_code() {
-    // Rust's own handler would take it for a fault and wait for it to come again.
+    // Rust's own handler would take the signal for a fault and wait for it to recur.
     set_handler(libc::SIGSEGV, libc::SIG_DFL, 0, &[]);
     install();
     // lock inc dword [rdi]; jmp back
     let spin = generated(&[0xf0, 0xff, 0x07, 0xeb, 0xfb]);
     let thread = std::thread::spawn(move || {
         let mut turns = 0u32;
-        // SAFETY: the code counts in `turns` for ever.
+        // SAFETY: the code increments `turns` forever.
         let _ = unsafe { fault::enter(spin, (&raw mut turns).cast(), 0, 0) };
     });
     std::thread::sleep(std::time::Duration::from_millis(50));
@@ -333,7 +333,7 @@ fn only_faults_of_entered_code_are_ours() {
     assert_eq!(signal_of("sent_to_generated_code"), Some(libc::SIGSEGV));
 }
 
-/// Under `ulimit -v`: smaller reservations, masked windows, errors instead of aborts.
+/// Under `ulimit -v`, reservations are smaller, windows are masked, and failures are errors instead of aborts.
 fn few_addresses() {
     install();
     let space = AddressSpace::new(&MemoryConfig::default()).expect("some addresses");
@@ -358,7 +358,7 @@ fn few_addresses() {
     }
     assert!(!held.is_empty());
     assert!(access::load8(held[0] - 1).is_err(), "guarded all the same");
-    // Addresses come back whole: one large allocation fits where many were.
+    // Freed addresses are contiguous again: one large allocation fits in the place of many.
     assert_eq!(space.free_owned(1), held.len());
     let half = held.len() as u64 / 2 * (16 << 20);
     space.alloc(&request(half)).expect("room");
@@ -381,7 +381,8 @@ fn processes_with_few_addresses_get_less_and_live() {
     }
 }
 
-/// The example `fault_probe`, which `cargo test --test faults` alone does not build.
+/// Returns the path of the example `fault_probe`, and builds it if necessary: `cargo test --test faults` alone does
+/// not.
 fn probe_library() -> std::path::PathBuf {
     let exe = std::env::current_exe().expect("own path");
     let profile = exe
@@ -403,7 +404,7 @@ fn probe_library() -> std::path::PathBuf {
     library
 }
 
-/// Runs a Python script with `lib` loaded; `None` where there is no Python.
+/// Runs a Python script with the library loaded as `lib`; `None` where Python is missing.
 fn python(script: &str) -> Option<Output> {
     let library = probe_library();
     let preamble = "import ctypes, faulthandler, resource, sys\n\

@@ -1,10 +1,10 @@
-//! Variables that are large: zeroes cost nothing, and more than there is answers that memory is out.
+//! Large variables: zeros cost no memory, and variables larger than the device's memory are out-of-memory errors.
 
 use margay::{Error, Runtime};
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Bytes of this process that are in memory.
+/// Returns the bytes of this process that are in memory.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").expect("a list");
     let pages = status.split_ascii_whitespace().nth(1).expect("a number");

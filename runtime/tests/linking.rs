@@ -1,10 +1,11 @@
-//! Several texts linked into one module: what one declares and another defines.
+//! Several texts linked into one module, where declarations and definitions differ.
 
 use margay::{Error, Image, LaunchConfig, LoadOptions, Runtime};
 
 const HEAD: &str = ".version 7.8\n.target sm_80\n.address_size 64\n";
 
-/// A kernel that stores what `call` leaves in `%r1` (or 7, if nothing), and what `callee` defines.
+/// Runs a kernel that stores `%r1`, which is 7 unless `call` changes it; `callee` defines the called function. Returns
+/// the stored value.
 fn run(declaration: &str, call: &str, callee: &str) -> Result<u32, Error> {
     let caller = format!(
         "{HEAD}{declaration}

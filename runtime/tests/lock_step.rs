@@ -1,7 +1,7 @@
 //! Lanes of a warp that exchange values through shared memory without a barrier.
 //!
-//! CUDA does not promise that this works, GPUs make it work, and published programs rely on it
-//! (execution-model sections 1 and 2). Each kernel runs in both engines with one warp.
+//! CUDA does not guarantee that this works, but it works on GPUs, and published programs rely on it
+//! (`docs/semantics.md`). Each kernel runs in both engines with one warp.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use margay::{EngineChoice, LaunchConfig, Runtime};
 
 const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
 
-/// Runs `exchange(out)` with one warp in both engines; `body` has the lane in `%lane`, its own word
-/// of `s` at `%own`, and leaves its result in `%v`.
+/// Runs `exchange(out)` with one warp in both engines. In `body`, `%lane` is the number of the lane and `%own` the
+/// address of its element of `s`; `body` leaves its result in `%v`.
 fn check(body: &str, expected: impl Fn(u32) -> u32) {
     let text = format!(
         "{HEADER}.visible .entry exchange(.param .u64 out) {{
@@ -44,8 +44,8 @@ fn check(body: &str, expected: impl Fn(u32) -> u32) {
     }
 }
 
-/// `s[perm[i]] = s[i]`: a block of the texture compressor in the HeCBench suite sorts so. With one
-/// lane after another, a lane read what an earlier one had written.
+/// `s[perm[i]] = s[i]`, as a block of the texture compressor in the HeCBench suite sorts. If lanes ran one after
+/// another, a lane would read what an earlier lane had written.
 #[test]
 fn a_permutation_in_place() {
     check(
@@ -62,7 +62,7 @@ fn a_permutation_in_place() {
     );
 }
 
-/// The same in a loop: the read of the next turn comes after the write of this one.
+/// A rotation in a loop: the read of an iteration comes after the write of the previous iteration.
 #[test]
 fn rotations_in_a_loop() {
     check(
@@ -81,7 +81,7 @@ again:
     );
 }
 
-/// A value handed to the next lane, by the address of another instruction than the read's.
+/// A value passed to the next lane. The load and the store compute the address differently.
 #[test]
 fn a_value_handed_on() {
     check(
@@ -94,7 +94,7 @@ fn a_value_handed_on() {
     );
 }
 
-/// An atomic's result that nobody reads needs no order, a result that somebody reads does.
+/// An atomic whose result is unused needs no order among lanes; an atomic whose result is used does.
 #[test]
 fn atomics_one_after_the_other() {
     check(
@@ -111,7 +111,7 @@ fn atomics_one_after_the_other() {
     );
 }
 
-/// Elements of which a thread has one of its own need no points, unless another thread looks in.
+/// If each thread uses only its own elements, no sync points are needed. Here another thread reads an element.
 #[test]
 fn an_element_that_a_neighbour_reads() {
     check(
@@ -127,7 +127,7 @@ fn an_element_that_a_neighbour_reads() {
     );
 }
 
-/// The same without the neighbour.
+/// Each thread uses only its own elements.
 #[test]
 fn elements_of_ones_own() {
     check(
@@ -146,10 +146,10 @@ again:
     );
 }
 
-/// Lanes that gave way in a loop, by the count of its turns, are waited for: before, a warp that had
-/// fallen apart so read what its late lanes had not yet written.
+/// Lanes that yielded in a loop, after a number of iterations, are waited for. An earlier version did not wait, so that
+/// a diverged warp read what its late lanes had not yet written.
 #[test]
-fn a_warp_that_gave_way_stays_together() {
+fn a_warp_that_yielded_stays_together() {
     let text = format!(
         "{HEADER}.visible .entry late(.param .u64 out, .param .u32 turns) {{
     .reg .pred %p; .reg .b32 %lane, %own, %at, %t, %v, %w; .reg .b64 %out, %o;
@@ -198,8 +198,8 @@ done:
     }
 }
 
-/// A lane polls, by an access for which its warp meets, for what a lane further on will store: the
-/// one that polls must not be waited for longer than a turn.
+/// A lane polls, with an access at which its warp meets, for a value that a later lane will store. The warp must not
+/// wait for the polling lane longer than one iteration.
 #[test]
 fn a_lane_that_polls_does_not_hold_up_its_warp() {
     check(

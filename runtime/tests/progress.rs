@@ -1,7 +1,7 @@
-//! Forward progress, faults and limits with real kernels (execution-model sections 4, 5, 7).
+//! Forward progress, faults and limits with real kernels (`docs/semantics.md`).
 //!
-//! Each test runs with one worker where it can: what waits must give the worker away. They hold
-//! for both engines: `MARGAY_ENGINE=interpreter` runs them in the other one.
+//! Where possible, a test runs with one worker, so that waiting code must release the worker. The tests hold for both
+//! engines: `MARGAY_ENGINE=interpreter` runs them in the interpreter.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ fn one_worker() -> Runtime {
     Runtime::builder().workers(1).build().expect("built")
 }
 
-/// Polls a flag three ways: volatile, acquire, and weak with a fence as nvcc writes
-/// `while (f[0] == 0) __threadfence();`.
+/// Polls a flag in three ways: volatile, acquire, and weak with a fence, as nvcc translates `while (f[0] == 0)
+/// __threadfence();`.
 const POLL: &str = r"
 .visible .entry poll_volatile(.param .u64 flag) {
     .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
@@ -410,7 +410,7 @@ fn an_impossible_barrier_tells_who_waits() {
     reset(&runtime);
 }
 
-/// Lane 3 has not left, and waits where the others cannot come.
+/// Lane 3 has not exited; it waits at a barrier that the other lanes cannot reach.
 #[test]
 fn a_warp_barrier_without_one_of_its_members() {
     let runtime = one_worker();
@@ -470,7 +470,7 @@ fn ten_thousand_launches_of_a_real_kernel() {
     println!("{:?} per launch", begin.elapsed() / 10_000);
 }
 
-/// This program again, with the interpreter.
+/// Runs this program again, with the interpreter.
 #[test]
 fn the_interpreter_gives_way_too() {
     const VARIABLE: &str = "MARGAY_ENGINE";
@@ -492,7 +492,7 @@ fn the_child_of_a_fork_is_told_so() {
     let runtime = one_worker();
     runtime.synchronize().expect("usable");
     let context = runtime.context().expect("alive");
-    // SAFETY: the child calls only what answers before it takes a lock, and leaves by `_exit`.
+    // SAFETY: the child calls only functions that return before they take a lock, and exits by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let refused = |result: Result<(), Error>| matches!(result, Err(Error::NotInitialized));

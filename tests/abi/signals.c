@@ -348,6 +348,27 @@ static void stop_signal_taken(void) {
     up();
     EXPECT(launched("fine", memory), SUCCESS);
     CHECK(seen->calls == 0);
+    // The program's handlers still get the program's signals.
+    for (int i = SIGRTMIN; i <= SIGRTMAX; ++i) raise(i);
+    CHECK(seen->calls == SIGRTMAX - SIGRTMIN + 1);
+}
+
+// A program that waits for a real-time signal gets every one that is sent to the process.
+static void waits_for_signals(void) {
+    int number = SIGRTMAX - 2, got = 0;
+    struct timespec second = {1, 0};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    up();
+    EXPECT(launched("fine", memory), SUCCESS);
+    for (int i = 0; i < 100; ++i) {
+        siginfo_t info;
+        sigqueue(getpid(), number, (union sigval){.sival_int = i});
+        got += sigtimedwait(&set, &info, &second) == number && info.si_value.sival_int == i;
+    }
+    CHECK(got == 100);
 }
 
 static const struct {
@@ -372,6 +393,7 @@ static const struct {
     {"during a launch", during_a_launch, 0, -1},
     {"many actions", many_actions, 0, -1},
     {"stop signal taken", stop_signal_taken, 0, -1},
+    {"waits for signals", waits_for_signals, 0, -1},
 };
 
 int main(int count, char **arguments) {

@@ -332,12 +332,14 @@ impl World {
         }
     }
 
-    /// Keeps the values that a call wrote into its slots: new handles and addresses.
+    /// Keeps the values that a call wrote into its slots: new handles and device addresses. Other pointers are not kept:
+    /// `cuMemcpy` would write to memory of the process that such a pointer names, as to any host memory.
     fn keep(&mut self, parameters: &[Parameter]) {
         for (index, parameter) in parameters.iter().enumerate() {
             let value = self.slots[index * SLOT / 8];
             let written = value != 0 && value != self.bulk.as_ptr() as u64;
-            if matches!(parameter.kind, Kind::Slot | Kind::Pointers) && written {
+            let handle = parameter.ty.starts_with("CU");
+            if matches!(parameter.kind, Kind::Slot | Kind::Pointers) && written && handle {
                 self.kept.push((parameter.ty, value));
             }
         }

@@ -378,6 +378,18 @@ fn threads() {
     run("threads", &[]);
 }
 
+/// Runs with closed standard streams, in ending threads, in children of a fork, and with read-only memory.
+#[test]
+fn surroundings() {
+    run("surroundings", &[]);
+}
+
+/// Runs host functions that end the thread which calls them.
+#[test]
+fn thread_exit() {
+    run("thread_exit", &[]);
+}
+
 /// Runs random calls of many threads for two seconds; `cargo xtask soak` runs longer. The seed is the commit's in CI.
 #[test]
 fn soak() {

@@ -112,6 +112,14 @@ impl Asked {
     }
 }
 
+/// Prints a text; returns the exit code.
+fn printed(text: &str) -> ExitCode {
+    match output::print(text) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
 /// Runs the replacement of the assembler.
 pub(super) fn run(arguments: &[OsString]) -> ExitCode {
     let asked = match Asked::parse(arguments) {
@@ -119,12 +127,10 @@ pub(super) fn run(arguments: &[OsString]) -> ExitCode {
         Err(problem) => return fatal(&problem),
     };
     if asked.help {
-        output::print(HELP);
-        return ExitCode::SUCCESS;
+        return printed(HELP);
     }
     if asked.version {
-        output::print(&version());
-        return ExitCode::SUCCESS;
+        return printed(&version());
     }
     if asked.inputs.is_empty() && asked.strings.is_empty() {
         return fatal("no input files specified");

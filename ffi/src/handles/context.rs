@@ -1,9 +1,8 @@
-//! Handles of contexts, and each thread's stack of current contexts.
+//! Handles of contexts, and the current context.
 //!
 //! A primary context keeps one handle during the whole process, retained or not, because NVIDIA's runtime makes the
 //! context current before it retains it.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -12,6 +11,7 @@ use margay::Context;
 use parking_lot::RwLock;
 
 use super::GreenObject;
+use super::context_stack::with_stack;
 use crate::convert::FromAbi;
 use crate::guard::Call;
 use crate::handle_table::HandleTable;
@@ -88,22 +88,6 @@ impl FromAbi<CUcontext> for ContextOrCurrent {
         }
         .map(ContextOrCurrent)
     }
-}
-
-type Stack = Vec<(CUcontext, Context)>;
-
-thread_local! {
-    static STACK: RefCell<Stack> = const { RefCell::new(Vec::new()) };
-}
-
-/// Runs `work` on the thread's context stack. Returns `DEINITIALIZED` while the thread's local storage is destroyed.
-fn with_stack<R>(work: impl FnOnce(&mut Stack) -> R) -> Result<R, CuResult> {
-    STACK
-        .try_with(|stack| {
-            let mut stack = stack.try_borrow_mut().map_err(|_| CuResult::UNKNOWN)?;
-            Ok(work(&mut stack))
-        })
-        .map_err(|_| CuResult::DEINITIALIZED)?
 }
 
 /// Returns the current context.

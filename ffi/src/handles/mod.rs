@@ -15,6 +15,7 @@ macro_rules! tables {
 }
 
 mod context;
+mod context_stack;
 mod function;
 mod graph;
 mod green;

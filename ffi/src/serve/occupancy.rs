@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use super::launch::launch_config;
+use crate::callback;
 use crate::convert::{In, OptOut, Out};
 use crate::guard::Call;
 use crate::handles::Function;
@@ -72,7 +73,7 @@ pub(crate) fn occupancy_max_potential_block_size(
     let limit = u32::try_from(limit).map_err(|_| CuResult::INVALID_VALUE)?;
     let mut shared = |block: u32| match shared_of {
         // SAFETY: the caller passed a function that takes a block size.
-        Some(function) => unsafe { function(block as c_int) as u64 },
+        Some(function) => unsafe { callback::of_block_size(function, block as c_int) as u64 },
         None => dynamic_shared as u64,
     };
     let (grid, size) = function

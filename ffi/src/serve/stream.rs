@@ -11,6 +11,7 @@ use super::capture::forget_told;
 use super::graph::HostOrigin;
 use super::green::{green_handle_of, own_by_current};
 use super::managed::managed_range;
+use crate::callback;
 use crate::convert::{In, OptOut, Out};
 use crate::guard::Call;
 use crate::handles::{current, handle_of, streams};
@@ -135,11 +136,11 @@ impl UserData {
 pub(crate) fn stream_add_callback(
     call: &Call,
     handle: CUstream,
-    callback: CUstreamCallback,
+    function: CUstreamCallback,
     user_data: *mut c_void,
     flags: c_uint,
 ) -> Served {
-    let function = callback.ok_or(CuResult::INVALID_VALUE)?;
+    let function = function.ok_or(CuResult::INVALID_VALUE)?;
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
@@ -148,7 +149,7 @@ pub(crate) fn stream_add_callback(
     Ok(stream.callback(move |status| {
         let status = status.map_err(CuResult::from).into();
         // SAFETY: the caller passed a function of this type together with its data.
-        unsafe { function(handle, status, data.pointer()) }
+        unsafe { callback::of_stream(function, handle, status, data.pointer()) }
     })?)
 }
 

@@ -1,19 +1,19 @@
-//! Warp collectives over arrays of 32-bit lanes: the common ones without the detour through wide
-//! operands.
+//! Warp collectives on arrays of 32-bit lanes. Computes common collectives without converting their operands to
+//! [`Bits`](margay_ops::meaning::Bits).
 //!
 //! Invariant: results equal those of the op's meaning ([`margay_ops::meaning::warp`]) for every operation
-//! accepted here; the test below compares them lane by lane.
+//! supported here; the tests below compare them lane by lane.
 
 use margay_ops::meaning::warp::shuffle_source;
 use margay_ops::meaning::{Desc, atomic};
 use margay_ops::mods::Mode;
 use margay_ops::ops::Opcode;
 
-/// One 32-bit value a lane.
+/// A 32-bit value for each lane.
 pub type Lanes = [u32; 32];
 
-/// Computes a collective for the lanes `active`, which form one group. Operands come in their order
-/// without the member mask; false, with `out` untouched, for what is not covered.
+/// Computes a collective for the lanes `active`, which form one group. `args` are the operands without the
+/// member mask. Returns false and leaves `out` unchanged if the collective is unsupported.
 pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) -> bool {
     if desc.opcode != Opcode::Elect && desc.opcode != Opcode::ActiveMask && desc.ty.bits() > 32 {
         return false;
@@ -34,9 +34,9 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
     true
 }
 
-/// Computes a collective for the lanes `standing` at it that named different masks, some a mask without
-/// themselves: each lane gets what [`crate::collective::perform_apart`] gives it. False, with `out` of no use,
-/// for what is not covered.
+/// Computes a collective for the lanes `standing`, which wait at it with different masks; some masks lack the
+/// lane that named them. Each lane gets the result that [`crate::collective::perform_apart`] gives it. Returns
+/// false if the collective is unsupported; `out` then has no meaning.
 pub fn perform_apart(
     desc: &Desc,
     (standing, masks): (u32, &Lanes),
@@ -48,7 +48,7 @@ pub fn perform_apart(
         for (value, mask) in out[0].iter_mut().zip(masks) {
             let members = mask & standing;
             let counted = counted(desc.mods.mode(), members, ballot & members);
-            // Nobody's vote is no vote.
+            // A vote without members is zero.
             *value = if members == 0 { 0 } else { counted };
         }
         return true;
@@ -73,7 +73,7 @@ pub fn perform_apart(
     true
 }
 
-/// One copy of the loop for each mode, so that it has no branch inside.
+/// Shuffles with a separate loop for each mode, so that the loop has no branch.
 fn shuffle(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
     match mode {
         Mode::Up => shuffle_by(Mode::Up, active, args, out),
@@ -105,7 +105,7 @@ fn vote(mode: Mode, active: u32, predicate: &Lanes) -> u32 {
     counted(mode, active, ballot(active, predicate))
 }
 
-/// The result of a vote of the lanes `active`.
+/// Returns the result of a vote of the lanes `active`.
 fn counted(mode: Mode, active: u32, ballot: u32) -> u32 {
     match mode {
         Mode::All => (ballot == active).into(),
@@ -148,7 +148,7 @@ mod tests {
     use margay_ops::mods::{AtomOp, Mods};
     use margay_ops::types::OpType;
 
-    /// Operation, its results, and how many operands it has.
+    /// Returns operations, each with the number of its results and of its operands.
     fn operations() -> Vec<(Desc, usize, usize)> {
         let desc = |opcode, ty, mods| Desc {
             opcode,
@@ -183,7 +183,7 @@ mod tests {
         all
     }
 
-    /// What the meaning gives the lanes that named `mask`, by the rules for masks that differ.
+    /// Returns the meaning's results for the lanes that named `mask`, by the rules for different masks.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             panic!("{} is no collective", desc.opcode.name());
@@ -200,7 +200,7 @@ mod tests {
             results: &mut results,
         };
         meaning(desc, &mut warp);
-        // Who only reads gets what the lowest source has.
+        // A lane that is not a source gets the result of the lowest source.
         let lowest = active.trailing_zeros() as usize % 32;
         for values in &mut results {
             for lane in (0..32).filter(|lane| active >> lane & 1 == 0) {

@@ -1,31 +1,31 @@
-//! Named barriers of a CTA (PTX ISA 9.7.13.1; execution-model section 4).
+//! Named barriers of a CTA (PTX ISA 9.7.13.1; `docs/semantics.md`, "Barriers and the grid").
 //!
-//! Arrivals count whole warps: a warp has arrived when all its lanes that have not exited have, by
-//! whichever barrier instruction with the same number. Invariant: a barrier's arrival masks are
-//! empty again when it completes.
+//! Arrivals count whole warps: a warp has arrived when all its lanes that have not exited have arrived, by any
+//! barrier instructions with the same barrier number. Invariant: a barrier's arrival masks are empty after it
+//! completes.
 
 use margay_ops::mods::Mode;
 
 /// Number of barriers of a CTA.
 pub const BARRIERS: usize = 16;
 
-/// One barrier.
+/// The state of one barrier.
 #[derive(Clone, Debug, Default)]
 pub struct Barrier {
     /// Lanes of each warp that have arrived.
     arrived: Vec<u32>,
-    /// Lanes among them that wait (did not just `arrive`).
+    /// The arrived lanes of each warp that wait (lanes of `bar.arrive` do not).
     waiting: Vec<u32>,
-    /// Thread count asked for; 0 means all threads.
+    /// The thread count that the instructions give; 0 means all threads.
     count: u32,
-    /// Whether anybody has arrived since it last completed.
+    /// Whether any thread has arrived since the barrier last completed.
     active: bool,
-    /// Whether anybody among them wants a reduction.
+    /// Whether any arrival was a reduction.
     reduces: bool,
 }
 
 impl Barrier {
-    /// Notes that lanes of a warp arrived, by a barrier instruction of that mode.
+    /// Records that lanes of a warp arrived, by a barrier instruction of this mode.
     pub fn arrive(&mut self, warps: usize, warp: usize, lanes: u32, count: u32, mode: Mode) {
         if self.arrived.len() != warps {
             self.arrived = vec![0; warps];
@@ -40,8 +40,8 @@ impl Barrier {
         }
     }
 
-    /// Whether an arrival has another count than those before it, and whether only one of them is a reduction;
-    /// `all` is the count that 0 stands for.
+    /// Returns whether an arrival has another thread count than the arrivals before it, and whether it is a
+    /// reduction and they are not, or the reverse. `all` is the count that 0 means.
     pub fn disagrees(&self, count: u32, mode: Mode, all: u32) -> (bool, bool) {
         let asked = |count: u32| if count == 0 { all } else { count };
         (
@@ -50,7 +50,7 @@ impl Barrier {
         )
     }
 
-    /// Whether the barrier is complete, given the lanes of each warp that have not exited.
+    /// Returns whether the barrier is complete, given the lanes of each warp that have not exited.
     pub fn is_complete(&self, alive: impl Fn(usize) -> u32) -> bool {
         if !self.active {
             return false;
@@ -71,7 +71,7 @@ impl Barrier {
         }
     }
 
-    /// Completes the barrier: the waiting lanes of each warp, and whether any wants a reduction.
+    /// Completes the barrier: returns the waiting lanes of each warp, and whether any arrival was a reduction.
     pub fn complete(&mut self) -> (Vec<u32>, bool) {
         self.active = false;
         let reduces = std::mem::take(&mut self.reduces);
@@ -82,7 +82,7 @@ impl Barrier {
         (released, reduces)
     }
 
-    /// Whether anybody has arrived and not been released.
+    /// Returns whether any thread has arrived since the barrier last completed.
     pub fn is_active(&self) -> bool {
         self.active
     }

@@ -1,9 +1,9 @@
-//! What the PTX ISA leaves undefined about threads that wait for each other, noted while a CTA runs.
+//! Checking runs: finds undefined behaviour of threads that wait for each other.
 //!
-//! A normal run completes all of it in one way (execution-model sections 3 and 4); a checking run does the same and
-//! says where a program relied on it. [`crate::CtaState`] calls this at every sync point, so a checking run has to come
-//! to each of them there. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13 (barriers, `vote`, `match`, `redux`, `elect`),
-//! 9.7.14 (matrices).
+//! A normal run gives these cases one fixed behaviour (`docs/semantics.md`). A checking run behaves in the same
+//! way and also reports where a program relies on them. [`crate::CtaState`] calls this module at every sync
+//! point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13 (barriers,
+//! `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
 
 use crate::barrier::Barrier;
 use crate::collective::{Group, mask_operand};
@@ -17,30 +17,31 @@ use margay_ops::ops::Opcode;
 /// Kinds of undefined behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Undefined {
-    /// A thread's member mask lacks the thread.
+    /// A thread named a member mask that does not contain the thread.
     NotInMask,
     /// Threads that wait for each other named different masks.
     MasksDiffer,
     /// A shuffle reads the value of a thread that does not take part.
     AbsentSource,
-    /// An operation of whole warps without some of the warp's threads.
+    /// An operation that needs whole warps ran without some of the warp's threads.
     PartOfWarp,
-    /// Threads of a warp came to an `.aligned` barrier by different instructions, or not all of them came.
+    /// Threads of a warp reached an `.aligned` barrier by different instructions, or some did not reach it.
     DivergentBarrier,
-    /// Threads of a warp left the kernel without coming to the `.aligned` barrier of the others. PTX wants all threads of
-    /// the warp there; CUDA those that have not left, from capability 7.0 on. So it is a remark.
+    /// Threads of a warp exited without reaching the `.aligned` barrier at which the others wait. PTX requires
+    /// all threads of the warp to reach it; from capability 7.0 on, CUDA requires only those that have not
+    /// exited. So this is a remark.
     LeftBeforeBarrier,
-    /// A barrier's number is over 15.
+    /// A barrier number is above 15.
     BarrierNumber,
-    /// A barrier's count is no multiple of the warp's size, or over the threads of the block.
+    /// A thread count is not a multiple of the warp size, or exceeds the threads of the block.
     BarrierCount,
-    /// Threads gave one barrier different counts.
+    /// Threads gave different thread counts for one barrier.
     CountsDiffer,
-    /// `barrier.red` and another kind of arrival at one barrier.
+    /// `barrier.red` and another kind of arrival met at one barrier.
     MixedReduction,
-    /// A second arrival at the barrier of the cluster without a wait between.
+    /// A thread arrived twice at the barrier of the cluster without waiting in between.
     ArrivesTwice,
-    /// A wait at the barrier of the cluster without an arrival before it.
+    /// A thread waited at the barrier of the cluster without having arrived.
     WaitsWithoutArrival,
 }
 
@@ -61,12 +62,13 @@ impl Undefined {
         Undefined::WaitsWithoutArrival,
     ];
 
-    /// Whether CUDA defines it for the devices that it supports, though PTX does not: worth a word, and no error.
+    /// Returns whether this is a remark: CUDA defines the behaviour for the devices that it supports, although
+    /// PTX does not.
     pub fn is_remark(self) -> bool {
         self == Undefined::LeftBeforeBarrier
     }
 
-    /// What is wrong, in a few words.
+    /// Describes the problem in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Undefined::NotInMask => "the member mask lacks the thread that names it",
@@ -94,27 +96,27 @@ impl Undefined {
     }
 }
 
-/// Something undefined that threads of a warp did.
+/// An occurrence of undefined behaviour in a warp.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyncFinding {
-    /// What.
+    /// The kind of undefined behaviour.
     pub what: Undefined,
     /// The operation.
     pub opcode: Opcode,
     /// The warp.
     pub warp: u32,
-    /// Its lanes that did.
+    /// The lanes concerned.
     pub lanes: u32,
-    /// Where.
+    /// The source position.
     pub loc: SourceLoc,
 }
 
-/// The findings of a CTA, one for each kind and place, until they are taken.
+/// The findings of a CTA that have not been taken yet; only the first of each kind at each sync point.
 #[derive(Clone, Default, Debug)]
 pub(super) struct SyncCheck {
     findings: Vec<SyncFinding>,
     known: Vec<(Undefined, SyncPoint)>,
-    /// Of each warp, the lanes that have arrived at the barrier of the cluster and not waited.
+    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited since.
     arrived: Vec<u32>,
 }
 
@@ -139,7 +141,7 @@ impl SyncCheck {
         });
     }
 
-    /// Lanes have come to a sync point that is no barrier of the CTA.
+    /// Checks lanes that have reached a sync point.
     pub(super) fn reached(
         &mut self,
         runner: &impl Runner,
@@ -180,7 +182,7 @@ impl SyncCheck {
         }
     }
 
-    /// Lanes of a warp are about to do a collective together.
+    /// Checks lanes of a warp that are about to perform a collective together.
     pub(super) fn performs(
         &mut self,
         runner: &impl Runner,
@@ -193,7 +195,8 @@ impl SyncCheck {
             Opcode::Shfl => {
                 let absent = |&lane: &u32| {
                     let sync_point = sync_points[lane as usize];
-                    let operand = |index| runner.operand(warp as u32, lane, sync_point, index) as u32;
+                    let operand =
+                        |index| runner.operand(warp as u32, lane, sync_point, index) as u32;
                     let (source, inside) =
                         shuffle_source(desc.mods.mode(), lane, operand(1), operand(2));
                     inside && active >> source & 1 == 0
@@ -208,7 +211,7 @@ impl SyncCheck {
         }
     }
 
-    /// A group went on although lanes at the same operation named other masks.
+    /// Records that a group continued although lanes at the same operation named other masks.
     pub(super) fn masks_differ(
         &mut self,
         runner: &impl Runner,
@@ -217,10 +220,15 @@ impl SyncCheck {
         sync_points: &[SyncPoint; 32],
     ) {
         let sync_point = sync_points[group.arrived.trailing_zeros() as usize % 32];
-        self.note(runner, Undefined::MasksDiffer, (warp, sync_point), group.arrived);
+        self.note(
+            runner,
+            Undefined::MasksDiffer,
+            (warp, sync_point),
+            group.arrived,
+        );
     }
 
-    /// Lanes arrive at a barrier of the CTA, which has `threads`.
+    /// Checks lanes that arrive at a barrier of the CTA, which has `threads` threads.
     pub(super) fn arrives(
         &mut self,
         runner: &impl Runner,
@@ -243,7 +251,8 @@ impl SyncCheck {
         note(Undefined::MixedReduction, mixed);
     }
 
-    /// A barrier of the CTA lets lanes of a warp go on, of whose threads `alive` have not exited and `exited` have.
+    /// Checks the lanes of a warp that a barrier of the CTA releases. `alive` are the warp's threads that have
+    /// not exited, `exited` those that have.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,
@@ -251,10 +260,19 @@ impl SyncCheck {
         (released, alive, exited): (u32, u32, u32),
         sync_points: &[SyncPoint; 32],
     ) {
-        let Some(first) = lanes(released).map(|lane| sync_points[lane as usize]).next() else {
+        let Some(first) = lanes(released)
+            .map(|lane| sync_points[lane as usize])
+            .next()
+        else {
             return;
         };
-        let aligned = |lane: u32| runner.sync_point_data(sync_points[lane as usize]).desc.mods.flag();
+        let aligned = |lane: u32| {
+            runner
+                .sync_point_data(sync_points[lane as usize])
+                .desc
+                .mods
+                .flag()
+        };
         if !lanes(released).any(aligned) {
             return;
         }

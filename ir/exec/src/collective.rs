@@ -1,8 +1,8 @@
-//! Warp collectives: which lanes meet, and what they get (execution-model section 3).
+//! Warp collectives: which lanes meet, and their results (`docs/semantics.md`, "Warps").
 //!
-//! Lanes meet by operation, qualifiers and mask value, wherever they stand in the code. A group is
-//! complete when every lane of the mask has arrived or exited; a lane outside its own mask counts
-//! as in it.
+//! Lanes meet if operation, qualifiers and mask value are equal, even at different places in the code. A group
+//! is complete when every lane of the mask has arrived or exited. A lane that its own mask lacks is treated as
+//! if the mask contained it.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,18 +11,18 @@ use margay_ops::meaning::matrix::Product;
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::ops::Opcode;
 
-/// A set of lanes that meet.
+/// Lanes that meet at a collective.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The operation.
     pub desc: Desc,
-    /// Member mask that the lanes named.
+    /// The member mask that the lanes named.
     pub members: u32,
-    /// Lanes that have arrived.
+    /// The lanes that have arrived.
     pub arrived: u32,
 }
 
-/// Operand number of the member mask; `None` for operations without one.
+/// Returns the operand number of the member mask; `None` for operations without one.
 pub fn mask_operand(desc: &Desc) -> Option<usize> {
     if desc.mods.flag() {
         return None;
@@ -35,8 +35,8 @@ pub fn mask_operand(desc: &Desc) -> Option<usize> {
     }
 }
 
-/// The groups that lanes of `waiting` form, in order of their lowest lane. Lanes at operations
-/// without a member mask are left out.
+/// Returns the groups that lanes of `waiting` form, in the order of their lowest lanes. Lanes at operations
+/// without a member mask are in no group.
 pub fn groups(
     runner: &impl Runner,
     warp: u32,
@@ -59,7 +59,8 @@ pub fn groups(
         let Some(index) = index else {
             continue;
         };
-        let members = constant.unwrap_or_else(|| runner.operand(warp, lane, sync_point, index)) as u32;
+        let members =
+            constant.unwrap_or_else(|| runner.operand(warp, lane, sync_point, index)) as u32;
         match groups
             .iter_mut()
             .find(|g| g.desc == desc && g.members == members)
@@ -75,21 +76,21 @@ pub fn groups(
     groups
 }
 
-/// All lanes that stand at a group's operation, whatever mask they named.
+/// Returns all lanes that wait at a group's operation, whatever masks they named.
 pub fn standing(groups: &[Group], group: &Group) -> u32 {
     let alike = groups.iter().filter(|other| other.desc == group.desc);
     alike.fold(0, |lanes, other| lanes | other.arrived)
 }
 
-/// Whether lanes stand at a group's operation that named different masks, and some a mask without
-/// themselves: undefined in PTX, and used to look at the other lanes.
+/// Returns whether lanes that wait at a group's operation named different masks, and a mask lacks a lane that
+/// named it. PTX leaves this undefined; programs use it to observe the other lanes.
 pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
     let mut alike = groups.iter().filter(|other| other.desc == group.desc);
     let outsiders = |other: &Group| other.arrived & !other.members != 0;
     alike.clone().count() > 1 && alike.any(outsiders)
 }
 
-/// Number of operands that a collective's meaning takes, and of its results.
+/// Returns the number of operands and of results of a collective's meaning.
 pub fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
         Opcode::Shfl => (4, 2),
@@ -101,8 +102,14 @@ pub fn shape(desc: &Desc) -> (usize, usize) {
     }
 }
 
-/// Computes a collective for the lanes that met and stores its results.
-pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, sync_points: &[SyncPoint; 32]) {
+/// Computes a collective for the lanes that met, and stores its results.
+pub fn perform(
+    runner: &mut impl Runner,
+    warp: u32,
+    desc: &Desc,
+    active: u32,
+    sync_points: &[SyncPoint; 32],
+) {
     if !matches!(desc.opcode.meaning(), Meaning::Warp(_)) {
         return;
     }
@@ -114,8 +121,9 @@ pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, sy
     compute(runner, warp, desc, (active, active), sync_points);
 }
 
-/// Whose operands count for the lanes `arrived`, which named a mask whose lanes `members` stand at the same
-/// operation, when masks differ. A ballot of nobody is empty; a sum of nobody is not defined at all.
+/// Returns the lanes whose operands count for the lanes `arrived` if masks differ. `members` are the lanes of
+/// their mask that wait at the same operation. In general both sets count. In a vote only `members` count, and
+/// without members its result is zero. In a reduction only `members` count, unless there are none.
 pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     let own = match opcode {
         Opcode::Vote => true,
@@ -125,8 +133,9 @@ pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     if own { members } else { members | arrived }
 }
 
-/// Computes a collective for lanes that named a mask which other lanes of it, `standing` at the same
-/// operation, did not name. Undefined in PTX; each lane gets what the standing lanes of its mask make.
+/// Computes a collective for lanes that named one mask, while other lanes of that mask, which are also
+/// `standing` at the operation, named another mask. PTX leaves this undefined. Each lane gets the result for
+/// the standing lanes of its mask.
 pub fn perform_apart(
     runner: &mut impl Runner,
     warp: u32,
@@ -137,11 +146,18 @@ pub fn perform_apart(
     let members = group.members & standing;
     let sources = sources_apart(group.desc.opcode, members, group.arrived);
     if matches!(group.desc.opcode.meaning(), Meaning::Warp(_)) {
-        compute(runner, warp, &group.desc, (sources, group.arrived), sync_points);
+        compute(
+            runner,
+            warp,
+            &group.desc,
+            (sources, group.arrived),
+            sync_points,
+        );
     }
 }
 
-/// Computes a collective from the operands of the lanes `sources`; the lanes `readers` get results.
+/// Computes a collective from the operands of the lanes `sources`, and stores the results of the lanes
+/// `readers`.
 fn compute(
     runner: &mut impl Runner,
     warp: u32,
@@ -156,7 +172,7 @@ fn compute(
     let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
     for (index, values) in args.iter_mut().enumerate() {
         if desc.mods.flag() && index + 1 == operands {
-            // The old forms have no mask operand: all that execute it together take part.
+            // Forms without a mask operand combine all lanes that execute them together.
             values.fill(Bits::from(sources));
             continue;
         }
@@ -173,7 +189,7 @@ fn compute(
             results: &mut out,
         },
     );
-    // Whoever reads without being a source reads what all sources have got.
+    // A reader that is not a source gets the result of the lowest source.
     let any = sources.trailing_zeros() as usize % 32;
     for (index, values) in out.iter().enumerate() {
         for lane in lanes(readers) {

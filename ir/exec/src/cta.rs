@@ -1,4 +1,4 @@
-//! The state of one CTA and the loop that runs it.
+//! The CTA scheduler: the state of one CTA and the loop that runs it.
 
 use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
@@ -10,54 +10,55 @@ use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, Mode};
 use margay_ops::ops::{Effects, Opcode};
 
-/// In which order warps take turns. Results of correct programs do not depend on it.
+/// The order in which warps run. Results of correct programs do not depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// Lowest first.
+    /// The lowest warp first.
     #[default]
     Forward,
-    /// Highest first.
+    /// The highest warp first.
     Reverse,
 }
 
-/// How a turn of a CTA ended.
+/// Why [`CtaState::run`] returned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CtaOutcome {
     /// All threads exited.
     Done,
-    /// All threads that could run wait for memory to change: try again later.
+    /// All threads that could run wait for memory to change: run the CTA again later.
     Parked {
-        /// Whether any thread got past a wait in this turn.
+        /// Whether any thread has made progress since the call.
         progressed: bool,
     },
-    /// Nobody can go on before the barrier of the cluster is complete ([`CtaState::pass_cluster_barrier`]).
+    /// No thread can continue before the barrier of the cluster is complete
+    /// ([`CtaState::pass_cluster_barrier`]).
     AtClusterBarrier {
-        /// Whether any thread got past a wait in this turn.
+        /// Whether any thread has made progress since the call.
         progressed: bool,
     },
-    /// The CTA is converged: all threads that have not exited are about to resume after this sync point. Only for
-    /// runners that [take](Runner::takes_converged) converged CTAs there.
+    /// The CTA is converged: all threads that have not exited are about to resume after this sync point. Only
+    /// returned if the runner [takes](Runner::takes_converged) converged CTAs there.
     Converged(SyncPoint),
 }
 
-/// Rounds over the warps after which a CTA with lanes that yielded gives its worker away even
-/// though others move: they may be moving in circles until another CTA does something.
+/// Maximum number of rounds over the warps of a CTA in which lanes have yielded. After these rounds the CTA
+/// leaves its worker even if other lanes make progress, because they may be polling until another CTA acts.
 const ROUNDS: u64 = 64;
 
-/// Where every thread of a CTA stands.
+/// The states of all threads of a CTA.
 #[derive(Clone, Debug)]
 pub struct CtaState {
     warps: Vec<WarpState>,
     barriers: Vec<Barrier>,
     order: Order,
-    /// Threads of the CTA.
+    /// Number of threads of the CTA.
     threads: u32,
-    /// In a checking run.
+    /// Collects findings; present in a checking run.
     check: Option<Box<SyncCheck>>,
 }
 
 impl CtaState {
-    /// All threads ready at the start.
+    /// Returns the state of a CTA whose threads are all ready at the start of the kernel.
     pub fn new(threads: u32, order: Order) -> CtaState {
         let warps = threads.div_ceil(32);
         CtaState {
@@ -81,20 +82,21 @@ impl CtaState {
         }
     }
 
-    /// Notes from now on what is undefined about how threads wait for each other.
+    /// Turns on the collection of findings about threads that wait for each other.
     pub fn checking(mut self) -> CtaState {
         self.check = Some(Box::default());
         self
     }
 
-    /// What was noted since the last call.
+    /// Returns the findings since the last call.
     pub fn take_findings(&mut self) -> Vec<SyncFinding> {
         let check = self.check.as_mut();
         check.map(|check| check.take()).unwrap_or_default()
     }
 
-    /// A CTA that other code has run up to here: `places` tells where the lanes of a warp stand, and
-    /// which have not exited; warps from `moved` on are about to resume after `phase`.
+    /// Returns the state of a CTA that native code has run so far in a phase that began after sync point
+    /// `phase`. The warps below `moved` have run in the phase: `places` returns where the lanes of such a warp
+    /// wait, and which have not exited. The other warps are about to resume after `phase`.
     pub fn taken_over(
         threads: u32,
         order: Order,
@@ -122,18 +124,19 @@ impl CtaState {
         state
     }
 
-    /// Lanes of a warp that have not exited.
+    /// Returns the lanes of a warp that have not exited.
     pub fn alive(&self, warp: u32) -> u32 {
         !self.warps[warp as usize].exited
     }
 
-    /// Whether the barrier of the cluster lacks no thread of this CTA.
+    /// Returns whether all threads of this CTA that have not exited have arrived at the barrier of the cluster.
     pub fn is_at_cluster_barrier(&self) -> bool {
         let mut warps = self.warps.iter();
         warps.all(|state| !state.exited & !state.arrived == 0)
     }
 
-    /// The barrier of the cluster is complete: those that wait at it go on. Whether any did or had arrived.
+    /// Completes the barrier of the cluster: lanes that wait at it become ready. Returns whether any lane had
+    /// arrived.
     pub fn pass_cluster_barrier(&mut self) -> bool {
         let mut any = false;
         for state in &mut self.warps {
@@ -147,8 +150,9 @@ impl CtaState {
         any
     }
 
-    /// The sync point after which all threads that have not exited are about to resume, if no barrier holds arrivals:
-    /// the code that runs them from there knows nothing of arrivals.
+    /// Returns the sync point after which all threads that have not exited are about to resume. Returns `None`
+    /// if there is no single one, or if a barrier holds arrivals, which code that takes over the threads could
+    /// not know.
     fn converged(&self) -> Option<SyncPoint> {
         let expected = self.warps.iter().any(|state| state.arrived != 0);
         if expected || self.barriers.iter().any(Barrier::is_active) {
@@ -158,12 +162,13 @@ impl CtaState {
         let first = all.next()?;
         let sync_point = first.sync_points[first.ready.trailing_zeros() as usize];
         let goes_on = |state: &WarpState| {
-            state.ready == !state.exited && state.ready & !lanes_at(sync_point, &state.sync_points) == 0
+            state.ready == !state.exited
+                && state.ready & !lanes_at(sync_point, &state.sync_points) == 0
         };
         self.warps.iter().all(goes_on).then_some(sync_point)
     }
 
-    /// Runs the CTA until all threads have exited or nobody can go on.
+    /// Runs the CTA until all threads have exited or none can continue.
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
         self.release_yielded();
         let mut progressed = false;
@@ -196,13 +201,13 @@ impl CtaState {
                     false => Err(self.deadlock(runner)),
                 };
             }
-            // Others have moved: those that yielded may look again.
+            // Other lanes have made progress: lanes that have yielded may poll again.
             self.release_yielded();
         }
         Ok(CtaOutcome::Parked { progressed })
     }
 
-    /// Runs a warp until none of its lanes can go on by itself.
+    /// Runs a warp until none of its lanes can continue without other warps. Returns whether a lane has moved.
     fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
         let before = (self.warps[warp].sync_points, self.warps[warp].exited);
         loop {
@@ -210,8 +215,8 @@ impl CtaState {
                 self.run_group(runner, warp)?;
             }
             if !self.resolve_warp(runner, warp) {
-                // Lanes that only yielded again, where they did before, have not moved, whoever
-                // else of the warp waits somewhere.
+                // Lanes that yielded again where they had yielded before have not moved, whatever the other
+                // lanes of the warp wait for.
                 let state = &self.warps[warp];
                 return Ok(before != (state.sync_points, state.exited));
             }
@@ -228,7 +233,7 @@ impl CtaState {
         Ok(())
     }
 
-    /// Notes what lanes that have just stopped wait for, each where it stands.
+    /// Updates the state for lanes that have just stopped, separately for each sync point.
     fn settle_all(&mut self, runner: &impl Runner, warp: usize, mask: u32) {
         let mut rest = mask;
         while rest != 0 {
@@ -239,7 +244,7 @@ impl CtaState {
         }
     }
 
-    /// Notes what lanes that have just stopped wait for.
+    /// Updates the state for lanes that have just stopped at one sync point.
     fn settle(&mut self, runner: &impl Runner, warp: usize, sync_point: SyncPoint, lanes: u32) {
         if sync_point == SyncPoint::EXIT {
             self.warps[warp].exited |= lanes;
@@ -271,7 +276,7 @@ impl CtaState {
         }
     }
 
-    /// Enters lanes that reached a barrier.
+    /// Records the arrival of lanes at a barrier of the CTA.
     fn arrive(&mut self, runner: &impl Runner, at: (usize, SyncPoint, Mode), mask: u32) {
         let (warp, sync_point, _) = at;
         let constant = |index| runner.constant_operand(sync_point, index);
@@ -302,7 +307,7 @@ impl CtaState {
         barrier.arrive(warps, warp, mask, count, mode);
     }
 
-    /// Lets lanes of a warp go on whose wait is over without the help of other warps.
+    /// Makes lanes of a warp ready whose wait ends without other warps. Returns whether there were any.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -315,7 +320,13 @@ impl CtaState {
             let standing = collective::standing(&groups, group);
             if collective::has_outsiders(&groups, group) {
                 if group.members & !state.exited & !standing == 0 {
-                    collective::perform_apart(runner, warp as u32, group, standing, &state.sync_points);
+                    collective::perform_apart(
+                        runner,
+                        warp as u32,
+                        group,
+                        standing,
+                        &state.sync_points,
+                    );
                     released |= group.arrived;
                 }
             } else if group.members & !state.exited & !group.arrived == 0 {
@@ -342,15 +353,22 @@ impl CtaState {
                 let desc = runner.sync_point_data(sync_point).desc;
                 check.performs(runner, (warp, released), &desc, &state.sync_points);
             }
-            pass(runner, warp as u32, sync_point, released, &state.sync_points);
+            pass(
+                runner,
+                warp as u32,
+                sync_point,
+                released,
+                &state.sync_points,
+            );
         }
         state.waiting &= !released;
         state.ready |= released;
         released != 0
     }
 
-    /// Lanes that stand at a collective with all the lanes of their masks, which named other masks, go on
-    /// when nobody else can: a program that relies on it runs as it does on GPUs.
+    /// Completes collectives at which all lanes of a member mask wait, although they named different masks.
+    /// Called only when no thread can continue otherwise: programs that rely on this undefined behaviour run as
+    /// they do on GPUs.
     fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
         let mut any = false;
         for (warp, state) in self.warps.iter_mut().enumerate() {
@@ -362,7 +380,13 @@ impl CtaState {
                     if let Some(check) = &mut self.check {
                         check.masks_differ(runner, warp, group, &state.sync_points);
                     }
-                    collective::perform_apart(runner, warp as u32, group, standing, &state.sync_points);
+                    collective::perform_apart(
+                        runner,
+                        warp as u32,
+                        group,
+                        standing,
+                        &state.sync_points,
+                    );
                     state.waiting &= !group.arrived;
                     state.ready |= group.arrived;
                     any = true;
@@ -444,12 +468,12 @@ impl CtaState {
         self.warps.iter().any(|state| state.yielded != 0)
     }
 
-    /// Who waits where: one line for each group of threads.
+    /// Describes the waiting threads: one line for each group that waits at the same sync point.
     pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
         self.wait_list(runner).1
     }
 
-    /// The fault of a CTA in which nobody can ever arrive.
+    /// Returns the fault of a CTA whose waiting threads no thread can release.
     fn deadlock(&self, runner: &impl Runner) -> Fault {
         let (first, waiting) = self.wait_list(runner);
         let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
@@ -460,7 +484,8 @@ impl CtaState {
         }
     }
 
-    /// The first waiting thread and its place, and a line for each group.
+    /// Returns the first waiting thread with its source position, and one line for each group of waiting
+    /// threads.
     fn wait_list(&self, runner: &impl Runner) -> (Option<(u32, SourceLoc)>, Vec<String>) {
         let mut waiting = Vec::new();
         let mut first = None;
@@ -480,7 +505,13 @@ impl CtaState {
     }
 }
 
-fn describe(runner: &impl Runner, warp: u32, lane: u32, sync_point: SyncPoint, lanes: u32) -> String {
+fn describe(
+    runner: &impl Runner,
+    warp: u32,
+    lane: u32,
+    sync_point: SyncPoint,
+    lanes: u32,
+) -> String {
     let data = runner.sync_point_data(sync_point);
     let what = match data.desc.opcode {
         Opcode::Bar => format!(
@@ -505,7 +536,7 @@ fn describe(runner: &impl Runner, warp: u32, lane: u32, sync_point: SyncPoint, l
     )
 }
 
-/// The lagging lanes, and the sync point where they stand.
+/// Returns the lowest sync point of the ready lanes, and the ready lanes that are there.
 fn lagging_lanes(ready: u32, sync_points: &[SyncPoint; 32]) -> (SyncPoint, u32) {
     let first = sync_points[ready.trailing_zeros() as usize % 32];
     let same = lanes_at(first, sync_points) & ready;
@@ -519,7 +550,7 @@ fn lagging_lanes(ready: u32, sync_points: &[SyncPoint; 32]) -> (SyncPoint, u32) 
     (from, lanes_at(from, sync_points) & ready)
 }
 
-/// The lanes of a warp that are threads of a CTA of `threads`.
+/// Returns the lanes of a warp that exist in a CTA of `threads` threads.
 fn threads_of(warp: u32, threads: u32) -> u32 {
     match (threads - warp * 32).min(32) {
         32 => u32::MAX,
@@ -527,14 +558,14 @@ fn threads_of(warp: u32, threads: u32) -> u32 {
     }
 }
 
-/// The lanes that stand at a sync point.
+/// Returns the lanes that are at a sync point.
 fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | u32::from(sync_points[lane] == sync_point) << lane
     })
 }
 
-/// Whether the operation of a sync point waits for nobody.
+/// Returns whether the operation at a sync point waits for no other lane.
 fn waits_for_nobody(desc: &Desc) -> bool {
     match desc.opcode {
         Opcode::Converge | Opcode::ActiveMask => true,
@@ -543,16 +574,27 @@ fn waits_for_nobody(desc: &Desc) -> bool {
     }
 }
 
-/// The lowest sync point whose operation waits for nobody: its lanes go on together.
-fn open_sync_point(runner: &impl Runner, waiting: u32, sync_points: &[SyncPoint; 32]) -> Option<SyncPoint> {
+/// Returns the lowest sync point number among waiting lanes whose operation waits for no other lane: these
+/// lanes continue together.
+fn open_sync_point(
+    runner: &impl Runner,
+    waiting: u32,
+    sync_points: &[SyncPoint; 32],
+) -> Option<SyncPoint> {
     lanes(waiting)
         .map(|lane| sync_points[lane as usize])
         .filter(|&sync_point| waits_for_nobody(&runner.sync_point_data(sync_point).desc))
         .min()
 }
 
-/// Performs, for the lanes that go on together, an operation that waits for nobody.
-fn pass(runner: &mut impl Runner, warp: u32, sync_point: SyncPoint, mask: u32, sync_points: &[SyncPoint; 32]) {
+/// Performs an operation that waits for no other lane, for lanes that continue together.
+fn pass(
+    runner: &mut impl Runner,
+    warp: u32,
+    sync_point: SyncPoint,
+    mask: u32,
+    sync_points: &[SyncPoint; 32],
+) {
     let desc = runner.sync_point_data(sync_point).desc;
     if desc.opcode == Opcode::ActiveMask {
         for lane in lanes(mask) {

@@ -1,16 +1,16 @@
-//! The interpreter: the slow engine that is always right.
+//! The interpreter: the slow engine that is the reference for native code.
 //!
-//! It executes any function the IR can hold, calls, recursion and synchronisation inside functions
-//! included, by the op table's meanings, and is the oracle for native code. A [`Machine`] gives it
-//! memory, clocks and system calls; [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState)
-//! drives it.
+//! It executes every function that the IR can represent, including calls, recursion and synchronisation inside
+//! functions, by the meanings of the op table. A [`Machine`] provides memory, clocks and system calls.
+//! [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState) drives it.
 //!
-//! Functions are decoded when they are first entered (`decode`). The lanes of a warp that stand at one place take a
-//! step together (`groups`), pure operations in one call for all of them (`batch`); memory is accessed lane by lane,
-//! lowest first. Values lie in rows of 32 lanes (`registers`), whose number `allocate` keeps small.
+//! A function is decoded when it is first entered (`decode`). Lanes of a warp at the same place execute each
+//! step together (`groups`). Pure operations run in one call for all these lanes (`batch`); memory is accessed
+//! lane by lane, the lowest first. Values are stored in rows of 32 lanes (`registers`), whose number `allocate`
+//! keeps small.
 //!
-//! Invariant: the place of a lane that stopped at a sync point is the step after the sync point; its operands are still
-//! those of the sync point.
+//! Invariant: the place of a lane that stopped at a sync point is the step after it; the lane's registers still
+//! hold the operands of the sync point.
 
 mod allocate;
 mod batch;
@@ -26,7 +26,7 @@ mod warp;
 use smallvec::{SmallVec, smallvec};
 
 use crate::collective::shape;
-use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, SyncPointData, Runner, SyncPoint, lanes};
+use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, Runner, SyncPoint, SyncPointData, lanes};
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
 use margay_ir::syscall::Syscall;
@@ -40,7 +40,7 @@ use warp::{Caller, Warp};
 
 pub use code::Code;
 
-/// What the interpreter needs from outside. Addresses are host addresses.
+/// The functions that the interpreter's host provides. Addresses are host addresses.
 pub trait Machine {
     /// Reads `bytes` bytes (1 to 16).
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind>;
@@ -53,15 +53,15 @@ pub trait Machine {
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
-    /// Asked at every branch: an error ends the launch (a stop from outside).
+    /// Called at every branch; an error ends the launch, for instance because the host stops it.
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
     /// Orders memory accesses of this host thread.
     fn fence(&mut self);
-    /// Nanoseconds of a steady clock.
+    /// Returns the nanoseconds of a monotonic clock.
     fn clock(&mut self) -> u64;
-    /// A call from device code to the system. `cta` and `thread` say who calls.
+    /// Performs a system call of device code. `cta` and `thread` identify the caller.
     fn syscall(
         &mut self,
         cta: &CtaInfo,
@@ -77,12 +77,12 @@ pub trait Machine {
     }
 }
 
-/// Where the threads of a CTA stand between two turns.
+/// The state of the threads of a CTA while it does not run.
 #[derive(Clone, Debug, Default)]
 pub struct Threads(Vec<Warp>);
 
 impl Threads {
-    /// So many threads that have not started.
+    /// Returns the state of `count` threads that have not started.
     pub fn new(count: u32) -> Threads {
         Threads(vec![Warp::default(); count.div_ceil(32) as usize])
     }
@@ -99,11 +99,11 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Turns of a waiting loop that lanes may take before they yield.
+/// Iterations of a waiting loop that lanes may execute before they yield.
 const TURNS: u32 = 64;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
-    /// An interpreter with every thread of the CTA at the kernel's start.
+    /// Returns an interpreter with every thread of the CTA at the start of the kernel.
     pub fn new(
         module: &'a Module,
         code: &'a Code,
@@ -116,7 +116,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Interpreter::resume((module, code), kernel, launch, cta, machine, threads)
     }
 
-    /// An interpreter that goes on where [`Interpreter::into_threads`] left off.
+    /// Returns an interpreter that continues with the threads of [`Interpreter::into_threads`].
     pub fn resume(
         (module, code): (&'a Module, &'a Code),
         kernel: FuncId,
@@ -136,12 +136,13 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// The threads, for a later turn.
+    /// Returns the state of the threads, for [`Interpreter::resume`].
     pub fn into_threads(self) -> Threads {
         Threads(self.warps)
     }
 
-    /// The sync point that a lane has stopped at: its function, its step, and the number of the activation.
+    /// Returns the sync point at which a lane has stopped: the function, the step, and the number of the
+    /// activation.
     fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
         let warp = self.warps.get(warp as usize)?;
         let at = warp.at(lane)?;
@@ -151,7 +152,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Some((body, step, at.activation()))
     }
 
-    /// Computes the collective for lanes that stand at one place; `None` where they do not.
+    /// Computes the collective for lanes at the same place; returns `None` if they are at different places.
     fn collective(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> Option<()> {
         let state = &self.warps[warp as usize];
         let first = active.trailing_zeros();
@@ -172,7 +173,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         };
         let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
         for (index, values) in args.iter_mut().enumerate() {
-            // The old forms have no mask operand: all that execute it together take part.
+            // Forms without a mask operand combine all lanes that execute them together.
             match places.get(index) {
                 _ if desc.mods.flag() && index + 1 == operands => values.fill(active.into()),
                 Some(&place) => {
@@ -207,9 +208,10 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         mask: u32,
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault> {
-        // Not after every sync point: a loop that polls through a collective, a volatile access or a
-        // barrier would never be due.
-        let fresh = from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield;
+        // Not at every sync point: a loop that polls by a collective, a volatile access or a barrier would
+        // never use up its iterations and never yield.
+        let fresh =
+            from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield;
         let state = &mut self.warps[warp as usize];
         if fresh {
             state.turns = TURNS;

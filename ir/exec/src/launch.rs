@@ -1,21 +1,21 @@
-//! What a launch tells its threads: shapes, special registers, thread coordinates.
+//! The values that a launch gives to its threads: shapes, special registers, thread coordinates.
 
 use std::sync::Arc;
 
 use margay_ops::sreg::SpecialReg;
 
-/// One launch, as the engines see it.
+/// The parameters of a launch that the engines need.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchInfo {
-    /// CTAs in x, y, z.
+    /// Number of CTAs in x, y, z.
     pub grid: [u32; 3],
-    /// Threads of a CTA in x, y, z.
+    /// Number of threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// CTAs of a cluster in x, y, z; ones without clusters.
+    /// Number of CTAs of a cluster in x, y, z; all 1 without clusters.
     pub cluster: [u32; 3],
     /// Host address of the parameter buffer.
     pub params: u64,
-    /// Bytes of `.shared` variables (dynamic memory begins there).
+    /// Bytes of `.shared` variables. Dynamic shared memory begins after them.
     pub static_shared: u32,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
@@ -23,52 +23,53 @@ pub struct LaunchInfo {
     pub grid_id: u64,
     /// `%nsmid`.
     pub sm_count: u32,
-    /// `%envreg1`, `%envreg2`: high and low word of the cooperative workspace's address.
+    /// `%envreg1`, `%envreg2`: the high and the low word of the address of the cooperative workspace.
     pub workspace: u64,
-    /// Value of each symbol's address: host address, or offset in the shared window.
+    /// The address of each symbol: a host address, or an offset in the shared window.
     pub symbols: Arc<[u64]>,
-    /// Handle of function 0; that of function `i` is `function_base + 16 * i`.
+    /// The handle of function 0; the handle of function `i` is `function_base + 16 * i`.
     pub function_base: u64,
 }
 
 impl LaunchInfo {
-    /// Threads of a CTA.
+    /// Returns the number of threads of a CTA.
     pub fn threads(&self) -> u32 {
         self.block.iter().product()
     }
 
-    /// Warps of a CTA.
+    /// Returns the number of warps of a CTA.
     pub fn warps(&self) -> u32 {
         self.threads().div_ceil(32)
     }
 
-    /// CTAs of the grid.
+    /// Returns the number of CTAs of the grid.
     pub fn ctas(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).product()
     }
 
-    /// CTAs of a cluster in all.
+    /// Returns the number of CTAs of a cluster.
     pub fn cluster_size(&self) -> u32 {
         self.cluster.iter().map(|&n| n.max(1)).product()
     }
 
-    /// A CTA's number in its cluster.
+    /// Returns a CTA's number in its cluster.
     pub fn cluster_rank(&self, cta: &CtaInfo) -> u32 {
         let cluster = self.cluster.map(|n| n.max(1));
         let at: [u32; 3] = std::array::from_fn(|i| cta.index[i] % cluster[i]);
         at[0] + cluster[0] * (at[1] + cluster[1] * at[2])
     }
 
-    /// The shared memories of a cluster's CTAs lie side by side in one window: that of rank `r` begins at
-    /// `r << shared_shift()`. 32-bit addresses count from the window's start, so that an address of one CTA means
-    /// the same bytes in all of them (PTX ISA 5.1.7: `.shared::cta` is a part of `.shared::cluster`).
+    /// Returns the binary logarithm of the distance between the shared memories of a cluster's CTAs. These are
+    /// adjacent in one window: that of rank `r` begins at `r << shared_shift()`. 32-bit addresses count from
+    /// the window's start, so an address names the same bytes in all CTAs of the cluster (PTX ISA 5.1.7:
+    /// `.shared::cta` is a part of `.shared::cluster`).
     pub fn shared_shift(&self) -> u32 {
         let bytes = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
         bytes.max(1 << 10).next_power_of_two().trailing_zeros()
     }
 
-    /// Whether a generic address lies in the shared memory of a CTA, or in that of its cluster. A CTA that is
-    /// its whole cluster has the window for itself.
+    /// Returns whether a generic address is in the shared memory of a CTA or, with `of_cluster`, of its
+    /// cluster. The CTA of a cluster of one has the whole window.
     pub fn is_shared(&self, cta: &CtaInfo, address: u64, of_cluster: bool) -> bool {
         const WINDOW: u64 = 1 << 32;
         let offset = address.wrapping_sub(cta.shared_base);
@@ -79,27 +80,27 @@ impl LaunchInfo {
         }
     }
 
-    /// Coordinates of a thread.
+    /// Returns the coordinates of a thread.
     pub fn thread_index(&self, thread: u32) -> [u32; 3] {
         let [x, y, _] = self.block.map(|n| n.max(1));
         [thread % x, thread / x % y, thread / x / y]
     }
 
-    /// Coordinates of a CTA.
+    /// Returns the coordinates of a CTA.
     pub fn cta_index(&self, cta: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
         [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
     }
 }
 
-/// One resident CTA.
+/// A resident CTA.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CtaInfo {
     /// Coordinates in the grid.
     pub index: [u32; 3],
     /// Linear number in the grid.
     pub linear: u64,
-    /// Host address of the shared window; that of the cluster where it has several CTAs.
+    /// Host address of the shared window, which the CTAs of a cluster share.
     pub shared_base: u64,
     /// Host address of the local window.
     pub local_base: u64,
@@ -109,7 +110,7 @@ pub struct CtaInfo {
     pub sm: u32,
 }
 
-/// Value of a special register other than clocks.
+/// Returns the value of a special register other than a clock.
 pub fn special_register(
     launch: &LaunchInfo,
     cta: &CtaInfo,
@@ -165,8 +166,8 @@ pub fn special_register(
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
-        // Performance counters, reserved shared memory, graphs and environment registers of
-        // the driver's own: nothing is counted or reserved.
+        // Performance counters, reserved shared memory, graphs, and environment registers of NVIDIA's driver:
+        // nothing is counted or reserved.
         _ => 0,
     }
 }

@@ -1,13 +1,13 @@
-//! Execution of a CTA, whatever runs its lanes, and the interpreter.
+//! The CTA scheduler, which both engines use, and the interpreter.
 //!
-//! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one synchronisation
-//! point (*sync point*) to the next; [`cta::CtaState`] decides who may go on: member masks, barriers, convergence,
-//! yields, deadlock (execution-model sections 3, 4 and 5). Both engines share it, so they agree on
-//! what waits for what; what each lane computes in between is theirs.
+//! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The
+//! scheduler, [`cta::CtaState`], decides which lanes may continue: it implements member masks, barriers,
+//! reconvergence, yields and deadlock detection (`docs/frames.md`, "The CTA scheduler"). Both engines therefore
+//! agree on which lanes wait for which. Each engine computes the values between sync points itself.
 //!
 //! [`interp`] is the interpreter.
 //!
-//! Invariant: lanes stand in exactly one state each: ready, waiting at a sync point, or exited.
+//! Invariant: each lane is in exactly one of three states: ready, waiting at a sync point, or exited.
 
 #![forbid(unsafe_code)]
 
@@ -25,13 +25,13 @@ use margay_ops::meaning::Bits;
 pub use check::{SyncFinding, Undefined};
 pub use cta::{CtaOutcome, CtaState, Order};
 pub use launch::{CtaInfo, LaunchInfo};
-pub use margay_ir::sync_point::{SyncPointData, SyncPoint};
+pub use margay_ir::sync_point::{SyncPoint, SyncPointData};
 pub use margay_ops::fault::FaultKind;
 
 /// A fault and where it happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// Linear thread number in the CTA, if known.
     pub thread: Option<u32>,
@@ -51,8 +51,8 @@ impl From<FaultKind> for Fault {
 
 /// Runs lanes between sync points.
 pub trait Runner {
-    /// Runs the lanes of `mask` from the resume point after `from` until each stops; writes where into
-    /// `sync_points`.
+    /// Runs the lanes of `mask`, which all resume after `from`, until each stops at a sync point or exits.
+    /// Writes to `sync_points` where each lane stopped.
     fn run(
         &mut self,
         warp: u32,
@@ -61,39 +61,47 @@ pub trait Runner {
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault>;
 
-    /// The data of a sync point.
+    /// Returns the data of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
-    /// Operand number `index` of a sync point, where it is the same constant for every lane.
+    /// Returns operand number `index` of a sync point if it is the same constant for every lane.
     fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None
     }
 
-    /// Operand number `index` of the sync point that a lane waits at.
+    /// Returns operand number `index` of the sync point at which a lane waits.
     fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits;
 
-    /// Sets result number `index` of the sync point that a lane waits at.
-    fn set_result(&mut self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize, value: Bits);
+    /// Sets result number `index` of the sync point at which a lane waits.
+    fn set_result(
+        &mut self,
+        warp: u32,
+        lane: u32,
+        sync_point: SyncPoint,
+        index: usize,
+        value: Bits,
+    );
 
-    /// Computes the collective for lanes of a warp that all stand at `sync_point`, faster than operand by
-    /// operand; false when the runner cannot.
+    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. Returns
+    /// false, having done nothing, if the runner has no faster way than [`Runner::operand`] and
+    /// [`Runner::set_result`].
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
 
-    /// Whether [`CtaState::run`] is to return when the CTA is converged: all threads are about to resume after
-    /// `sync_point`.
+    /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`: all threads
+    /// that have not exited are about to resume there.
     fn takes_converged(&self, _sync_point: SyncPoint) -> bool {
         false
     }
 }
 
-/// The mask of some lanes.
+/// Returns the mask of some lanes.
 pub(crate) fn mask_of(lanes: impl Iterator<Item = u32>) -> u32 {
     lanes.fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// Lanes of a mask, lowest first.
+/// Returns the lanes of a mask, the lowest first.
 pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
     std::iter::from_fn(move || {

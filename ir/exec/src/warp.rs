@@ -1,4 +1,4 @@
-//! Where the lanes of one warp stand.
+//! The states of the lanes of one warp.
 
 use crate::{SyncPoint, lanes};
 use margay_ops::mods::Mode;
@@ -7,30 +7,30 @@ use margay_ops::mods::Mode;
 pub(super) struct WarpState {
     pub(super) ready: u32,
     pub(super) waiting: u32,
-    /// Those of the waiting lanes that yielded.
+    /// The waiting lanes that have yielded.
     pub(super) yielded: u32,
-    /// Those of the waiting lanes that wait at a barrier.
+    /// The waiting lanes that wait at a barrier.
     pub(super) at_barrier: u32,
-    /// Those of them that wait at the barrier of the cluster.
+    /// The waiting lanes that wait at the barrier of the cluster.
     pub(super) at_cluster: u32,
-    /// Lanes that have arrived at the barrier of the cluster since it was last complete.
+    /// Lanes that have arrived at the barrier of the cluster since its last completion.
     pub(super) arrived: u32,
     pub(super) hold: Option<Hold>,
     pub(super) exited: u32,
     pub(super) sync_points: [SyncPoint; 32],
 }
 
-/// A sync point where lanes are kept until the lagging lanes that yielded have had another turn.
+/// A sync point whose lanes are held until the lagging lanes that have yielded have run once more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hold {
     sync_point: SyncPoint,
-    /// Whether they have had it.
+    /// Whether the lagging lanes have run since the hold began.
     pub(super) is_over: bool,
 }
 
 impl WarpState {
-    /// Lanes have come to the barrier of the cluster (PTX ISA 9.7.13.4). Whoever waits without an arrival since
-    /// the barrier was last complete waits for nothing.
+    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). A lane that waits
+    /// without having arrived since the last completion does not stop.
     pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) {
         if mode == Mode::Arrive {
             self.arrived |= lanes;
@@ -44,11 +44,12 @@ impl WarpState {
         self.at_cluster |= expected;
     }
 
-    /// Whether lanes may go on from `sync_point`. When lagging lanes yielded, those get another turn
-    /// first: a lane yields anywhere in a loop, and the warp would diverge by chance. If they
-    /// yield again, they wait for somebody, perhaps for these lanes.
+    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these run once more
+    /// first: a lane may yield anywhere in a loop, and without this rule the warp would diverge by chance. If
+    /// the lagging lanes yield again, they wait for other threads, perhaps for the lanes at `sync_point`.
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {
-        let is_expected = lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);
+        let is_expected =
+            lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);
         let held = self.hold.filter(|hold| hold.sync_point == sync_point);
         if is_expected && held.is_none_or(|hold| !hold.is_over) {
             self.hold = Some(held.unwrap_or(Hold {

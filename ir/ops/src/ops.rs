@@ -13,24 +13,24 @@
 //! | op | operands | results | remarks |
 //! |---|---|---|---|
 //! | `const` ... `sreg` | | one | payload: bits, slot, symbol and addend, offset in the parameter buffer, function, register |
-//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` is the type of a result, `src` that of an operand |
+//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` is the result's, `src` the operand's type |
 //! | `add` ... with `.cc` | as without `.cc` | `d`, then the carry as `pred` | the carry of the adder: 1 if `sub` borrows nothing; `addc`, `subc`, `madc` have the carry as last operand |
-//! | `ld` | address | one per vector element | `ty` is the type in memory; a wider integer result is sign- or zero-extended as `ty` requires |
+//! | `ld` | address | one per vector element | `ty` is the type in memory; wider integers are extended by `ty`'s sign |
 //! | `st` | address, elements | | a wider integer operand is truncated |
 //! | `atom`, `red` | address, `b`, (`c`) | old content | `red` has no result |
 //! | `cp.async` | shared address, global address, bytes written, bytes read | | completes at issue; bytes written but not read are zero |
 //! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only | `mode`: sync, arrive or red; `atom_op`: popc, and, or |
 //! | `bar.warp.sync`, `elect` | member mask | | |
-//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: the PTX form without `.sync`, which combines the lanes that execute it together |
+//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: without `.sync`, for lanes that execute it together |
 //! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` as for `shfl` |
 //! | `mma` | member mask, registers of `a`, `b`, `c` | registers of `d` | see [`crate::meaning::matrix`] |
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
-//! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
-//! | `vadd2` ... `vset4` | `a` and `b` after selection of their parts (one `prmt` for each), `c` | `d` | lane mask in `dsel` |
-//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | a conversion from packed to packed has one packed operand |
+//! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | likewise | payload: the [`Access`](crate::texture::Access) |
+//! | `vadd2` ... `vset4` | `a`, `b` (parts selected, by a `prmt` for each), `c` | `d` | lane mask in `dsel` |
+//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | packed to packed: one operand |
 //! | `brif` | condition | | two targets: true, false |
 //! | `br_table` | index | | default target first |
 //! | `invalid.pc` | handle | | ends the launch: the handle names no function that may be called here |
@@ -237,7 +237,7 @@ macro_rules! for_each_op {
             Elect "elect" (SYNC_WARP | CONVERGENT) (warp warp::elect);
             Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma);
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask);
-            // Makes the lanes of a warp that arrive here go on together; waits for no other lane. The pass
+            // Makes the lanes of a warp that arrive here continue together; waits for no other lane. The pass
             // `points` inserts it before volatile accesses and between accesses to shared memory inside a warp.
             Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none);
             // The header of a loop that waits: the lane may be suspended here.

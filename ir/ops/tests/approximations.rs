@@ -1,8 +1,8 @@
-//! Approximate functions against PTX's error bounds, with `f64` functions as the reference.
+//! Tests approximate functions against PTX's error bounds, with `f64` functions as the reference.
 //!
-//! Every 4,099th `f32`; with `MARGAY_EXHAUSTIVE=1` every one of the range in which a function is
-//! neither linear nor constant, printing the worst errors found (minutes). `rcp` and `rsqrt` are one
-//! and two correctly rounded operations (`float_oracle.rs`), so the exhaustive run leaves them out.
+//! Checks every 4,099th `f32`. With `MARGAY_EXHAUSTIVE=1`, checks every `f32` in the range where a function is
+//! neither linear nor constant, and prints the worst errors (takes minutes). The exhaustive run omits `rcp` and
+//! `rsqrt`, which consist of correctly rounded operations (`float_oracle.rs`).
 
 use margay_ops::meaning::approx::{Host, functions};
 use margay_ops::meaning::{Bits, Desc, Meaning};
@@ -33,24 +33,24 @@ fn single(opcode: Opcode, x: f32) -> f32 {
     f32::from_bits(run(opcode, OpType::F32, mods, &[x.to_bits().into()]) as u32)
 }
 
-/// Distance between neighbouring `f32` values around `x`.
+/// Returns the distance between neighbouring `f32` values at `x`.
 fn ulp(x: f64) -> f64 {
     let exponent = (x.abs().max(f64::from(f32::MIN_POSITIVE)).to_bits() >> 52) as i32 - 1023;
     2f64.powi(exponent - 23)
 }
 
-/// How an error is measured, in units of the ISA's bound.
+/// Returns an error in units of the ISA's bound.
 type Measure = fn(x: f64, got: f64, want: f64) -> f64;
 
 struct Function {
     opcode: Opcode,
-    /// Magnitudes between which every value is checked; results for negative arguments are the
-    /// same or negated, except for `ex2`, of which both signs are checked.
+    /// The range of magnitudes in which every value is checked. Results for negative arguments are equal or
+    /// negated, except for `ex2`, which is checked for both signs.
     dense: (f32, f32),
     reference: fn(f64) -> f64,
     measure: Measure,
-    /// The most that Margay's own result errs, in the same units: every value that a function needs
-    /// matters for that, and not for the ISA's bound.
+    /// The bound on Margay's own error, in the same units. A wrong constant in a function can break this bound
+    /// without breaking that of the ISA.
     most: f64,
 }
 
@@ -130,12 +130,12 @@ fn angle_error(x: f64, got: f64, want: f64) -> f64 {
     } else if x.abs() <= 100.0 * std::f64::consts::PI {
         error * 2f64.powf(14.7)
     } else {
-        // Best effort; results stay in range.
+        // Large angles: the result only has to stay in range.
         got.abs() - 1.0
     }
 }
 
-/// The worst error over some encodings, and where it is.
+/// Returns the worst error over some encodings, and its argument.
 fn worst(function: &Function, encodings: impl Iterator<Item = u32>) -> (f64, f32) {
     let mut worst = (0.0, 0.0);
     for bits in encodings {
@@ -147,7 +147,7 @@ fn worst(function: &Function, encodings: impl Iterator<Item = u32>) -> (f64, f32
             continue;
         }
         if f64::from(want as f32).is_infinite() || (want as f32) == 0.0 {
-            // The boundary itself may fall on either side.
+            // Results at a limit of the format may round to either side.
             let exact = (want as f32).to_bits() == got.to_bits();
             assert!(
                 exact || want.is_finite() && want != 0.0,
@@ -189,7 +189,7 @@ fn errors_stay_within_the_bounds_of_the_isa() {
     }
 }
 
-/// Widens through `cvt`, which the oracle tests check.
+/// Widens with `cvt`, which the oracle tests check.
 fn widen(ty: OpType, bits: Bits) -> f64 {
     let (opcode, src) = (Opcode::Cvt, ty);
     let Meaning::Pure(meaning) = opcode.meaning() else {
@@ -209,7 +209,7 @@ fn widen(ty: OpType, bits: Bits) -> f64 {
     f64::from_bits(out[0] as u64)
 }
 
-/// Function, format, reference, whether the error is relative, and the bound's logarithm.
+/// Function, format, reference, whether the error is relative, and the binary logarithm of the bound.
 type HalfCase = (Opcode, OpType, fn(f64) -> f64, bool, f64);
 
 #[test]
@@ -313,12 +313,12 @@ fn double_precision_starts_are_good_to_twenty_bits() {
             );
         }
     }
-    // `rounding` has no part in these.
+    // These operations have no `rounding`.
     assert_eq!(mods.rounding(), Rounding::None);
 }
 
-/// Arguments next to whole turns (and one half and one quarter), and the values there, computed with 60 digits
-/// and rounded: nothing is rounded on the way, so whatever the angle's reduction loses shows at once.
+/// Arguments next to whole, half and quarter turns, with the function's values computed with 60 digits and
+/// rounded. A loss of digits in the reduction of the angle changes these values.
 const NEAR_TURNS: [(Opcode, u32, u32); 9] = [
     (Opcode::Sin, 0x40490fdb, 0xb3bbbd2e), // pi
     (Opcode::Sin, 0x40c90fdb, 0x343bbd2e),
@@ -342,7 +342,7 @@ fn angles_next_to_whole_turns_keep_all_digits() {
     }
 }
 
-/// A code generator uses the functions alone, so `.ftz` is theirs to obey.
+/// Tests that the functions obey `.ftz` themselves, because a code generator uses them without the meanings.
 #[test]
 fn functions_flush_by_themselves() {
     let subnormal = f32::from_bits(0x807f_ffff);

@@ -1,7 +1,7 @@
-//! Floating-point meanings against `rustc_apfloat`, an independent implementation: arithmetic and
-//! conversions of all IEEE-like formats in all rounding directions, on edge values and random bits.
+//! Tests floating-point meanings against `rustc_apfloat`, an independent implementation: arithmetic and
+//! conversions of all IEEE-like formats in all rounding directions, on edge cases and random bits.
 //!
-//! NaN results are compared by class here; their bits are literals in `meanings/*.txt`.
+//! NaN results are only compared by class here; `meanings/*.txt` contains their bits.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mods, Rounding};
@@ -10,7 +10,7 @@ use margay_ops::types::OpType;
 use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Quad, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-/// A small generator (splitmix64), so that failures repeat.
+/// A small random number generator (splitmix64), so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Layout of a format, for edge values only.
+/// The layout of a format, for edge cases only.
 #[derive(Clone, Copy)]
 struct Layout {
     exponent: u32,
@@ -52,7 +52,7 @@ impl Layout {
         1 + self.exponent + self.fraction
     }
 
-    /// Magnitudes where rounding, overflow and underflow change.
+    /// Returns magnitudes at which rounding, overflow and underflow change.
     fn edges(self) -> Vec<u64> {
         let one = ((1u64 << (self.exponent - 1)) - 1) << self.fraction;
         let infinity = ((1u64 << self.exponent) - 1) << self.fraction;
@@ -166,7 +166,8 @@ fn arithmetic_is_correctly_rounded() {
     arithmetic::<Double>(OpType::F64, F64, 150_000);
 }
 
-/// The largest root whose square does not exceed `x`, or its neighbours, by exact squares.
+/// Checks square roots: the squares of the roots rounded down and up must enclose `x`, and the nearest root is
+/// one of these two.
 fn check_root<F>(ty: OpType, layout: Layout)
 where
     F: Float + FloatConvert<Quad> + std::fmt::Debug,
@@ -202,7 +203,7 @@ where
             up - down <= 1 && (up == down) == (square(down) == exact(x)),
             "sqrt {bits:#x}"
         );
-        // Twice the root lies between down + up and the odd neighbour: compare (down + up)^2 to 4x.
+        // Compares (down + up)^2 with 4x to find which of both roots is nearer.
         let sum = (exact(F::from_bits(down)) + exact(F::from_bits(up))).value;
         let four_x = (exact(x) * Quad::from_u128(4).value).value;
         let middle = (sum * sum).value;

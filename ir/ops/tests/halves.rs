@@ -1,4 +1,4 @@
-//! The branch-free 16-bit conversions against `cvt`, which `float_oracle.rs` checks.
+//! Tests the branch-free 16-bit conversions against `cvt`, which `float_oracle.rs` checks.
 
 use margay_ops::meaning::approx::{Host, halves};
 use margay_ops::meaning::{Bits, Desc, Meaning};
@@ -93,7 +93,7 @@ fn narrowing_agrees_on_subnormal_results() {
     }
 }
 
-/// `fma.rn.f16` by the op table's meaning.
+/// Computes `fma.rn.f16` by the op table's meaning.
 fn fma(x: u32, y: u32, z: u32) -> u32 {
     let opcode = Opcode::Fma;
     let Meaning::Pure(meaning) = opcode.meaning() else {
@@ -129,7 +129,7 @@ fn fused_products_are_rounded_once() {
             }
         }
     }
-    // Ties that only the smallest addend breaks, and random ones.
+    // Ties that only the smallest addend breaks, and random values.
     let mut state = 5u64;
     for _ in 0..400_000 {
         state = state

@@ -1,5 +1,5 @@
-//! No description, operand or arity makes a meaning panic, and results stay within 128 bits' low
-//! part: whatever a frontend lets through, an engine survives.
+//! Tests that no description, operand or number of operands makes a meaning panic, and that results are
+//! truncated: whatever a frontend accepts, an engine does not crash.
 
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::Mods;

@@ -1,6 +1,6 @@
-//! Literal tables: every row of the op table that has a meaning, against values written by hand.
+//! Tests every row of the op table that has a meaning against values written by hand.
 //!
-//! `meanings/*.txt` hold one case a line; `#` starts a comment.
+//! The tables `meanings/*.txt` have one case on each line; `#` starts a comment.
 //!
 //! ```text
 //! add.sat.s32 0x7fffffff 1 = 0x7fffffff        operands = results
@@ -8,16 +8,17 @@
 //! shfl.idx.b32 @0xf lane 2 0x1f = 2*4 1         @ active lanes; per-lane values
 //! ```
 //!
-//! The head is the op table's word, then modifiers and types in PTX's spelling and order (result
-//! type, then source type); `cc` asks for a carry, `xorsignabs` is `.xorsign.abs`, `a:b1 b:h0 d:h1`
-//! are video selectors, `mask:N` a lane mask, `neg:N` and `po` belong to `vmad`, `bs32` and `bu32`
-//! are a video op's type of `b`.
+//! A line starts with the name of the op in the op table, then modifiers and types in PTX's spelling and order
+//! (result type, then source type). Some modifiers have a spelling of their own: `cc` requests a carry,
+//! `xorsignabs` is `.xorsign.abs`, `a:b1 b:h0 d:h1` are video selectors, `mask:N` is a lane mask, `neg:N` and
+//! `po` belong to `vmad`, `bs32` and `bu32` are the type of `b` of a video op.
 //!
-//! Values are hexadecimal or decimal integers, negative ones with their width (`-1i16`), `1.5f`
-//! (`f32`), `1.5d` (`f64`). Per-lane values are one value for all lanes, `lane`, or a list
-//! `1,2,7*3,0` (`7*3`: three lanes); lanes that a list leaves out are zero and not compared.
+//! Values are hexadecimal or decimal integers, negative ones with their width (`-1i16`), or floating-point
+//! numbers: `1.5f` is `f32`, `1.5d` is `f64`. Per-lane values are one value for all lanes, the word `lane`, or
+//! a list such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. Lanes that a list does not contain
+//! are zero and are not compared.
 //!
-//! No value here may come from Margay's own output.
+//! No value here may be copied from Margay's own output.
 
 mod support;
 
@@ -38,7 +39,7 @@ const TABLES: [(&str, &str); 9] = [
     ("warp.txt", include_str!("meanings/warp.txt")),
 ];
 
-/// Per-lane values and the lanes that were written down.
+/// Parses per-lane values, and returns the mask of the lanes that the text gives.
 fn parse_lanes(text: &str) -> ([Bits; 32], u32) {
     if text == "lane" {
         return (std::array::from_fn(|lane| lane as Bits), u32::MAX);

@@ -1,5 +1,5 @@
-//! Products of matrices by their plans have the bits of their meaning: every shape and type, over random
-//! registers and over those that hurt.
+//! Tests that plans of matrix products give the same bits as the meaning: every shape and type, on random
+//! registers and on registers with edge cases.
 
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 use margay_ops::meaning::matrix::{self, Part, Product};
@@ -8,7 +8,7 @@ use margay_ops::mods::{AtomOp, Mode, Mods, Rounding};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// SplitMix64.
+/// A random number generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Everything of which there is a product.
+/// Returns the descriptions of all products.
 fn products() -> Vec<Desc> {
     use OpType::{B1, BF16, E4M3, E5M2, F16, F32, F64, S4, S8, S32, TF32, U4, U8};
     let mut all = Vec::new();
@@ -55,7 +55,7 @@ fn products() -> Vec<Desc> {
     all
 }
 
-/// A register of elements with `bits` bits: of all kinds, or of one that hurts.
+/// Returns a register of elements of a type: random values or one kind of edge case.
 fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     let raw = random.next();
     let pick = |values: &[u64], raw: u64| values[(raw >> 7) as usize % values.len()];
@@ -83,9 +83,9 @@ fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     ];
     let doubles = singles.map(|bits| bits << 32 | raw & 1);
     match (kind, ty) {
-        // Anything, NaN often among it.
+        // Random bits, which are often NaN.
         (0, _) => raw,
-        // Finite, exponents near each other: sums cancel and round.
+        // Finite values with similar exponents: sums cancel and round.
         (1, OpType::F16) => {
             let one = |raw: u64| raw & 0x8fff | 0x3000;
             one(raw) | one(raw >> 16) << 16
@@ -100,14 +100,14 @@ fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
         (2, OpType::BF16) => pick(&singles, raw) >> 16 | pick(&singles, raw >> 20) & 0xffff_0000,
         (2, OpType::TF32 | OpType::F32) => pick(&singles, raw),
         (2, OpType::F64) => pick(&doubles, raw),
-        // Small: results of halves are below the normal ones.
+        // Small values: half-precision results are subnormal.
         (3, OpType::F16) => raw & 0x83ff_83ff,
         (3, OpType::F32 | OpType::TF32) => raw & 0xb2ff_ffff,
         (3, OpType::BF16) => raw & 0xb2ff_b2ff,
         (3, OpType::F64) => raw & 0x800f_ffff_ffff_ffff,
         (4, OpType::S32) => 0x7fff_ff00 + (raw & 0x1ff),
         (4, OpType::F32) => raw & 0x8fff_ffff | 0x4700_0000,
-        // All elements the greatest or the least, most often.
+        // The elements are mostly the greatest or the least value.
         (4, _) => pick(
             &[0x7f7f_7f7f_7f7f_7f7f, 0x8080_8080_8080_8080, !0, raw],
             raw,
@@ -135,7 +135,7 @@ fn wide(rows: &[[Bits; 32]]) -> Registers<u64> {
 #[test]
 fn plans_have_the_bits_of_the_meaning() {
     let mut random = Random(0x6d6d_6121);
-    // What one product leaves is no part of the next.
+    // The scratch memory is shared, to test that one product does not affect the next.
     let mut scratch = Scratch::default();
     let (mut planned, mut kinds, mut answered) = (0, std::collections::BTreeSet::new(), 0);
     for desc in products() {
@@ -209,7 +209,7 @@ fn plans_have_the_bits_of_the_meaning() {
     );
 }
 
-/// What every shape of `mma` and `wmma` has but that of Volta.
+/// Checks that products of `mma` and `wmma` have plans, except for the shape of Volta.
 #[test]
 fn common_products_have_plans() {
     use OpType::{B1, BF16, E4M3, F16, F32, F64, S8, S32, TF32};

@@ -1,6 +1,6 @@
-//! Linear filtering against the formulas of the CUDA C++ Programming Guide's appendix on texture fetching, taken
-//! literally in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each direction, where `i` is the floor and `a`
-//! the fraction of `x N - 1/2`, held with 8 bits of fraction.
+//! Tests linear filtering against the formulas in the CUDA C++ Programming Guide's appendix on texture
+//! fetching, computed in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each direction. `i` is the
+//! floor of `x N - 1/2`, and `a` is its fraction with 8 bits.
 
 #[path = "support/bytes.rs"]
 mod bytes;
@@ -16,7 +16,7 @@ use margay_ops::texture::{
 use margay_ops::types::OpType;
 use proptest::prelude::*;
 
-/// Coordinates are multiples of this part of 1.
+/// Coordinates are integers in units of 1 / `ONE`.
 const ONE: i128 = 1 << 16;
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ struct Case {
     border: i32,
 }
 
-/// The texel's index, by the guide's words.
+/// Returns the index of a texel by the formulas of the guide.
 fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
     match mode {
         AddressMode::Clamp => Some(if i < 0 {
@@ -40,9 +40,9 @@ fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
         } else {
             i
         }),
-        // frac(x) of a normalised coordinate.
+        // The guide: frac(x) of a normalised coordinate.
         AddressMode::Wrap => Some(i - n * i.div_euclid(n)),
-        // frac(x) where floor(x) is even, else 1 - frac(x).
+        // The guide: frac(x) if floor(x) is even, else 1 - frac(x).
         AddressMode::Mirror => {
             let (whole, part) = (i.div_euclid(n), i.rem_euclid(n));
             Some(if whole % 2 == 0 { part } else { n - 1 - part })
@@ -51,7 +51,7 @@ fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
     }
 }
 
-/// The value, times 256 for each dimension.
+/// Returns the filtered value times 256 to the power of the number of dimensions.
 fn expected(case: &Case) -> i128 {
     let mut sum = 0;
     for corner in 0..1usize << case.dimensions {
@@ -136,7 +136,7 @@ fn found(case: &Case) -> f32 {
     let found = fetch(&access, &texture, &args, &mut memory).expect("the texels are there");
     let plan = Plan::of(&image, &sampler).expect("a plain texture has a plan");
     let shape = Shape::of_payload(access.payload()).expect("a plain fetch has a shape");
-    // The second of three lanes, of which the first does not fetch.
+    // The tested lane is the second of three, of which the first is inactive.
     let coordinates = Coordinates {
         layer: [0; 3],
         at: coords.map(|c| [f32::NAN.to_bits(), c, 1f32.to_bits()]),
@@ -191,14 +191,15 @@ proptest! {
 
     #[test]
     fn linear_filtering_is_the_guides_formula(case in case()) {
-        // Both parts are exact in binary64, and so is the quotient: one rounding.
+        // Numerator and denominator are exact in binary64, and so is the quotient; only the conversion to `f32`
+        // rounds.
         let scale = f64::from(1u32 << (8 * case.dimensions));
         let wanted = (expected(&case) as f64 / scale) as f32;
         prop_assert_eq!(found(&case).to_bits(), (wanted + 0.0).to_bits());
     }
 }
 
-/// The guide's own corners: weights are exact at texels and between them, and 1 is possible.
+/// Tests the corner cases of the guide: weights are exact at texels and between them, and a weight can be 1.
 #[test]
 fn weights_have_eight_bits() {
     let at = |x: f64| {

@@ -1,5 +1,5 @@
-//! Plans against the long way: every format, filter, address mode and shape, lanes that fetch beside lanes that do
-//! not, bit for bit.
+//! Tests that plans give the same bits as fetches without a plan: every format, filter, address mode and shape,
+//! with active and inactive lanes.
 
 #[path = "support/bytes.rs"]
 mod bytes;
@@ -15,7 +15,7 @@ use margay_ops::texture::{
 use margay_ops::types::OpType;
 use proptest::prelude::*;
 
-/// Bytes from this address on.
+/// The address of the image's first byte.
 const BASE: u64 = 0x1000;
 const LANES: usize = 8;
 
@@ -76,7 +76,7 @@ fn sampler() -> impl Strategy<Value = Sampler> {
     })
 }
 
-/// Texels with rows and slices that are longer than they need to be.
+/// Generates images whose rows and slices have padding.
 fn image() -> impl Strategy<Value = (Image, Geometry)> {
     use Geometry as G;
     let geometry = proptest::sample::select(vec![G::D1, G::D2, G::D3, G::A1, G::A2]);
@@ -123,7 +123,7 @@ fn image() -> impl Strategy<Value = (Image, Geometry)> {
     )
 }
 
-/// Near the image mostly, and all that there is.
+/// Generates coordinates, mostly near the image.
 fn coordinate(float: bool) -> BoxedStrategy<u32> {
     match float {
         true => prop_oneof![
@@ -184,7 +184,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// The bits of a result, where a NaN is only that: which one it is, no rule says.
+/// Returns the bits of a result, with one encoding for all NaNs because no rule specifies which NaN it is.
 fn same(numbers: bool, bits: u32) -> u32 {
     match numbers && f32::from_bits(bits).is_nan() {
         true => f32::NAN.to_bits(),
@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// Nothing of a lane that does not fetch is touched, and a fault names the lane that met it.
+/// Checks that inactive lanes access no memory, and that a fault names the lane that caused it.
 #[test]
 fn the_lane_of_a_fault() {
     let level = Level {
@@ -267,7 +267,7 @@ fn the_lane_of_a_fault() {
         float: false,
         count: 4,
     };
-    // The second row is gone; lanes 2 and 5 want it.
+    // The second row is not mapped; lanes 2 and 5 read it.
     let bytes = [1; 32];
     let row = |lane: usize| u32::from(lane == 2 || lane == 5);
     let coordinates = Coordinates {

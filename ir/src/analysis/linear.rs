@@ -51,10 +51,9 @@ fn onward(
         Opcode::Converge => whole_warps,
         _ => false,
     };
-    let stops = function
-        .insts(block)
-        .iter()
-        .any(|&inst| function.effects(inst).is_sync_point() && !passes(function.dfg.insts[inst].opcode));
+    let stops = function.insts(block).iter().any(|&inst| {
+        function.effects(inst).is_sync_point() && !passes(function.dfg.insts[inst].opcode)
+    });
     let calls = if stops {
         &[][..]
     } else {

@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::{Cfg, liveness};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef, payload_sreg};
-use crate::sync_point::{SyncPointData, SyncPoint};
+use crate::sync_point::{SyncPoint, SyncPointData};
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, Type};
@@ -34,7 +34,7 @@ pub struct ResumePoint {
     /// First block of the region.
     pub block: Block,
     /// The sync point before the region; `None` for the start of the function.
-    pub point: Option<Inst>,
+    pub sync_point: Option<Inst>,
     /// Values that the region reads from the frame.
     pub live_in: Vec<Value>,
 }
@@ -44,7 +44,7 @@ pub struct ResumePoint {
 pub struct Regions {
     /// Resume points, by number.
     pub resume_points: Vec<ResumePoint>,
-    stop_of: FxHashMap<Inst, SyncPoint>,
+    sync_points: FxHashMap<Inst, SyncPoint>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
     /// For each sync point the live values that the frame might not contain yet: first if only barriers store
@@ -64,16 +64,16 @@ impl Regions {
         let remat = rematerialised(function, cfg);
         let mut resume_points = vec![ResumePoint {
             block: function.entry(),
-            point: None,
+            sync_point: None,
             live_in: Vec::new(),
         }];
-        let mut stop_of = FxHashMap::default();
+        let mut sync_points = FxHashMap::default();
         for &block in cfg.rpo() {
-            if let Some((point, next)) = point_of(function, block) {
-                stop_of.insert(point, SyncPoint(resume_points.len() as u32));
+            if let Some((inst, next)) = sync_point_of(function, block) {
+                sync_points.insert(inst, SyncPoint(resume_points.len() as u32));
                 resume_points.push(ResumePoint {
                     block: next,
-                    point: Some(point),
+                    sync_point: Some(inst),
                     live_in: Vec::new(),
                 });
             }
@@ -89,11 +89,11 @@ impl Regions {
             |block| starts[block],
             |value| remat[value],
             |range| {
-                let [barriers, points] = &mut stale;
+                let [barriers, all] = &mut stale;
                 let barrier = |opcode| opcode == Opcode::Bar;
-                find_stale(function, &stop_of, range, barriers, barrier);
+                find_stale(function, &sync_points, range, barriers, barrier);
                 let stops = |opcode| opcode != Opcode::Yield;
-                find_stale(function, &stop_of, range, points, stops);
+                find_stale(function, &sync_points, range, all, stops);
             },
         );
         for resume_point in &mut resume_points[1..] {
@@ -101,7 +101,7 @@ impl Regions {
         }
         let mut regions = Regions {
             resume_points,
-            stop_of,
+            sync_points,
             offsets: SecondaryMap::default(),
             notes: SecondaryMap::default(),
             stale,
@@ -116,10 +116,10 @@ impl Regions {
         let mut stored: Vec<Value> = Vec::new();
         for resume_point in &self.resume_points {
             stored.extend_from_slice(&resume_point.live_in);
-            if let Some(point) = resume_point.point {
-                let args = function.dfg.args(point).iter().copied();
+            if let Some(inst) = resume_point.sync_point {
+                let args = function.dfg.args(inst).iter().copied();
                 stored.extend(args.filter(|&v| function.dfg.constant(v).is_none()));
-                stored.extend_from_slice(function.dfg.results(point));
+                stored.extend_from_slice(function.dfg.results(inst));
             }
         }
         stored.sort_unstable();
@@ -167,13 +167,17 @@ impl Regions {
     }
 
     /// Returns the number of a sync point.
-    pub fn stop_of(&self, point: Inst) -> Option<SyncPoint> {
-        self.stop_of.get(&point).copied()
+    pub fn sync_point(&self, inst: Inst) -> Option<SyncPoint> {
+        self.sync_points.get(&inst).copied()
     }
 
     /// Returns the data of a sync point for the CTA scheduler; `None` for the start of the function.
-    pub fn point(&self, function: &Function, stop: SyncPoint) -> Option<SyncPointData> {
-        let inst = self.resume_points.get(stop.0 as usize)?.point?;
+    pub fn sync_point_data(
+        &self,
+        function: &Function,
+        sync_point: SyncPoint,
+    ) -> Option<SyncPointData> {
+        let inst = self.resume_points.get(sync_point.0 as usize)?.sync_point?;
         Some(SyncPointData {
             desc: function.dfg.insts[inst].desc(),
             loc: function.dfg.locs[inst],
@@ -199,16 +203,16 @@ impl Regions {
 
     /// Returns whether a barrier has stored a value in the frame on every path from its definition to a sync point.
     /// Other sync points do not count, because lanes may pass them with the value in registers.
-    pub fn is_stored(&self, stop: SyncPoint, value: Value) -> bool {
-        let stale = self.stale[0].get(&stop);
+    pub fn is_stored(&self, sync_point: SyncPoint, value: Value) -> bool {
+        let stale = self.stale[0].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
     /// Returns whether a sync point other than a `yield` has stored a value in the frame on every path from its
-    /// definition to the sync point `stop`. This applies to code in which lanes stop at every sync point except
+    /// definition to the sync point `sync_point`. This applies to code in which lanes stop at every sync point except
     /// perhaps `yield`.
-    pub fn is_stored_by_points(&self, stop: SyncPoint, value: Value) -> bool {
-        let stale = self.stale[1].get(&stop);
+    pub fn is_stored_by_sync_points(&self, sync_point: SyncPoint, value: Value) -> bool {
+        let stale = self.stale[1].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
@@ -230,7 +234,7 @@ type Stale = FxHashMap<SyncPoint, FxHashSet<Value>>;
 /// point that stores the value.
 fn find_stale(
     function: &Function,
-    stop_of: &FxHashMap<Inst, SyncPoint>,
+    sync_points: &FxHashMap<Inst, SyncPoint>,
     range: liveness::Range<'_>,
     stale: &mut Stale,
     stores: impl Fn(Opcode) -> bool,
@@ -238,11 +242,11 @@ fn find_stale(
     let mut seen = FxHashSet::from_iter([range.home]);
     let mut work = vec![range.home];
     while let Some(block) = work.pop() {
-        if let Some((point, _)) = point_of(function, block) {
-            if let Some(&stop) = stop_of.get(&point) {
-                stale.entry(stop).or_default().insert(range.value);
+        if let Some((inst, _)) = sync_point_of(function, block) {
+            if let Some(&sync_point) = sync_points.get(&inst) {
+                stale.entry(sync_point).or_default().insert(range.value);
             }
-            if stores(function.dfg.insts[point].opcode) {
+            if stores(function.dfg.insts[inst].opcode) {
                 continue;
             }
         }
@@ -252,16 +256,16 @@ fn find_stale(
 }
 
 /// Returns the sync point at the end of a block, and the block after it.
-pub fn point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
+pub fn sync_point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
     let insts = function.insts(block);
-    let [.., point, jump] = insts else {
+    let [.., sync_point, jump] = insts else {
         return None;
     };
     let next = function.dfg.targets(*jump).first()?;
     function
-        .effects(*point)
+        .effects(*sync_point)
         .is_sync_point()
-        .then_some((*point, next.block))
+        .then_some((*sync_point, next.block))
 }
 
 /// Finds the values that are cheap to rematerialise from values that never change during a launch.

@@ -2,9 +2,9 @@
 //!
 //! A 32-bit index that is affine might wrap between two lanes, so the 64-bit address computed from it is not always
 //! affine. A wrap is rare, and a comparison of the first and the last lane detects it. The same applies to an
-//! affine value that is clamped to a uniform bound. [`SpeculativeAffine`] follows such values up to the addresses computed
-//! from them, and returns the [`Check`] for each instruction that needs one. If the checks hold, the lanes access
-//! contiguous memory.
+//! affine value that is clamped to a uniform bound. [`SpeculativeAffine`] follows such values up to the addresses
+//! computed from them, and returns the [`Check`] for each instruction that needs one. If the checks hold, the lanes
+//! access contiguous memory.
 //!
 //! Invariant: [`Uniformity`] classifies a speculatively affine value as varying, so code without the checks is
 //! correct.

@@ -43,7 +43,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
     let lock_step = super::sync_points::is_lock_step(module);
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
-    let cut = has_points(function, &cfg);
+    let cut = has_sync_points(function, &cfg);
     let mut numbers: FxHashMap<Number, Vec<(Block, Inst)>> = FxHashMap::default();
     let mut changed = false;
     for &block in cfg.rpo() {
@@ -102,7 +102,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
     changed
 }
 
-fn has_points(function: &Function, cfg: &Cfg) -> bool {
+fn has_sync_points(function: &Function, cfg: &Cfg) -> bool {
     let blocks = cfg.rpo().iter();
     let mut insts = blocks.flat_map(|&block| function.insts(block));
     insts.any(|&inst| function.effects(inst).is_sync_point())

@@ -23,19 +23,23 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     }
 }
 
-fn check_jump(function: &Function, cfg: &Cfg, point: Inst, jump: Inst, report: &mut Report) {
+fn check_jump(function: &Function, cfg: &Cfg, sync_point: Inst, jump: Inst, report: &mut Report) {
     let dfg = &function.dfg;
     let [call] = dfg.targets(jump) else {
-        return report.inst(point, Rule::SyncPoint, "is not followed by a jump");
+        return report.inst(sync_point, Rule::SyncPoint, "is not followed by a jump");
     };
     if dfg.insts[jump].opcode != Opcode::Jump {
-        report.inst(point, Rule::SyncPoint, "is not followed by a jump");
+        report.inst(sync_point, Rule::SyncPoint, "is not followed by a jump");
     }
     if !call.args.is_empty() || !dfg.blocks[call.block].params.is_empty() {
-        report.inst(point, Rule::SyncPoint, "passes arguments to its continuation");
+        report.inst(
+            sync_point,
+            Rule::SyncPoint,
+            "passes arguments to its continuation",
+        );
     }
     if cfg.preds(call.block).len() > 1 {
         let message = format!("shares {} with another way", call.block);
-        report.inst(point, Rule::SyncPoint, message);
+        report.inst(sync_point, Rule::SyncPoint, message);
     }
 }

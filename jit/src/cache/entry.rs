@@ -107,7 +107,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
     };
     let sites: Vec<Site> = words(sites).map(site_of).collect::<Option<_>>()?;
     let mut code = code.to_vec();
-    addresses::fill(&mut code, &sites, &descs, source.points)?;
+    addresses::fill(&mut code, &sites, &descs, source.sync_points)?;
     Some(CompiledFunction {
         code: CodeMemory::new(&code).ok()?,
         locs: words(locs)

@@ -207,9 +207,14 @@ fn is_of(facts: &fs::Metadata, user: u32) -> bool {
     facts.uid() == user && facts.mode() & 0o022 == 0
 }
 
+/// Creates a folder and those above it, but not the home folder: a user without one is meant to have none.
 fn make_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    if home.is_some_and(|home| path.starts_with(&home) && !home.is_dir()) {
+        return Err(std::io::Error::other("there is no home folder"));
     }
     fs::DirBuilder::new()
         .recursive(true)

@@ -96,7 +96,8 @@ fn counts(compiler: &Compiler) -> (u64, u64) {
 
 /// Compiles each region and two specialisations of the phases.
 fn all<'a>(kernel: &'a CompiledKernel, compiler: &Compiler) -> Vec<&'a CompiledFunction> {
-    let warp = (0..kernel.regions.resume_points.len()).map(|i| kernel.region(compiler, SyncPoint(i as u32)));
+    let warp = (0..kernel.regions.resume_points.len())
+        .map(|i| kernel.region(compiler, SyncPoint(i as u32)));
     let specialisations = [Specialisation::SINGLE, sliced()];
     let phases = specialisations.map(|specialisation| kernel.phases(compiler, specialisation));
     warp.chain(phases)
@@ -114,7 +115,9 @@ const FORM: Form = Form::Phases(Specialisation::SINGLE, 32);
 
 /// Returns the key and the entry of a kernel's function.
 fn entry_of(kernel: &CompiledKernel, compiler: &Compiler) -> (Digest, Vec<u8>) {
-    let made = kernel.phases(compiler, Specialisation::SINGLE).expect("compiles");
+    let made = kernel
+        .phases(compiler, Specialisation::SINGLE)
+        .expect("compiles");
     let cache = compiler.cache().expect("a cache");
     let key = compiler.key(cache, kernel, FORM);
     let bytes = entry::write(&key, made, &kernel.function).expect("an entry");

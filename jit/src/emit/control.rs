@@ -97,11 +97,14 @@ impl Lane<'_, '_> {
     }
 
     /// Ends the lane's run. The number of the sync point goes to the loop of the form.
-    pub(crate) fn stop(&mut self, stop: SyncPoint) {
-        if !self.stops.contains(&stop) {
-            self.stops.push(stop);
+    pub(crate) fn stop(&mut self, sync_point: SyncPoint) {
+        if !self.sync_points.contains(&sync_point) {
+            self.sync_points.push(sync_point);
         }
-        let number = self.b.ins().iconst(types::I32, i64::from(stop.0 as i32));
+        let number = self
+            .b
+            .ins()
+            .iconst(types::I32, i64::from(sync_point.0 as i32));
         self.b
             .ins()
             .jump(self.leave.next, &[BlockArg::Value(number)]);
@@ -166,10 +169,10 @@ impl Lane<'_, '_> {
     }
 
     /// Emits a sync point. Returns true if it ended the block.
-    pub(crate) fn point(&mut self, _block: Block, inst: Inst) -> Result<bool, Unsupported> {
+    pub(crate) fn sync_point(&mut self, _block: Block, inst: Inst) -> Result<bool, Unsupported> {
         let data = self.function.dfg.insts[inst];
-        let stop = self.regions.and_then(|regions| regions.stop_of(inst));
-        let Some(stop) = stop else {
+        let sync_point = self.regions.and_then(|regions| regions.sync_point(inst));
+        let Some(sync_point) = sync_point else {
             return match data.opcode {
                 // Without frames no lane can wait, so only operations that need not wait are supported.
                 Opcode::Nanosleep => Ok(false),
@@ -177,11 +180,11 @@ impl Lane<'_, '_> {
             };
         };
         if data.opcode == Opcode::Yield {
-            self.yield_when_due(inst, stop);
+            self.yield_when_due(inst, sync_point);
             return Ok(false);
         }
         self.save_behind(inst);
-        self.stop(stop);
+        self.stop(sync_point);
         Ok(true)
     }
 
@@ -202,10 +205,10 @@ impl Lane<'_, '_> {
     }
 
     /// Counts a turn of a waiting loop. The lane yields when it has spent its turns.
-    fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) {
+    fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
-        self.stop(stop);
+        self.stop(sync_point);
         self.b.switch_to_block(go_on);
     }
 

@@ -89,7 +89,7 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) here: Here,
     pub(crate) leave: Leave,
     /// Sync points at which lanes may stop in the code emitted so far, without duplicates.
-    pub(crate) stops: Vec<SyncPoint>,
+    pub(crate) sync_points: Vec<SyncPoint>,
     /// Variables of values that are set at several places. The builder keeps a list of blocks for each
     /// variable, so its memory grows quadratically with a function's size if there are many variables.
     pub(crate) vars: FxHashMap<Value, Variable>,
@@ -195,7 +195,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             fixed,
             here,
             leave,
-            stops: Vec::new(),
+            sync_points: Vec::new(),
             vars: FxHashMap::default(),
             spare: FxHashMap::default(),
             known: FxHashMap::default(),
@@ -367,7 +367,7 @@ impl<'a, 'b> Lane<'a, 'b> {
                 continue;
             }
             for block in regions.blocks_of(self.function, start) {
-                let next = margay_ir::analysis::regions::point_of(self.function, block);
+                let next = margay_ir::analysis::regions::sync_point_of(self.function, block);
                 starts.extend(next.map(|(_, next)| next));
             }
         }
@@ -382,17 +382,17 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Returns the values that must be in the frame after a sync point.
-    pub(crate) fn behind(&self, point: Inst) -> Option<&'a [Value]> {
+    pub(crate) fn behind(&self, inst: Inst) -> Option<&'a [Value]> {
         let regions = self.regions?;
-        let stop = regions.stop_of(point)?;
-        Some(&regions.resume_points[stop.0 as usize].live_in)
+        let sync_point = regions.sync_point(inst)?;
+        Some(&regions.resume_points[sync_point.0 as usize].live_in)
     }
 
     /// Returns whether a value that must be in the frame after a sync point is already there.
-    pub(crate) fn is_stored(&self, point: Inst, value: Value) -> bool {
+    pub(crate) fn is_stored(&self, inst: Inst, value: Value) -> bool {
         self.regions.is_some_and(|regions| {
-            let stop = regions.stop_of(point);
-            stop.is_some_and(|stop| regions.is_stored_by_points(stop, value))
+            let sync_point = regions.sync_point(inst);
+            sync_point.is_some_and(|number| regions.is_stored_by_sync_points(number, value))
         })
     }
 
@@ -512,7 +512,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             return Ok(true);
         }
         if effects.is_sync_point() {
-            return self.point(block, inst);
+            return self.sync_point(block, inst);
         }
         self.operation(inst)?;
         Ok(false)

@@ -19,7 +19,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_exec::SyncPoint;
 use margay_ir::analysis::Regions;
-use margay_ir::analysis::regions::{ResumePoint, FRAME_ALIVE};
+use margay_ir::analysis::regions::{FRAME_ALIVE, ResumePoint};
 use rustc_hash::FxHashMap;
 
 use super::cta_form::{field, next_index};
@@ -35,7 +35,7 @@ use crate::sync_points::{Completion, SyncPointTable};
 /// Blocks and variables that all regions share.
 struct Driver<'a> {
     regions: &'a Regions,
-    points: &'a SyncPointTable,
+    sync_points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
     /// Base of the window of shared memory, for vector code.
@@ -98,14 +98,14 @@ struct Driver<'a> {
 /// [`crate::abi::PhasesFn`].
 pub(crate) fn emit(
     mut parts: LaneParts<'_, '_>,
-    points: &SyncPointTable,
+    sync_points: &SyncPointTable,
     view: Option<View<'_>>,
 ) -> Result<(), Unsupported> {
     let Some(regions) = parts.regions else {
         return Err(Unsupported("phases without regions".into()));
     };
     let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
-    let mut driver = Driver::new(&mut parts, regions, points, view, hoisted.as_mut())?;
+    let mut driver = Driver::new(&mut parts, regions, sync_points, view, hoisted.as_mut())?;
     if let (Some(view), Some(hoisted)) = (view, &hoisted) {
         driver.slices(parts.again(), view, hoisted)?;
     } else {
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
     fn new(
         parts: &mut LaneParts<'_, '_>,
         regions: &'a Regions,
-        points: &'a SyncPointTable,
+        sync_points: &'a SyncPointTable,
         view: Option<View<'_>>,
         hoisted: Option<&mut Hoisted>,
     ) -> Result<Driver<'a>, Unsupported> {
@@ -163,13 +163,13 @@ impl<'a> Driver<'a> {
                 frame_bytes: regions.frame_bytes,
                 width: view.width,
             };
-            let barrier = |index| points.completion(index) == Completion::Barrier;
-            let barriers = (0..points.len()).map(barrier).collect();
+            let barrier = |index| sync_points.completion(index) == Completion::Barrier;
+            let barriers = (0..sync_points.len()).map(barrier).collect();
             Sweep::new(b, shape, rest, barriers, view.converged)
         });
         let driver = Driver {
             regions,
-            points,
+            sync_points,
             ctx,
             frames,
             shared,
@@ -185,9 +185,9 @@ impl<'a> Driver<'a> {
             warp_converged: rest.warp_converged,
             agreed: rest.agreed,
             disagreed: word(b),
-            resume_points: (0..points.len()).map(|_| b.create_block()).collect(),
+            resume_points: (0..sync_points.len()).map(|_| b.create_block()).collect(),
             enter: b.create_block(),
-            after: vec![None; points.len()],
+            after: vec![None; sync_points.len()],
             warp_head: b.create_block(),
             warp_done: b.create_block(),
             sort_out: b.create_block(),
@@ -310,7 +310,9 @@ impl<'a> Driver<'a> {
     /// Begins a phase: all warps of the CTA will run from the phase's resume point.
     fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
         let zero = b.ins().iconst(types::I32, 0);
-        let nobody = b.ins().iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
+        let nobody = b
+            .ins()
+            .iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
         b.def_var(self.warp, zero);
         b.def_var(self.agreed, nobody);
         b.def_var(self.disagreed, zero);
@@ -349,7 +351,7 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
 
         b.switch_to_block(self.warp_done);
-        let stop = b.block_params(self.warp_done)[0];
+        let sync_point = b.block_params(self.warp_done)[0];
         let alive = self.note_alive(b);
         if let Some(sweep) = &self.sweep {
             sweep.note_alive(b, alive);
@@ -359,9 +361,9 @@ impl<'a> Driver<'a> {
         let agreed = b.use_var(self.agreed);
         let nobody = i64::from(SyncPoint::EXIT.0 as i32);
         let first = b.ins().icmp_imm_s(IntCC::Equal, agreed, nobody);
-        let agreed = b.ins().select(first, stop, agreed);
+        let agreed = b.ins().select(first, sync_point, agreed);
         b.def_var(self.agreed, agreed);
-        let differs = b.ins().bxor(agreed, stop);
+        let differs = b.ins().bxor(agreed, sync_point);
         let disagreed = b.use_var(self.disagreed);
         let disagreed = b.ins().bor(disagreed, differs);
         b.def_var(self.disagreed, disagreed);
@@ -411,8 +413,8 @@ impl<'a> Driver<'a> {
         let mut cases = Switch::new();
         cases.set_entry(u128::from(SyncPoint::EXIT.0), cta_done);
         let mut reductions = Vec::new();
-        for index in 0..self.points.len() {
-            if self.points.completion(index) == Completion::Reduction {
+        for index in 0..self.sync_points.len() {
+            if self.sync_points.completion(index) == Completion::Reduction {
                 let block = b.create_block();
                 cases.set_entry(index as u128, block);
                 reductions.push((index, block));
@@ -457,8 +459,8 @@ impl<'a> Driver<'a> {
             sig.returns.push(AbiParam::new(types::I32));
         }
         let sig = b.import_signature(sig);
-        let point = Target::SyncPoint(index as u32).emit(b);
-        let args = [self.ctx, frame, point, word];
+        let sync_point = Target::SyncPoint(index as u32).emit(b);
+        let args = [self.ctx, frame, sync_point, word];
         let call = b.ins().call_indirect(sig, target, &args);
         b.inst_results(call).first().copied()
     }
@@ -499,7 +501,7 @@ impl<'a> Driver<'a> {
         set_field(b, self.ctx, offset_of!(NativeContext, alive), alive);
         let frame = b.use_var(self.frame);
         let helper = offset_of!(Helpers, sort_out);
-        let count = b.ins().iconst(types::I32, self.points.len() as i64);
+        let count = b.ins().iconst(types::I32, self.sync_points.len() as i64);
         let Some(answer) = self.host_completes(b, helper, 0, frame, count) else {
             return;
         };
@@ -508,7 +510,7 @@ impl<'a> Driver<'a> {
         };
         let alive = read(b, offset_of!(NativeContext, alive));
         b.def_var(self.alive, alive);
-        let stop = read(b, offset_of!(NativeContext, stop));
+        let sync_point = read(b, offset_of!(NativeContext, sync_point));
         let [group, arrived] = std::array::from_fn(|_| b.create_block());
         let mut answers = Switch::new();
         answers.set_entry(sorted::GROUP as u128, group);
@@ -516,13 +518,13 @@ impl<'a> Driver<'a> {
         answers.emit(b, answer, self.leave_here);
 
         b.switch_to_block(arrived);
-        b.ins().jump(self.warp_done, &[BlockArg::Value(stop)]);
+        b.ins().jump(self.warp_done, &[BlockArg::Value(sync_point)]);
 
         b.switch_to_block(group);
         let running = read(b, offset_of!(NativeContext, group));
         b.def_var(self.running, running);
         self.clear_warp_converged(b);
-        b.ins().jump(self.enter, &[BlockArg::Value(stop)]);
+        b.ins().jump(self.enter, &[BlockArg::Value(sync_point)]);
     }
 
     /// Emits the block through which all code continues at resume points.
@@ -544,7 +546,7 @@ impl<'a> Driver<'a> {
     /// Returns whether phases contain the code after a sync point. Sync points that only the scheduler can
     /// complete are left to the scheduler, together with the code after them.
     fn is_entered(&self, index: usize) -> bool {
-        self.points.completion(index) != Completion::General
+        self.sync_points.completion(index) != Completion::General
     }
 
     /// Records that the warp continues from another resume point than the phase's.
@@ -607,24 +609,24 @@ impl<'a> Driver<'a> {
         let mut emitter = Lane::new(parts, whole, here, leave);
         emitter.spare = std::mem::take(&mut self.spare);
         emitter.emit_from(resume_point.block, &resume_point.live_in)?;
-        let stops = std::mem::take(&mut emitter.stops);
+        let sync_points = std::mem::take(&mut emitter.sync_points);
         self.spare = emitter.take_variables();
         let b = emitter.b;
 
         b.switch_to_block(next);
-        let stop = b.block_params(next)[0];
+        let sync_point = b.block_params(next)[0];
         let lane = b.use_var(lane_var);
         let wide = b.ins().uextend(types::I64, lane);
         let offset = b.ins().ishl_imm_u(wide, 2);
         let at = b.ins().iadd(frame, offset);
-        b.ins().store(host(), stop, at, 0);
+        b.ins().store(host(), sync_point, at, 0);
         let left = b.use_var(rest);
-        if stops.len() > 1 {
+        if sync_points.len() > 1 {
             let first = b.ins().icmp(IntCC::Equal, left, running);
             let known = b.use_var(common);
-            let known = b.ins().select(first, stop, known);
+            let known = b.ins().select(first, sync_point, known);
             b.def_var(common, known);
-            let differs = b.ins().bxor(known, stop);
+            let differs = b.ins().bxor(known, sync_point);
             let so_far = b.use_var(diverged);
             let now = b.ins().bor(so_far, differs);
             b.def_var(diverged, now);
@@ -640,7 +642,7 @@ impl<'a> Driver<'a> {
         }
 
         b.switch_to_block(done);
-        self.after_region(b, &stops, common, diverged);
+        self.after_region(b, &sync_points, common, diverged);
         Ok(())
     }
 
@@ -747,13 +749,15 @@ impl<'a> Driver<'a> {
             cases.set_entry(index as u128, stub);
         }
         cases.emit(slice.lane.b, index, stubs[0]);
-        for (index, (resume_point, &stub)) in self.regions.resume_points.iter().zip(&stubs).enumerate() {
+        for (index, (resume_point, &stub)) in
+            self.regions.resume_points.iter().zip(&stubs).enumerate()
+        {
             slice.lane.b.switch_to_block(stub);
             if index == 0 {
                 slice.start(function.entry(), bits);
                 continue;
             }
-            if view.converged[index] && self.points.completion(index).is_barrier() {
+            if view.converged[index] && self.sync_points.completion(index).is_barrier() {
                 let warp_converged = slice.lane.b.use_var(self.warp_converged);
                 slice.behind_barrier(resume_point, bits, warp_converged)?;
             }
@@ -763,10 +767,10 @@ impl<'a> Driver<'a> {
         if let Some(sweep) = &sweep {
             sweep.spreading(&mut slice)?;
         }
-        let stops = std::mem::take(&mut slice.stops);
+        let sync_points = std::mem::take(&mut slice.sync_points);
         let b = slice.lane.b;
         b.switch_to_block(done);
-        self.after_region(b, &stops, common, diverged);
+        self.after_region(b, &sync_points, common, diverged);
         Ok(())
     }
 
@@ -774,11 +778,11 @@ impl<'a> Driver<'a> {
     fn after_region(
         &mut self,
         b: &mut FunctionBuilder<'_>,
-        stops: &[SyncPoint],
+        sync_points: &[SyncPoint],
         common: Variable,
         diverged: Variable,
     ) {
-        let [first, others @ ..] = stops else {
+        let [first, others @ ..] = sync_points else {
             // No lane ever leaves the region.
             let code = b.ins().iconst(types::I32, i64::from(status::UNREACHABLE));
             b.ins().jump(self.abort, &[BlockArg::Value(code)]);
@@ -798,32 +802,32 @@ impl<'a> Driver<'a> {
         if others.is_empty() {
             return self.go_to(b, *first);
         }
-        let stop = b.use_var(common);
+        let sync_point = b.use_var(common);
         let mut cases = Switch::new();
         let mut edges = Vec::new();
-        for &stop in others {
+        for &sync_point in others {
             let edge = b.create_block();
-            cases.set_entry(u128::from(stop.0), edge);
-            edges.push((stop, edge));
+            cases.set_entry(u128::from(sync_point.0), edge);
+            edges.push((sync_point, edge));
         }
         let edge = b.create_block();
         edges.push((*first, edge));
-        cases.emit(b, stop, edge);
-        for (stop, edge) in edges {
+        cases.emit(b, sync_point, edge);
+        for (sync_point, edge) in edges {
             b.switch_to_block(edge);
-            self.go_to(b, stop);
+            self.go_to(b, sync_point);
         }
     }
 
     /// Emits a jump for a warp whose remaining lanes all stand at one sync point.
-    fn go_to(&mut self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) {
-        if stop == SyncPoint::EXIT {
+    fn go_to(&mut self, b: &mut FunctionBuilder<'_>, sync_point: SyncPoint) {
+        if sync_point == SyncPoint::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);
             b.def_var(self.alive, nobody);
             b.ins().jump(self.warp_done, &[BlockArg::Value(nobody)]);
             return;
         }
-        let block = *self.after[stop.0 as usize].get_or_insert_with(|| b.create_block());
+        let block = *self.after[sync_point.0 as usize].get_or_insert_with(|| b.create_block());
         b.ins().jump(block, &[]);
     }
 
@@ -832,7 +836,7 @@ impl<'a> Driver<'a> {
         for (index, block) in self.after.iter().enumerate() {
             let &Some(block) = block else { continue };
             b.switch_to_block(block);
-            match self.points.completion(index) {
+            match self.sync_points.completion(index) {
                 Completion::Nothing => {
                     self.clear_warp_converged(b);
                     let to = b.ins().iconst(types::I32, index as i64);
@@ -840,8 +844,8 @@ impl<'a> Driver<'a> {
                 }
                 Completion::Collective => self.collective(b, index),
                 Completion::Barrier | Completion::Reduction => {
-                    let stop = b.ins().iconst(types::I32, index as i64);
-                    b.ins().jump(self.warp_done, &[BlockArg::Value(stop)]);
+                    let sync_point = b.ins().iconst(types::I32, index as i64);
+                    b.ins().jump(self.warp_done, &[BlockArg::Value(sync_point)]);
                 }
                 Completion::General => {
                     b.ins().jump(self.leave_here, &[]);

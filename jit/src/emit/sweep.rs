@@ -103,18 +103,18 @@ pub(crate) struct Shape {
 
 impl Sweep {
     /// Creates the uniform path. `barriers` tells for each sync point whether it is a barrier without results,
-    /// `in_step` for each resume point whether lanes that have come to it equally often are in the same turns
+    /// `converged` for each resume point whether lanes that have come to it equally often are in the same turns
     /// of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,
         left: Rest,
         barriers: Vec<bool>,
-        in_step: &[bool],
+        converged: &[bool],
     ) -> Sweep {
-        let beginnings = barriers.iter().zip(in_step).take(64).enumerate();
+        let beginnings = barriers.iter().zip(converged).take(64).enumerate();
         let entries = beginnings
-            .filter(|&(index, (&barrier, &in_step))| index == 0 || barrier && in_step)
+            .filter(|&(index, (&barrier, &converged))| index == 0 || barrier && converged)
             .fold(0, |bits, (index, _)| bits | 1 << index);
         let sweep = Sweep {
             on: b.declare_var(types::I32),
@@ -154,29 +154,29 @@ impl Sweep {
         }
     }
 
-    /// Begins a phase at the resume point `phase`: on the uniform path if possible, else at `warps`. `tidy`
+    /// Begins a phase at the resume point `phase`: on the uniform path if possible, else at `warps`. `converged`
     /// tells whether all threads have come to the same barriers so far.
     pub(crate) fn begin(
         &self,
         b: &mut FunctionBuilder<'_>,
         phase: ir::Value,
-        tidy: ir::Value,
+        converged: ir::Value,
         warps: ir::Block,
     ) {
         let [start, not, owes, settle, pay] = std::array::from_fn(|_| b.create_block());
         let entries = b.ins().iconst(types::I64, self.entries as i64);
         let known = b.ins().ushr(entries, phase);
         let known = b.ins().ireduce(types::I32, known);
-        let tidy = b.ins().band(tidy, known);
-        let tidy = b.ins().band_imm_u(tidy, 1);
-        let tidy = b.ins().icmp_imm_u(IntCC::NotEqual, tidy, 0);
+        let converged = b.ins().band(converged, known);
+        let converged = b.ins().band_imm_u(converged, 1);
+        let converged = b.ins().icmp_imm_u(IntCC::NotEqual, converged, 0);
         let odd = b.ins().band_imm_u(self.threads, 31);
         let lost = b.use_var(self.lost);
         let missing = b.ins().bor(odd, lost);
         let few = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, phase, 64);
         let whole = b.ins().icmp_imm_u(IntCC::Equal, missing, 0);
         let whole = b.ins().band(whole, few);
-        let sweeps = b.ins().band(tidy, whole);
+        let sweeps = b.ins().band(converged, whole);
         b.ins().brif(sweeps, start, &[], not, &[]);
 
         b.switch_to_block(not);
@@ -397,7 +397,11 @@ impl Sweep {
     /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for
     /// the case that the uniform path is not active. Returns `None`, without code, if the sync point cannot end
     /// a phase on the uniform path.
-    pub(crate) fn at_barrier(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) -> Option<ir::Block> {
+    pub(crate) fn at_barrier(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        stop: SyncPoint,
+    ) -> Option<ir::Block> {
         if !*self.barriers.get(stop.0 as usize)? {
             return None;
         }
@@ -449,7 +453,9 @@ impl Sweep {
         let nobody = b.ins().iconst(types::I32, i64::from(NOBODY));
         let common = b.ins().select(base, agreed, nobody);
         b.def_var(self.left.common, common);
-        let exit = b.ins().iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
+        let exit = b
+            .ins()
+            .iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
         let gone = b.ins().icmp(IntCC::Equal, agreed, exit);
         let gone = b.ins().uextend(types::I32, gone);
         let gone = b.ins().select(warp, gone, zero);

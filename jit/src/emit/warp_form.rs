@@ -21,7 +21,10 @@ pub(crate) fn signature() -> ir::Signature {
 }
 
 /// Emits the region that begins at `resume_point`.
-pub(crate) fn emit(parts: LaneParts<'_, '_>, resume_point: &ResumePoint) -> Result<(), Unsupported> {
+pub(crate) fn emit(
+    parts: LaneParts<'_, '_>,
+    resume_point: &ResumePoint,
+) -> Result<(), Unsupported> {
     let b = &mut *parts.b;
     let start = b.create_block();
     b.append_block_params_for_function_params(start);
@@ -80,11 +83,11 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, resume_point: &ResumePoint) -> Resu
     let b = emitter.b;
 
     b.switch_to_block(next);
-    let stop = b.block_params(next)[0];
+    let sync_point = b.block_params(next)[0];
     let lane = b.use_var(lane_var);
     let offset = b.ins().ishl_imm_u(lane, 2);
     let at = b.ins().iadd(frame, offset);
-    b.ins().store(host(), stop, at, 0);
+    b.ins().store(host(), sync_point, at, 0);
     b.ins().jump(head, &[]);
 
     b.switch_to_block(done);

@@ -1,19 +1,17 @@
-//! Stream capture: work that streams are given becomes nodes of a graph instead of running.
+//! Stream capture: work submitted to a capturing stream becomes nodes of a graph instead of running.
 //!
-//! Sources: CUDA programming guide, "Creating a Graph Using Stream Capture"; CUDA driver API,
-//! `cuStreamBeginCapture` and `cuThreadExchangeStreamCaptureMode`. A *sequence* is one capture: its
-//! graph, the stream where it began, and for each stream in it the nodes that the next one waits
-//! for.
+//! Sources: CUDA programming guide, "Creating a Graph Using Stream Capture"; CUDA driver API, `cuStreamBeginCapture`
+//! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is one capture: its graph, the stream where it began, and for
+//! each stream in it the nodes that the stream's next node waits for.
 //!
-//! Invariants: all sequences are behind one lock, which only calls that have to do with captures
-//! take. A line is *watched* while it is in a sequence, and a context's legacy line while a
-//! blocking line of that context is; a stream that is not watched pays one load.
+//! Invariants: one lock protects all sequences, and only calls that concern captures take it. A stream is *watched*
+//! while it is in a sequence. A context's legacy stream is watched while a blocking stream of that context is. For a
+//! stream that is not watched, captures cost one load.
 
 mod ops;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 
@@ -21,7 +19,7 @@ use crate::context::Context;
 use crate::error::{CaptureError, Error, Result};
 use crate::event::{Event, Recorded};
 use crate::graph::{EdgeData, Graph, Node, NodeOp};
-use crate::process::next_id;
+use crate::process::{next_id, thread_id};
 use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;
@@ -46,13 +44,13 @@ pub enum CaptureMode {
     /// Calls that may synchronise are forbidden in all threads.
     #[default]
     Global = 0,
-    /// In the thread that captures.
+    /// Calls that may synchronise are forbidden in the capturing thread.
     ThreadLocal = 1,
-    /// In none.
+    /// No calls are forbidden.
     Relaxed = 2,
 }
 
-/// How a stream stands to captures (`CUstreamCaptureStatus`).
+/// The capture state of a stream (`CUstreamCaptureStatus`).
 ///
 /// ```
 /// use margay::capture::{CaptureMode, CaptureStatus};
@@ -67,15 +65,15 @@ pub enum CaptureMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum CaptureStatus {
-    /// Not in a capture.
+    /// The stream is not in a capture.
     None = 0,
-    /// Work becomes nodes.
+    /// Work submitted to the stream becomes nodes.
     Active = 1,
-    /// In a capture that an error has ended; it waits for [`Stream::end_capture`].
+    /// The stream is in a capture that an error has invalidated; [`Stream::end_capture`] ends it.
     Invalidated = 2,
 }
 
-/// What a capturing stream is about.
+/// The capture that a stream takes part in.
 ///
 /// ```
 /// use margay::capture::CaptureMode;
@@ -90,15 +88,15 @@ pub enum CaptureStatus {
 /// ```
 #[derive(Debug, Clone)]
 pub struct CaptureInfo {
-    /// Unique in the process.
+    /// The number of the capture; unique in the process.
     pub id: u64,
-    /// Where the nodes go.
+    /// The graph to which nodes are added.
     pub graph: Graph,
-    /// What the next node waits for.
+    /// The nodes that the stream's next node waits for.
     pub dependencies: Vec<(Node, EdgeData)>,
 }
 
-/// How new dependencies of a capturing stream meet the ones it has.
+/// How new dependencies of a capturing stream combine with the present ones.
 ///
 /// ```
 /// use margay::capture::{CaptureMode, DependencyUpdate};
@@ -114,13 +112,13 @@ pub struct CaptureInfo {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DependencyUpdate {
-    /// They are added.
+    /// The new dependencies are added to the present ones.
     Add,
-    /// They replace them.
+    /// The new dependencies replace the present ones.
     Set,
 }
 
-/// What a node waits for.
+/// The nodes that a node waits for.
 pub(crate) type Dependencies = Vec<(Node, EdgeData)>;
 
 struct Branch {
@@ -132,38 +130,38 @@ struct Sequence {
     id: u64,
     graph: Graph,
     mode: CaptureMode,
-    thread: ThreadId,
+    thread: u64,
     invalid: bool,
-    /// The first one is where it began.
+    /// The first branch is the stream where the capture began.
     branches: Vec<Branch>,
-    /// Where branches ended whose streams are destroyed.
+    /// The last nodes of branches whose streams are destroyed.
     left: Dependencies,
     /// The dependencies of each record of an event, in the order of the calls.
     records: Vec<Dependencies>,
 }
 
 static SEQUENCES: Mutex<Vec<Sequence>> = Mutex::new(Vec::new());
-/// Their number.
+/// The number of sequences.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
 }
 
-/// Sets the calling thread's mode and returns the one before.
+/// Sets the calling thread's mode and returns the previous one.
 pub fn exchange_thread_mode(mode: CaptureMode) -> CaptureMode {
     MODE.replace(mode)
 }
 
-/// What a call that may synchronise asks first. A capture that forbids it is invalidated.
+/// Checks whether a call that may synchronise is permitted. A capture that forbids the call is invalidated.
 ///
 /// # Errors
-/// [`CaptureError::Unsupported`].
+/// [`CaptureError::Unsupported`] when a capture forbids the call.
 pub fn check_unsafe_call() -> Result<()> {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
-    let (own, thread) = (MODE.get(), std::thread::current().id());
+    let (own, thread) = (MODE.get(), thread_id());
     if own == CaptureMode::Relaxed {
         return Ok(());
     }
@@ -173,10 +171,11 @@ pub fn check_unsafe_call() -> Result<()> {
     })
 }
 
-/// Refuses a call that concerns all work of a context while one of its streams is capturing.
+/// Rejects a call that concerns all work of a context while one of its streams is capturing, and invalidates the
+/// capture.
 ///
 /// # Errors
-/// [`CaptureError::Unsupported`].
+/// [`CaptureError::Unsupported`] when a stream of the context is capturing.
 pub(crate) fn check_context(context: &Context) -> Result<()> {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return Ok(());
@@ -200,7 +199,7 @@ fn forbid_where(forbids: impl Fn(&Sequence) -> bool) -> Result<()> {
     }
 }
 
-/// Forgets everything about a context whose life ends.
+/// Ends all captures in which streams of a context take part; the context's life ends.
 pub(crate) fn forget_context(context: &Context) {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return;
@@ -216,8 +215,8 @@ pub(crate) fn forget_context(context: &Context) {
     }
 }
 
-/// A stream is destroyed. The capture that began in it is over; one that it joined goes on, and what it left there must
-/// still come before the capture's end.
+/// Removes a destroyed stream. A capture that began in the stream ends. A capture that the stream joined continues, and
+/// the stream's last nodes must still precede the capture's end.
 pub(crate) fn forget_stream(stream: &Stream) {
     let mut sequences = SEQUENCES.lock();
     let Some((at, branch)) = find(&sequences, stream) else {
@@ -234,7 +233,7 @@ pub(crate) fn forget_stream(stream: &Stream) {
     }
 }
 
-/// The sequence and the branch of a stream.
+/// Returns the indices of a stream's sequence and branch.
 fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
     sequences.iter().enumerate().find_map(|(at, sequence)| {
         let branch = sequence.branches.iter().position(|b| b.stream == *stream)?;
@@ -242,7 +241,7 @@ fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
     })
 }
 
-/// Takes a sequence out; its streams are as before.
+/// Removes a sequence; its streams no longer capture.
 fn finish(sequences: &mut Vec<Sequence>, at: usize) -> Sequence {
     let sequence = sequences.remove(at);
     ACTIVE.store(sequences.len(), Ordering::Relaxed);
@@ -258,7 +257,7 @@ fn is_blocking(stream: &Stream) -> bool {
     matches!(stream.kind(), StreamKind::Blocking | StreamKind::PerThread)
 }
 
-/// Watches the legacy stream of a context while one of its blocking streams is capturing.
+/// Makes the legacy stream of a context watched while one of the context's blocking streams is capturing.
 fn update_legacy(sequences: &[Sequence], context: &Context) {
     let branches = sequences.iter().flat_map(|sequence| &sequence.branches);
     let watched = { branches }
@@ -274,7 +273,7 @@ impl Sequence {
         }
     }
 
-    /// Adds a node behind what a branch waits for.
+    /// Adds a node after the nodes that a branch waits for.
     fn add(&mut self, branch: usize, op: NodeOp) -> Result<Node> {
         self.check()?;
         let dependencies = &mut self.branches[branch].dependencies;
@@ -290,7 +289,7 @@ impl Sequence {
         }
     }
 
-    /// Whether everything that the branches wait for comes before the first one's end.
+    /// Returns whether everything that the other branches wait for precedes the end of the first branch.
     fn is_joined(&self) -> Result<bool> {
         let mut joined: rustc_hash::FxHashSet<u64> = rustc_hash::FxHashSet::default();
         let first = self.branches[0].dependencies.iter();
@@ -308,7 +307,7 @@ impl Sequence {
     }
 }
 
-/// Adds to a set of dependencies what is not in it.
+/// Adds the elements of `more` that `dependencies` lacks.
 fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
     for (node, data) in more {
         if !dependencies.iter().any(|(known, _)| known == node) {
@@ -318,7 +317,7 @@ fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
 }
 
 impl Stream {
-    /// From now on work that the stream is given becomes nodes of a new graph.
+    /// Begins a capture: from now on, work submitted to the stream becomes nodes of a new graph.
     ///
     /// # Errors
     /// [`CaptureError::Unsupported`] for the legacy stream, [`Error::IllegalState`] when the
@@ -327,10 +326,10 @@ impl Stream {
         self.begin_capture_to(&Graph::new(), &[], mode)
     }
 
-    /// The same into a graph that exists, behind `dependencies` of it.
+    /// Begins a capture into an existing graph. The first nodes depend on `dependencies`, which are nodes of the graph.
     ///
     /// # Errors
-    /// As [`Stream::begin_capture`]; [`Error::InvalidValue`] for nodes of other graphs.
+    /// The errors of [`Stream::begin_capture`]; [`Error::InvalidValue`] for nodes of other graphs.
     pub fn begin_capture_to(
         &self,
         graph: &Graph,
@@ -351,7 +350,7 @@ impl Stream {
             id: next_id(),
             graph: graph.clone(),
             mode,
-            thread: std::thread::current().id(),
+            thread: thread_id(),
             invalid: false,
             branches: vec![Branch {
                 stream: self.clone(),
@@ -366,13 +365,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends the capture that began here and returns its graph.
+    /// Ends the capture that began in this stream and returns its graph.
     ///
     /// # Errors
-    /// [`Error::IllegalState`] when the stream is not capturing;
-    /// [`CaptureError::WrongThread`], [`CaptureError::Unmatched`]; the capture is over, with
-    /// [`CaptureError::Invalidated`] after an earlier error and [`CaptureError::Unjoined`] when
-    /// a branch has not come back.
+    /// [`Error::IllegalState`] when the stream is not capturing; [`CaptureError::WrongThread`] when the capture began
+    /// in another thread; [`CaptureError::Unmatched`] when it began in another stream. The following errors also end
+    /// the capture: [`CaptureError::Invalidated`] after an earlier error, and [`CaptureError::Unjoined`] when a branch
+    /// has not joined the first stream.
     pub fn end_capture(&self) -> Result<Graph> {
         self.check()?;
         let mut sequences = SEQUENCES.lock();
@@ -384,7 +383,7 @@ impl Stream {
             sequence.invalid = true;
             return Err(CaptureError::Unmatched.into());
         }
-        let here = std::thread::current().id() == sequence.thread;
+        let here = thread_id() == sequence.thread;
         if sequence.mode != CaptureMode::Relaxed && !here {
             return Err(CaptureError::WrongThread.into());
         }
@@ -397,10 +396,10 @@ impl Stream {
         }
     }
 
-    /// How the stream stands to captures.
+    /// Returns the capture state of the stream.
     ///
     /// # Errors
-    /// [`CaptureError::Implicit`] for the legacy stream while a stream that it waits for captures.
+    /// [`CaptureError::Implicit`] for the legacy stream while a blocking stream of the context is capturing.
     pub fn capture_status(&self) -> Result<CaptureStatus> {
         self.check()?;
         if !self.is_watched() {
@@ -417,7 +416,7 @@ impl Stream {
         })
     }
 
-    /// What the stream captures into; `None` unless it is in an active capture.
+    /// Returns the capture that the stream takes part in; `None` if there is none or it is invalidated.
     pub fn capture_info(&self) -> Option<CaptureInfo> {
         let sequences = SEQUENCES.lock();
         let (at, branch) = find(&sequences, self)?;
@@ -429,7 +428,7 @@ impl Stream {
         })
     }
 
-    /// Changes what the next captured node waits for.
+    /// Changes which nodes the next captured node waits for.
     ///
     /// # Errors
     /// [`Error::IllegalState`] when the stream is not capturing, [`Error::InvalidValue`] for
@@ -466,7 +465,8 @@ fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Resul
     Ok(())
 }
 
-/// Refuses a call about an event that was recorded in a capture. If the capture goes on, it is invalidated.
+/// Invalidates the capture in which an event was recorded, if it is still active, and returns the error for a call that
+/// uses the event.
 pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     let mut sequences = SEQUENCES.lock();
     if let Some(sequence) = sequences.iter_mut().find(|s| s.id == recorded.sequence) {
@@ -475,7 +475,7 @@ pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     CaptureError::CapturedEvent.into()
 }
 
-/// Makes `stream` wait for an event that was recorded in a capture: it joins that capture.
+/// Makes `stream` wait for a record of an event in a capture: the stream joins that capture.
 pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
     let Some(at) = sequences.iter().position(|s| s.id == recorded.sequence) else {
@@ -511,7 +511,7 @@ pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     Ok(())
 }
 
-/// A capturing stream is to wait for an event that was not recorded in a capture.
+/// Rejects a wait of a capturing stream for an event that was not recorded in a capture, and invalidates the capture.
 pub(crate) fn wait_outside(stream: &Stream) -> Result<()> {
     refuse(stream, CaptureError::Isolation)
 }
@@ -531,7 +531,7 @@ pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
     };
     let dependencies = sequence.branches[branch].dependencies.clone();
     sequence.records.push(dependencies);
-    // The event's lock is taken without this one.
+    // The event's lock is taken after the lock of the sequences is released.
     drop(sequences);
     event.set_captured(recorded);
     Ok(())
@@ -549,7 +549,7 @@ fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
     }
 }
 
-/// Refuses what a watched stream cannot do, and invalidates the captures concerned.
+/// Rejects an operation that a watched stream cannot do, and invalidates the captures concerned.
 pub(crate) fn refuse(stream: &Stream, error: CaptureError) -> Result<()> {
     Err(refusal(stream, error))
 }
@@ -563,7 +563,7 @@ fn refusal(stream: &Stream, error: CaptureError) -> Error {
             false => error.into(),
         };
     }
-    // The legacy stream, watched because others capture.
+    // The legacy stream, watched because other streams capture.
     let concerned = |branch: &Branch| {
         branch.stream.context() == stream.context() && is_blocking(&branch.stream)
     };

@@ -1,4 +1,4 @@
-//! Operations of capturing streams as nodes.
+//! Adds operations of capturing streams as nodes of graphs.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn kernel(
     config: LaunchConfig,
     params: Params,
 ) -> Result<()> {
-    // Graphs whose nodes have their own priorities run it as the stream would have.
+    // In graphs whose nodes have their own priorities, the kernel runs with the priority of the stream.
     let config = LaunchConfig {
         priority: config.priority.or(Some(stream.priority())),
         ..config
@@ -85,7 +85,7 @@ pub(crate) fn alloc(
     Ok(ptr)
 }
 
-/// Memory that no graph has allocated cannot be freed in a capture.
+/// Adds a node that frees memory of a graph. Other memory cannot be freed in a capture.
 pub(crate) fn free(stream: &Stream, ptr: DevicePtr) -> Result<()> {
     match graph_allocation(ptr.address()) {
         Some(allocation) => add(stream, NodeOp::MemFree(allocation)).map(|_| ()),
@@ -96,17 +96,17 @@ pub(crate) fn free(stream: &Stream, ptr: DevicePtr) -> Result<()> {
     }
 }
 
-/// A launch of an executable graph becomes a graph inside.
+/// Adds the launch of an executable graph as a nested graph.
 pub(crate) fn graph(stream: &Stream, exec: &GraphExec) -> Result<()> {
     add(stream, NodeOp::Child(exec.to_graph()?)).map(|_| ())
 }
 
-/// A record that each launch does.
+/// Adds a node that records an event at each launch.
 pub(crate) fn record_external(stream: &Stream, event: &Event) -> Result<()> {
     add(stream, NodeOp::EventRecord(event.clone())).map(|_| ())
 }
 
-/// A wait that each launch does.
+/// Adds a node that waits for an event at each launch.
 pub(crate) fn wait_external(stream: &Stream, event: &Event) -> Result<()> {
     add(stream, NodeOp::EventWait(event.clone())).map(|_| ())
 }

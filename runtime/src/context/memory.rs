@@ -1,4 +1,4 @@
-//! The memory of a context: device, managed, pinned and registered.
+//! Memory of a context: device, managed, pinned and registered memory.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use super::{Context, PointerInfo};
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::mem::{Allocation, Request};
-use crate::memory::{self, Arena, MemoryKind, SharedMemory};
+use crate::memory::{self, Arena, MemoryKind, SharedMemory, host_rights};
 use crate::pointer::{DevicePtr, HostFlags, PointerKind};
 use crate::process::check_fork;
 
-/// Rows of pitched memory start at multiples of this.
+/// Alignment in bytes of the rows of pitched memory.
 const PITCH: u64 = 512;
 
 impl Context {
@@ -35,7 +35,7 @@ impl Context {
         Ok(DevicePtr::new(allocation.base))
     }
 
-    /// Device memory.
+    /// Allocates device memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
@@ -43,12 +43,12 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Device))
     }
 
-    /// Memory that belongs to a stream-ordered pool: `kind` says what pointers to it are, `device` whose memory is
-    /// counted. It comes from `arena` where other processes use the pool. Pools belong to no context, and their memory stays
-    /// when this one ends.
+    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the pointer, and `device` the device whose
+    /// memory is counted. If other processes use the pool, the memory comes from `arena`. Pools belong to no context,
+    /// so their memory remains when this context ends.
     ///
     /// # Errors
-    /// As [`Context::alloc`].
+    /// The errors of [`Context::alloc`].
     pub fn alloc_from_pool(
         &self,
         bytes: u64,
@@ -69,18 +69,18 @@ impl Context {
         Ok(DevicePtr::new(allocation.base))
     }
 
-    /// An allocation of another process's pool, to be freed like one of this process.
+    /// Imports an allocation of another process's pool. The program frees it like an allocation of this process.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the pool has no such part.
+    /// [`Error::InvalidValue`] when the range is not inside the pool.
     pub fn import_pooled(&self, arena: &Arena, offset: u64, bytes: u64) -> Result<DevicePtr> {
         self.import(arena.memory(), offset, bytes, false)
     }
 
-    /// Another process's memory; the program ends it with [`Context::release_import`].
+    /// Imports another process's memory; [`Context::release_import`] ends the use of it.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is not inside the file.
+    /// [`Error::InvalidValue`] when the range is not inside the file.
     pub fn import_memory(
         &self,
         memory: &SharedMemory,
@@ -117,7 +117,7 @@ impl Context {
     /// Ends the use of another process's memory, after all work of the context.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is none.
+    /// [`Error::InvalidValue`] when `ptr` is not the start of imported memory.
     pub fn release_import(&self, ptr: DevicePtr) -> Result<()> {
         check_fork()?;
         let base = ptr.address();
@@ -126,7 +126,7 @@ impl Context {
         self.machine().memory.release(base, true)
     }
 
-    /// Device memory that belongs to a stream-ordered pool.
+    /// Allocates device memory of a stream-ordered pool.
     pub(crate) fn alloc_pooled(&self, bytes: u64) -> Result<DevicePtr> {
         self.allocate(self.pooled(bytes, PointerKind::Device))
     }
@@ -139,7 +139,8 @@ impl Context {
         }
     }
 
-    /// Memory that the program cannot free as it frees its own: variables of modules, arrays, memory of graphs.
+    /// Allocates zeroed memory that the program's own calls cannot free: variables of modules, arrays, memory of
+    /// graphs.
     pub(crate) fn alloc_internal(&self, bytes: u64, kind: PointerKind) -> Result<DevicePtr> {
         self.status()?;
         let request = Request {
@@ -151,14 +152,14 @@ impl Context {
     }
 
     pub(crate) fn free_internal(&self, ptr: DevicePtr) {
-        // It is gone already when the context's life has ended.
+        // If the context's life has ended, the memory is already freed.
         let _ = self.machine().memory.release(ptr.address(), true);
     }
 
-    /// Device memory for `height` rows of `width` bytes: the pointer and the pitch.
+    /// Allocates device memory for `height` rows of `width` bytes; returns the pointer and the pitch.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an element size other than 4, 8 or 16, or no bytes.
+    /// [`Error::InvalidValue`] for an element size other than 4, 8 or 16, or a size of 0 bytes.
     pub fn alloc_pitched(&self, width: u64, height: u64, element: u32) -> Result<(DevicePtr, u64)> {
         if !matches!(element, 4 | 8 | 16) {
             return Err(Error::invalid(format!("element size {element}")));
@@ -172,7 +173,7 @@ impl Context {
         Ok((self.alloc(bytes)?, pitch))
     }
 
-    /// Managed memory, for host and device; `attach` are the `CU_MEM_ATTACH_*` flags.
+    /// Allocates managed memory, for host and device; `attach` has the `CU_MEM_ATTACH_*` flags.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] unless `attach` is 1 (global) or 2 (host).
@@ -183,7 +184,8 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Managed))
     }
 
-    /// Frees what passes `accept`, after all work of its context; of memory of a pool, of all contexts.
+    /// Frees the allocation at `base` if it passes `accept`, after all work of its context. For memory of a pool, waits
+    /// for all contexts.
     pub(crate) fn wait_and_release(
         &self,
         base: u64,
@@ -205,24 +207,24 @@ impl Context {
         self.release(base)
     }
 
-    /// Memory that is freed when the value is dropped: also when the work that holds it is never done.
+    /// Returns a value that frees memory when it is dropped, even if the work that holds it never runs.
     pub(crate) fn release_on_drop(&self, base: u64) -> impl Send + use<> {
         struct Release(Arc<Machine>, u64);
         impl Drop for Release {
             fn drop(&mut self) {
-                // It may be gone already, with its context.
+                // The memory may already be freed with its context.
                 let _ = self.0.memory.release(self.1, false);
             }
         }
         Release(Arc::clone(self.machine()), base)
     }
 
-    /// Frees without waiting; the caller knows that nothing uses the memory.
+    /// Frees without waiting; the caller ensures that nothing uses the memory.
     pub(crate) fn release(&self, base: u64) -> Result<()> {
         self.machine().memory.release(base, false)
     }
 
-    /// The context that owns the allocation at `base`, when it passes `accept`.
+    /// Returns the context that owns the allocation at `base`, if the allocation passes `accept`.
     pub(crate) fn owner_of(
         &self,
         base: u64,
@@ -237,16 +239,16 @@ impl Context {
         Context::of_allocation(machine, &found).ok_or(Error::ContextDestroyed)
     }
 
-    /// As freeing does: waits for all work, whatever comes of it.
+    /// Waits for all submitted work and ignores its errors. Does nothing in a host function.
     pub(crate) fn wait_for_everything(&self) {
-        if !crate::service::in_host_function() {
+        if !crate::service::in_host_function() && !self.inner().is_idle() {
             for task in self.inner().queues.all_tails() {
                 task.wait();
             }
         }
     }
 
-    /// Pinned host memory. Its device address is the same.
+    /// Allocates pinned host memory. Its device address equals its host address.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
@@ -261,20 +263,25 @@ impl Context {
     /// Frees pinned host memory.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is not the start of pinned memory.
+    /// [`Error::InvalidValue`] when `ptr` is not the start of pinned memory.
     pub fn free_host(&self, ptr: *mut u8) -> Result<()> {
         check_fork()?;
         self.wait_and_release(ptr as u64, |found| found.kind == PointerKind::Pinned)
     }
 
-    /// Makes the caller's memory pinned and reachable from the device.
+    /// Registers host memory of the caller: it counts as pinned, and the device can access it.
     ///
     /// # Errors
-    /// [`Error::HostMemoryAlreadyRegistered`], [`Error::InvalidValue`].
+    /// [`Error::HostMemoryAlreadyRegistered`]; [`Error::InvalidValue`] for null or 0 bytes, for memory that is not mapped or not
+    /// readable, and for read-only memory unless `flags` say so.
     pub fn register_host(&self, ptr: *mut u8, bytes: u64, flags: HostFlags) -> Result<()> {
         self.status()?;
         if ptr.is_null() || bytes == 0 {
             return Err(Error::invalid("nothing to register"));
+        }
+        let (readable, writable) = host_rights(ptr as u64, bytes);
+        if !readable || !(writable || flags.read_only) {
+            return Err(Error::invalid("the memory is not mapped, or its rights do not permit this"));
         }
         let request = Request {
             flags,
@@ -284,10 +291,11 @@ impl Context {
         memory.register(ptr as u64, request).map(|_| ())
     }
 
-    /// Undoes a registration.
+    /// Ends the registration of host memory.
     ///
     /// # Errors
-    /// [`Error::HostMemoryNotRegistered`]; [`Error::InvalidValue`] for an address within what is registered.
+    /// [`Error::HostMemoryNotRegistered`]; [`Error::InvalidValue`] for an address inside a registered range that is not
+    /// its start.
     pub fn unregister_host(&self, ptr: *mut u8) -> Result<()> {
         check_fork()?;
         let base = ptr as u64;
@@ -311,28 +319,28 @@ impl Context {
             .ok_or_else(|| Error::invalid("no pinned or registered memory"))
     }
 
-    /// The device address of pinned or registered memory.
+    /// Returns the device address of pinned or registered memory.
     pub fn host_device_pointer(&self, ptr: *const u8) -> Result<DevicePtr> {
         self.host_allocation(ptr)
             .map(|_| DevicePtr::new(ptr as u64))
     }
 
-    /// The flags of pinned or registered memory.
+    /// Returns the flags of pinned or registered memory.
     pub fn host_flags(&self, ptr: *const u8) -> Result<HostFlags> {
         self.host_allocation(ptr).map(|found| found.flags)
     }
 
-    /// Free and total bytes of device memory.
+    /// Returns the free and the total bytes of device memory.
     pub fn mem_info(&self) -> Result<(u64, u64)> {
         self.status()?;
         let (total, free) = self.machine().memory.device_info(self.ordinal());
         Ok((free, total))
     }
 
-    /// Start and size of the allocation that holds `ptr`.
+    /// Returns start and size of the allocation that holds `ptr`.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`] when no allocation holds `ptr`.
     pub fn address_range(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
         self.status()?;
         let found = self
@@ -343,7 +351,7 @@ impl Context {
         Ok((DevicePtr::new(found.base), found.size))
     }
 
-    /// What is known of an address in any context of the same runtime.
+    /// Describes the allocation that holds an address, in any context of the same runtime.
     pub(crate) fn describe(&self, address: u64) -> Option<PointerInfo> {
         let found = self.machine().memory.lookup(address)?;
         Some(PointerInfo {

@@ -1,16 +1,17 @@
 //! Access to the memory of contexts of other devices.
 //!
-//! All devices are this process, so kernels can reach every context's memory; access is switched and asked for as on
-//! GPUs that are linked, and not enforced.
+//! All devices are part of this process, so kernels can reach the memory of every context. Access can be enabled,
+//! disabled and queried as between linked GPUs, but it is not enforced.
 
 use super::Context;
 use crate::error::{Error, Result};
 
 impl Context {
-    /// Gives this context access to the memory of one of another device.
+    /// Gives this context access to the memory of a context of another device.
     ///
     /// # Errors
-    /// [`Error::PeerAccessUnsupported`] for a context of the same device, [`Error::PeerAccessAlreadyEnabled`].
+    /// [`Error::PeerAccessUnsupported`] for a context of the same device, [`Error::PeerAccessAlreadyEnabled`] when this
+    /// context already has access.
     pub fn enable_peer(&self, peer: &Context) -> Result<()> {
         self.status()?;
         peer.status()?;
@@ -23,10 +24,10 @@ impl Context {
         }
     }
 
-    /// Takes the access away.
+    /// Ends this context's access to the memory of `peer`.
     ///
     /// # Errors
-    /// [`Error::PeerAccessNotEnabled`].
+    /// [`Error::PeerAccessNotEnabled`] when this context has no access.
     pub fn disable_peer(&self, peer: &Context) -> Result<()> {
         self.status()?;
         match self.inner().peers.lock().remove(&peer.id()) {

@@ -1,4 +1,4 @@
-//! The contexts of the process.
+//! The registry of all contexts of the process.
 
 use std::sync::{Arc, Weak};
 
@@ -8,14 +8,18 @@ use super::{Context, Inner};
 use crate::machine::Machine;
 use crate::mem::Allocation;
 
-/// A context that has handles; the table keeps none of them alive.
+/// A registered context; the registry does not keep it alive.
 struct Known {
-    /// The address of its machine. A context keeps its machine, so a context that is alive is of the machine there.
+    /// The address of the context's machine. A living context keeps its machine alive, so this address is not reused.
     machine: usize,
+    id: u64,
+    /// The device's ordinal.
+    device: i32,
+    primary: bool,
     context: Weak<Inner>,
 }
 
-/// All contexts; a destroyed one disappears with its last handle.
+/// All contexts. A context disappears with its last handle.
 static CONTEXTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 fn address(machine: &Machine) -> usize {
@@ -27,13 +31,16 @@ pub(super) fn add(context: &Arc<Inner>) {
     contexts.retain(|known| known.context.strong_count() > 0);
     contexts.push(Known {
         machine: address(&context.machine),
+        id: context.id,
+        device: context.device,
+        primary: context.primary,
         context: Arc::downgrade(context),
     });
 }
 
 impl Context {
-    /// All contexts of a machine. Those of other machines are not upgraded: the last handle of one, dropped here under
-    /// the lock, would drop its machine.
+    /// Returns all contexts of a machine. Contexts of other machines are not upgraded: if the upgraded handle were the
+    /// last one, dropping it here, under the lock, would drop that machine.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
         let contexts = CONTEXTS.lock();
         let own = contexts
@@ -43,18 +50,20 @@ impl Context {
         living.map(Context::from).collect()
     }
 
-    fn find(machine: &Machine, wanted: impl Fn(&Inner) -> bool) -> Option<Context> {
-        let all = Context::all_of(machine).into_iter();
-        { all }.find(|context| wanted(&context.inner))
+    fn find(machine: &Machine, wanted: impl Fn(&Known) -> bool) -> Option<Context> {
+        let contexts = CONTEXTS.lock();
+        let own = |known: &&Known| known.machine == address(machine) && wanted(known);
+        let mut found = contexts.iter().filter(own);
+        found.find_map(|known| known.context.upgrade()).map(Context::from)
     }
 
-    /// A device's primary context; `None` once the runtime is gone.
+    /// Returns a device's primary context; `None` when the runtime no longer exists.
     pub(crate) fn primary_of(machine: &Machine, ordinal: i32) -> Option<Context> {
         Context::find(machine, |known| known.primary && known.device == ordinal)
     }
 
-    /// The context of an allocation. An allocation without a context counts to its device's primary context, or to the
-    /// first device's if its device does not exist.
+    /// Returns the context of an allocation. An allocation without a context belongs to its device's primary context,
+    /// or to the first device's if its device does not exist.
     pub(crate) fn of_allocation(machine: &Machine, found: &Allocation) -> Option<Context> {
         let primary = |device| Context::primary_of(machine, device);
         match found.context {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Context, Inner};
 use crate::error::{Error, Fault, FaultKind};
+use crate::service::run_host_function;
 use crate::task::{DeviceJob, HostWork, Launch, Owner, Task, Work};
 
 impl Owner for Inner {
@@ -90,19 +91,15 @@ fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
     let owner = Context::from(Arc::clone(context));
     let job = Box::new(move || {
         owner.flush_output();
-        // The task completes even if the program's function panics.
         let call = || (host.function)(owner.fault_status());
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-        task.complete();
+        run_host_function(call, move || task.complete());
     });
     context.machine.callbacks().send(priority, job);
 }
 
-/// Does a copy, fill or release. It may fail after its call has returned.
+/// Does a copy, fill or release. It may fail after its call has returned, so its error is sticky, as on a GPU.
 fn run_device(context: &Inner, job: DeviceJob) {
-    match job() {
-        Ok(()) => {}
-        Err(Error::Fault(fault)) => context.make_sticky((*fault).clone()),
-        Err(other) => tracing::error!(error = %other, "asynchronous work failed"),
+    if let Err(error) = job() {
+        context.fail_with(error, "a copy or fill");
     }
 }

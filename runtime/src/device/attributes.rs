@@ -1,15 +1,14 @@
 //! The device's attributes by their `CUdevice_attribute` number.
 //!
-//! One row per number, in order. Features that Margay lacks are reported as absent, so that a
-//! program takes another way.
+//! One row per number, in order. Features that Margay lacks are reported as absent, so that programs avoid them.
 
 use super::DeviceConfig;
 
 /// Reported PCI domain.
 pub const PCI_DOMAIN: i32 = 0;
-/// The attribute that tells the bus.
+/// The attribute that reports the PCI bus.
 pub const PCI_BUS_ID: i32 = 33;
-/// Reported PCI bus of the first device; each other one has the next.
+/// Reported PCI bus of the first device; each further device has the next number.
 pub const PCI_BUS: i32 = 0xa0;
 /// Reported PCI device.
 pub const PCI_DEVICE: i32 = 0;
@@ -22,7 +21,7 @@ pub const LAST: i32 = FIRST + VALUES.len() as i32 - 1;
 
 const FIRST: i32 = 1;
 
-/// A row's value: fixed, or from the configuration.
+/// A row's value: fixed, or computed from the configuration.
 enum Value {
     Is(i32),
     Of(fn(&DeviceConfig) -> i32),
@@ -33,7 +32,7 @@ use Value::{Is, Of};
 const NO: Value = Is(0);
 const YES: Value = Is(1);
 
-/// Rows 1, 2, 3 ... with the attribute's name.
+/// The name and value of each attribute; the first row is number 1.
 #[rustfmt::skip]
 const VALUES: &[(&str, Value)] = &[
     ("max_threads_per_block", Is(1024)),
@@ -188,7 +187,7 @@ const VALUES: &[(&str, Value)] = &[
     ("locality_domain_count", YES),
 ];
 
-/// The value of attribute `number`; `None` when there is no such attribute.
+/// Returns the value of attribute `number`; `None` when no attribute has this number.
 pub fn value(config: &DeviceConfig, number: i32) -> Option<i32> {
     let (_, value) = VALUES.get(usize::try_from(number.checked_sub(FIRST)?).ok()?)?;
     Some(match value {
@@ -197,7 +196,7 @@ pub fn value(config: &DeviceConfig, number: i32) -> Option<i32> {
     })
 }
 
-/// The name of attribute `number`, in lower case.
+/// Returns the name of attribute `number`, in lower case.
 pub fn name(number: i32) -> Option<&'static str> {
     let row = VALUES.get(usize::try_from(number.checked_sub(FIRST)?).ok()?)?;
     Some(row.0)
@@ -208,7 +207,7 @@ mod tests {
     use super::*;
     use crate::device::DeviceConfig;
 
-    /// Numbers as `cuda.h` gives them; a missing or doubled row would shift the rest.
+    /// The numbers are those of `cuda.h`; a missing or duplicate row would shift the rest.
     #[test]
     fn rows_stand_at_their_numbers() {
         for (number, expected) in [
@@ -236,7 +235,7 @@ mod tests {
         assert_eq!(LAST, 149);
     }
 
-    /// Programming guide, table of technical specifications per compute capability.
+    /// The values are those of the CUDA programming guide's table of technical specifications per compute capability.
     #[test]
     fn values_follow_the_capability() {
         // Threads, blocks, shared memory, opt-in, reserved, f32 to f64, clusters.

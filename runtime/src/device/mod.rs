@@ -1,6 +1,6 @@
-//! The device: what it reports about itself.
+//! Devices and the properties that they report.
 //!
-//! Every attribute follows from the [`DeviceConfig`]. Invariant: what is reported never changes during the process.
+//! Attributes are derived from the [`DeviceConfig`]. Invariant: reported properties never change during the process.
 
 pub mod attributes;
 
@@ -13,7 +13,7 @@ pub use crate::visible_devices::{MAX_DEVICES, VISIBLE_DEVICES, uuid_of, uuid_tex
 use crate::context::Context;
 use crate::machine::Machine;
 
-/// The device. Clones are the same device.
+/// A simulated device. Clones refer to the same device.
 ///
 /// ```
 /// let device = margay::Runtime::new()?.device(0)?;
@@ -34,7 +34,7 @@ impl fmt::Debug for Device {
 }
 
 impl Device {
-    /// The device with this ordinal, which must exist.
+    /// Returns the device with this ordinal, which must exist.
     pub(crate) fn of(machine: &Arc<Machine>, ordinal: i32) -> Device {
         Device {
             machine: Arc::clone(machine),
@@ -46,48 +46,48 @@ impl Device {
         &self.machine
     }
 
-    /// What it is made of.
+    /// Returns the device's configuration.
     pub fn config(&self) -> &DeviceConfig {
         &self.machine.config
     }
 
-    /// Its ordinal among the devices that programs see.
+    /// Returns the ordinal among the devices that programs see.
     pub fn ordinal(&self) -> i32 {
         self.ordinal
     }
 
-    /// Its number among all devices of the machine.
+    /// Returns the number among all devices of the machine.
     pub fn number(&self) -> i32 {
         self.machine.number(self.ordinal)
     }
 
-    /// Its name: the configured one, with the number behind it where there are several devices.
+    /// Returns the name: the configured one, followed by the number if there are several devices.
     pub fn name(&self) -> String {
         self.machine.config.name_of(self.number())
     }
 
-    /// Its UUID, the same in every process and on every machine.
+    /// Returns the UUID. It is the same in every process and on every machine.
     pub fn uuid(&self) -> [u8; 16] {
         uuid_of(self.number())
     }
 
-    /// Locally unique id and node mask; Linux drivers report zeros.
+    /// Returns the locally unique id and the node mask, which are zero as with Linux drivers.
     pub fn luid(&self) -> ([u8; 8], u32) {
         ([0; 8], 0)
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub fn total_memory(&self) -> u64 {
         self.machine.memory.device_info(self.ordinal).0
     }
 
-    /// Compute capability, major and minor.
+    /// Returns the compute capability, major and minor.
     pub fn compute_capability(&self) -> (i32, i32) {
         let Capability { major, minor } = self.machine.config.capability;
         (major as i32, minor as i32)
     }
 
-    /// PCI domain, bus and device as text: `0000:a0:00.0`.
+    /// Returns PCI domain, bus and device as text: `0000:a0:00.0`.
     pub fn pci_bus_id(&self) -> String {
         format!(
             "{:04x}:{:02x}:{:02x}.0",
@@ -97,7 +97,7 @@ impl Device {
         )
     }
 
-    /// The attribute with this `CUdevice_attribute` number; `None` when there is none.
+    /// Returns the attribute with this `CUdevice_attribute` number; `None` when no attribute has this number.
     pub fn attribute(&self, number: i32) -> Option<i32> {
         match number {
             attributes::PCI_BUS_ID => Some(attributes::PCI_BUS + self.number()),
@@ -107,7 +107,7 @@ impl Device {
 }
 
 impl Context {
-    /// The device.
+    /// Returns the device of the context.
     pub fn device(&self) -> Device {
         Device::of(self.machine(), self.ordinal())
     }

@@ -1,4 +1,4 @@
-//! Compute capabilities and the multiprocessor limits that belong to them.
+//! Compute capabilities and the limits of a multiprocessor that belong to them.
 //!
 //! The numbers are those of the CUDA programming guide's table of technical specifications per
 //! compute capability.
@@ -33,17 +33,17 @@ pub struct SmLimits {
     pub threads: u32,
     /// Resident CTAs.
     pub ctas: u32,
-    /// Shared memory.
+    /// Bytes of shared memory.
     pub shared: u32,
-    /// Shared memory of a CTA after opting in.
+    /// Bytes of shared memory that a CTA may have after opting in.
     pub shared_optin: u32,
-    /// Shared memory that the system takes from each CTA.
+    /// Bytes of shared memory that the system reserves in each CTA.
     pub shared_reserved: u32,
-    /// Granularity of shared memory.
+    /// Bytes by which shared memory is allocated.
     pub shared_unit: u32,
-    /// Registers, also of a CTA.
+    /// Registers, which is also the limit of a CTA.
     pub registers: u32,
-    /// f32 operations for one f64 operation.
+    /// Throughput of f32 operations divided by that of f64 operations.
     pub double_ratio: u32,
 }
 
@@ -88,7 +88,7 @@ impl Capability {
         known.then_some(capability)
     }
 
-    /// From the two-digit form: 86 is 8.6, 120 is 12.0.
+    /// Converts from the two-digit form: 86 is 8.6, 120 is 12.0.
     pub fn from_number(number: u32) -> Capability {
         Capability {
             major: number / 10,
@@ -96,12 +96,12 @@ impl Capability {
         }
     }
 
-    /// The two-digit form.
+    /// Returns the two-digit form: 86 for 8.6.
     pub fn number(self) -> u32 {
         self.major * 10 + self.minor
     }
 
-    /// The limits: of the newest known capability that is not newer.
+    /// Returns the limits. A capability that is not in the table has those of the next lower one in it.
     pub fn limits(self) -> SmLimits {
         let row = TABLE
             .iter()

@@ -1,13 +1,13 @@
-//! What the host is: cores and the processor's name.
+//! Properties of the host: number of cores and the processor's name.
 
 use std::fs;
 
-/// Cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The processor's name.
+/// Returns the processor's name, or its architecture if the name is unknown.
 pub(crate) fn cpu_name() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     text.lines()

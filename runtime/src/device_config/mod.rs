@@ -1,7 +1,7 @@
-//! What the device is made of, before there is one.
+//! The configuration of the simulated devices.
 //!
-//! Margay's device is described by one [`DeviceConfig`]. Defaults: compute capability 8.6 (the highest that all clients
-//! accept without newer code paths), 28 to 48 SMs.
+//! One [`DeviceConfig`] describes all devices of a machine. Defaults: compute capability 8.6 (the highest with which
+//! all supported clients avoid code paths for newer features) and 28 to 48 SMs.
 
 pub mod capability;
 mod host;
@@ -14,11 +14,11 @@ use crate::environment::{MAX_SMS, env, number};
 use crate::memory::{affordable_slots, default_device_memory};
 use crate::visible_devices;
 
-/// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
-/// windows of all resident CTAs under 8 TiB.
+/// Bounds of the default number of SMs, which is the number of cores. The upper bound keeps the windows of all resident
+/// CTAs under 8 TiB.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
 
-/// What the device is made of.
+/// The configuration of all devices of a machine.
 ///
 /// ```
 /// use margay::device::DeviceConfig;
@@ -36,20 +36,20 @@ pub struct DeviceConfig {
     pub driver_version: i32,
     /// Reported number of multiprocessors.
     pub sms: u32,
-    /// Number of such devices in the machine.
+    /// Number of devices in the machine; all have these properties.
     pub devices: u32,
-    /// Which of them programs see, as `CUDA_VISIBLE_DEVICES` says it; `None`: all.
+    /// Which devices programs see, in the form of `CUDA_VISIBLE_DEVICES`; `None`: all.
     pub visible: Option<String>,
-    /// Bytes of memory of each device; `None`: equal parts of what this process may use.
+    /// Bytes of memory of each device; `None`: an equal share of the memory that this process may use.
     pub memory: Option<u64>,
-    /// Reported name; of several devices the later ones add their number.
+    /// Reported name. If there are several devices, each appends its number.
     pub name: String,
 }
 
 impl DeviceConfig {
-    /// The defaults, changed by `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86),
-    /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G),
-    /// `MARGAY_DEVICE_NAME` and `CUDA_VISIBLE_DEVICES`.
+    /// Returns the defaults, changed by `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86), `MARGAY_DRIVER_VERSION`,
+    /// `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G), `MARGAY_DEVICE_NAME` and
+    /// `CUDA_VISIBLE_DEVICES`.
     pub fn from_env() -> DeviceConfig {
         let capability = env("MARGAY_COMPUTE_CAPABILITY")
             .and_then(|text| Capability::parse(&text))
@@ -69,13 +69,14 @@ impl DeviceConfig {
         }
     }
 
-    /// Bytes of memory that each device of this description has here.
+    /// Returns the bytes of memory of each device.
     pub fn total_memory(&self) -> u64 {
         self.memory
             .unwrap_or_else(|| default_device_memory(self.devices))
     }
 
-    /// The name of the device with a number: with that behind it where there are several devices.
+    /// Returns the name of the device with a number: the configured name, followed by the number if there are several
+    /// devices.
     pub fn name_of(&self, number: i32) -> String {
         match self.devices {
             1 => self.name.clone(),
@@ -83,27 +84,27 @@ impl DeviceConfig {
         }
     }
 
-    /// The numbers of the devices that programs see, by their ordinals.
+    /// Returns the numbers of the devices that programs see, by ordinal.
     pub fn visible_devices(&self) -> Vec<u32> {
         visible_devices::numbers(self.visible.as_deref(), self.devices)
     }
 }
 
-/// The number of multiprocessors where none is asked for. Under `ulimit -v` it is small enough that there is room for the memory of
-/// all blocks that the device holds at once.
+/// Returns the default number of multiprocessors. Under `ulimit -v` it is so small that the addresses suffice for the
+/// windows of all blocks that the device holds at once.
 fn default_sms(capability: Capability) -> u32 {
     let sms = (host::cores() as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1);
     let Some(slots) = affordable_slots() else {
         return sms;
     };
-    // A third more than a full device holds, and two for each worker.
+    // A third more windows than a full device has blocks, and two for each worker.
     let workers = 2 * host::cores() as u64;
     let blocks = slots.saturating_sub(workers) / 4 * 3;
     let affordable = blocks / u64::from(capability.limits().ctas.max(1));
     sms.min(u32::try_from(affordable).unwrap_or(sms)).max(1)
 }
 
-/// The driver version that is reported: 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
+/// Returns the reported driver version: 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
 pub fn driver_version() -> i32 {
     number("MARGAY_DRIVER_VERSION")
         .and_then(|n| i32::try_from(n).ok())

@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::texture::Array;
 
 impl Array {
-    /// Writes all texels, slice after slice, and waits.
+    /// Writes all texels, slice after slice, and waits for the copy.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] unless there are as many bytes as the array has.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) unless `bytes` has the size of the array.
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
         let (target, count) = self.whole(bytes.len())?;
         let transfer = Transfer::to_device(target, bytes.as_ptr(), count);
@@ -16,10 +16,10 @@ impl Array {
         unsafe { self.context().legacy_stream().copy(transfer) }
     }
 
-    /// Reads all texels, slice after slice.
+    /// Reads all texels, slice after slice, and waits for the copy.
     ///
     /// # Errors
-    /// As for [`Array::write`].
+    /// The errors of [`Array::write`].
     pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
         let (source, count) = self.whole(bytes.len())?;
         let transfer = Transfer::to_host(bytes.as_mut_ptr(), source, count);

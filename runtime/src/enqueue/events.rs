@@ -1,4 +1,4 @@
-//! Events: recording, waiting and asking; and events for all of a context's work at once.
+//! Records events, waits for them and queries them, also for all work of a context at once.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use crate::stream::{Stream, StreamKind};
 use crate::task::{Task, Work};
 
 impl Event {
-    /// The task of the last record.
+    /// Returns the task of the last record; `None` if the event was never recorded.
     ///
     /// # Errors
-    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when that was in a capture.
+    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when the last record was in a capture, which becomes
+    /// invalid.
     pub(crate) fn snapshot(&self) -> Result<Option<Arc<Task>>> {
         match self.record_of()? {
             Record::Never => Ok(None),
@@ -22,16 +23,15 @@ impl Event {
         }
     }
 
-    /// `Ok` unless the last record was in a capture, which this invalidates.
+    /// Returns `Ok` unless the last record was in a capture, which becomes invalid in that case.
     ///
     /// # Errors
-    /// [`CaptureError::CapturedEvent`](crate::CaptureError).
+    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when the last record was in a capture.
     pub fn check_not_captured(&self) -> Result<()> {
         self.snapshot().map(drop)
     }
 
-    /// Records the work submitted to `stream` so far. In a capturing stream it takes note of what
-    /// was captured so far.
+    /// Records the work submitted to `stream` so far. In a capturing stream, it records the work captured so far.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] when the stream belongs to another context.
@@ -55,7 +55,7 @@ impl Event {
     /// Makes each launch of the captured graph record the event (`CU_EVENT_RECORD_EXTERNAL`).
     ///
     /// # Errors
-    /// As [`Event::record`]; [`Error::InvalidValue`] when the stream is not capturing.
+    /// The errors of [`Event::record`]; [`Error::InvalidValue`] when the stream is not capturing.
     pub fn record_external(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
         match stream.is_watched() {
@@ -74,7 +74,7 @@ impl Event {
         stream.check()
     }
 
-    /// Whether the work of the last record is complete; true when never recorded.
+    /// Returns whether the work of the last record is complete; true if the event was never recorded.
     pub fn query(&self) -> Result<bool> {
         let snapshot = self.snapshot()?;
         if let Some(shared) = self.shared() {
@@ -99,11 +99,11 @@ impl Event {
         self.context().fault_status()
     }
 
-    /// Milliseconds from `start` to this event.
+    /// Returns the milliseconds from `start` to this event.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when either was never recorded or has no timing,
-    /// [`Error::NotReady`] when either is not complete.
+    /// [`Error::InvalidHandle`] when one of the events was never recorded or has no timing, [`Error::NotReady`] when
+    /// the work of one of the events is not complete.
     pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32> {
         let nanos = self.time()? as f64 - start.time()? as f64;
         Ok((nanos * 1e-6) as f32)
@@ -124,7 +124,7 @@ impl Context {
     /// Records the work submitted to all streams of the context so far.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidHandle`] when the event is of another context.
+    /// [`crate::Error::InvalidHandle`] when the event belongs to another context.
     pub fn record_event(&self, event: &Event) -> Result<()> {
         self.record_streams(event, &self.streams()?)
     }
@@ -132,9 +132,9 @@ impl Context {
     /// Records the work submitted to some streams of the context so far.
     ///
     /// # Errors
-    /// As [`Context::record_event`].
+    /// The errors of [`Context::record_event`].
     pub fn record_streams(&self, event: &Event, streams: &[Stream]) -> Result<()> {
-        // A stream of its own waits for all the others, each at this moment.
+        // A separate stream waits for the present work of all the streams.
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
         for stream in streams {
             let point = self.create_event(Default::default())?;
@@ -146,7 +146,7 @@ impl Context {
         recorded
     }
 
-    /// Work that is submitted to any stream of the context from now on waits for the event's last record.
+    /// Makes work that is submitted to any stream of the context from now on wait for the event's last record.
     ///
     /// # Errors
     /// [`crate::Error::InvalidHandle`] when the event is destroyed.
@@ -160,7 +160,7 @@ impl Context {
         }
     }
 
-    /// Work that is submitted to any stream from now on waits for a task; streams that capture keep out of it.
+    /// Makes work that is submitted to any stream from now on wait for a task. Capturing streams are not affected.
     pub(super) fn wait_task(&self, task: &Arc<Task>) -> Result<()> {
         for stream in self.streams()? {
             stream.wait_task(task);
@@ -168,7 +168,7 @@ impl Context {
         self.hold_new(task)
     }
 
-    /// Streams that are made from now on begin behind a task, and behind what held them before.
+    /// Makes streams that are created from now on wait for a task, and for what they already had to wait for.
     fn hold_new(&self, task: &Arc<Task>) -> Result<()> {
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
         gathering.wait_task(task);

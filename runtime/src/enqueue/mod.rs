@@ -1,5 +1,5 @@
-//! What programs give streams: launches, copies, fills, host functions, events, graphs. A capturing stream takes it as
-//! nodes of a graph, others as tasks.
+//! Submits work to streams: launches, copies, fills, host functions, events, graphs. In a capturing stream work becomes
+//! nodes of a graph, in other streams tasks.
 
 mod arrays;
 mod events;
@@ -23,7 +23,7 @@ use crate::stream::{Stream, StreamKind};
 use crate::task::{HostWork, Task, Work};
 
 impl Stream {
-    /// Refuses calls that wait for a stream which captures.
+    /// Returns an error and invalidates the captures concerned if a capture watches the stream.
     fn check_not_watched(&self) -> Result<()> {
         match self.is_watched() {
             true => capture::refuse(self, CaptureError::Unsupported),
@@ -34,8 +34,8 @@ impl Stream {
     /// Launches a kernel with typed arguments. Returns before the kernel runs.
     ///
     /// # Errors
-    /// As [`Stream::launch_packed`], and [`Error::InvalidValue`] when number or sizes of the
-    /// arguments are not the kernel's.
+    /// The errors of [`Stream::launch_packed`], and [`Error::InvalidValue`] when the number or the sizes of the
+    /// arguments do not match the kernel's parameters.
     pub fn launch<A: KernelArgs>(
         &self,
         kernel: &Kernel,
@@ -50,9 +50,10 @@ impl Stream {
     /// Launches a kernel with its parameter space ([`Kernel::empty_params`]) already filled.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a space of another size and for a shape that no device takes, [`Error::LaunchOutOfResources`]
-    /// for one that this kernel cannot have, [`Error::CooperativeLaunchTooLarge`], the errors of
-    /// compilation, [`Error::InvalidHandle`] when the kernel is of another context.
+    /// [`Error::InvalidValue`] for a parameter space of another size, an invalid shape or too much dynamic shared
+    /// memory; [`Error::LaunchOutOfResources`] when a block does not fit on a multiprocessor;
+    /// [`Error::CooperativeLaunchTooLarge`]; the errors of compilation; [`Error::InvalidHandle`] when the kernel
+    /// belongs to another context.
     pub fn launch_packed(
         &self,
         kernel: &Kernel,
@@ -68,20 +69,21 @@ impl Stream {
         if self.is_watched() {
             return capture::kernel(self, kernel, config, params);
         }
+        self.context().make_room();
         let run = kernel.start(config, params)?;
         self.context().flush_output();
         self.submit(Work::Launch(run));
         Ok(())
     }
 
-    /// A copy in this stream that blocks like `cuMemcpy*` without `Async`: until it is complete,
-    /// except from device to device.
+    /// Copies in the order of this stream. Like `cuMemcpy*` without `Async`, the call blocks until the copy is
+    /// complete, except from device to device.
     ///
     /// # Safety
-    /// Host memory that the transfer names is valid for it (device memory is looked up).
+    /// Host memory that the transfer names must be valid for it (device memory is looked up).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when device memory is not what it should be.
+    /// [`Error::InvalidValue`] when a range of device memory is not inside an allocation.
     pub unsafe fn copy(&self, transfer: Transfer) -> Result<()> {
         self.check_wait()?;
         self.check_not_watched()?;
@@ -90,28 +92,28 @@ impl Stream {
         self.context().fault_status()
     }
 
-    /// A copy in this stream that returns early where CUDA's does: pageable sources are read
-    /// before it returns, pageable destinations are written before it returns, everything else
-    /// is left to run.
+    /// Copies in the order of this stream, and returns as early as CUDA's function does. Pageable sources are read and
+    /// pageable destinations are written before the call returns; other copies run later.
     ///
     /// # Safety
-    /// As [`Stream::copy`], until the copy is complete.
+    /// Host memory that the transfer names must be valid until the copy is complete.
     ///
     /// # Errors
-    /// As [`Stream::copy`].
+    /// The errors of [`Stream::copy`].
     pub unsafe fn copy_async(&self, transfer: Transfer) -> Result<()> {
         self.check()?;
         if self.is_watched() {
             return capture::copy(self, transfer);
         }
+        self.context().make_room();
         copy::submit(self, transfer, Manner::Async)
     }
 
-    /// Fills `rows` rows of `count` elements of `width` (1, 2 or 4) bytes, `pitch` bytes apart,
-    /// with `value`. Asynchronous.
+    /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`
+    /// bytes apart. Asynchronous.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the range is not device memory or misaligned.
+    /// [`Error::InvalidValue`] when the range is not inside an allocation or is misaligned.
     pub fn fill(
         &self,
         dst: DevicePtr,
@@ -133,12 +135,13 @@ impl Stream {
         if self.is_watched() {
             return capture::fill(self, fill);
         }
+        self.context().make_room();
         copy::submit_fill(self, fill)
     }
 
-    /// Runs `function` on the callback thread when all earlier work is complete; later work
-    /// waits for it. It is not run when the context has failed (`cuLaunchHostFunc`). What a
-    /// capture takes must be callable again: see [`Stream::launch_host`].
+    /// Calls `function` on the callback thread after all earlier work; later work waits for it. If the context has
+    /// failed, the function is not called (`cuLaunchHostFunc`). For a function that a capturing stream can take, see
+    /// [`Stream::launch_host`].
     ///
     /// # Errors
     /// [`CaptureError::Unsupported`] while the stream is capturing.
@@ -146,8 +149,8 @@ impl Stream {
         self.host_work(Box::new(move |_| function()), false)
     }
 
-    /// The same with a function that a capturing stream's graph calls at each launch; `origin` goes
-    /// to its node.
+    /// Calls `function` like [`Stream::host_function`]. A capturing stream adds a node that calls the function at each
+    /// launch of the graph; the node keeps `origin`.
     pub fn launch_host(&self, function: HostFunction, origin: Origin) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -156,7 +159,8 @@ impl Stream {
         self.host_work(Box::new(move |_| function()), false)
     }
 
-    /// The same, but always run and told the status (`cuStreamAddCallback`).
+    /// Calls `function` with the context's status on the callback thread after all earlier work, even if the context
+    /// has failed (`cuStreamAddCallback`). Later work waits for the call.
     pub fn callback(&self, function: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.host_work(Box::new(function), true)
     }
@@ -164,11 +168,12 @@ impl Stream {
     fn host_work(&self, function: Box<dyn FnOnce(Result<()>) + Send>, always: bool) -> Result<()> {
         self.check()?;
         self.check_not_watched()?;
+        self.context().make_room();
         self.submit(Work::Host(HostWork { function, always }));
         Ok(())
     }
 
-    /// Memory that is allocated in stream order (`cuMemAllocAsync`).
+    /// Allocates device memory in stream order (`cuMemAllocAsync`).
     pub fn alloc_async(&self, bytes: u64) -> Result<DevicePtr> {
         self.check()?;
         match self.alloc_captured(bytes, PointerKind::Device, 0) {
@@ -177,11 +182,11 @@ impl Stream {
         }
     }
 
-    /// An allocation of the graph that the stream captures into; `None` unless it is capturing. `label` is kept with it
-    /// ([`crate::graph::GraphAllocation::label`]).
+    /// Allocates memory of the graph that the stream captures into; returns `None` unless the stream is capturing. The
+    /// allocation keeps `label` ([`crate::graph::GraphAllocation::label`]).
     ///
     /// # Errors
-    /// As other captured work; [`Error::OutOfMemory`].
+    /// The errors of capturing work; [`Error::OutOfMemory`].
     pub fn alloc_captured(
         &self,
         bytes: u64,
@@ -195,7 +200,7 @@ impl Stream {
     /// Frees memory when all earlier work of the stream is complete (`cuMemFreeAsync`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is not the start of device memory.
+    /// [`Error::InvalidValue`] when `ptr` is not the start of device memory.
     pub fn free_async(&self, ptr: DevicePtr) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -222,8 +227,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Later work waits for the event's last record. A stream that is not capturing joins the
-    /// capture in which the event was recorded.
+    /// Makes later work wait for the event's last record. If the record was in a capture, the stream joins that
+    /// capture.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] when the event is destroyed; [`CaptureError::Isolation`] when the
@@ -251,7 +256,7 @@ impl Stream {
         }
     }
 
-    /// Later work of each launch of the captured graph waits for the event's last record
+    /// Makes later work of each launch of the captured graph wait for the event's last record
     /// (`CU_EVENT_WAIT_EXTERNAL`).
     ///
     /// # Errors
@@ -265,7 +270,7 @@ impl Stream {
         }
     }
 
-    /// Later work waits for another process, which a thread of its own watches.
+    /// Makes later work wait for a record of another process. A separate thread waits for the record.
     fn wait_for_process(&self, shared: &Arc<SharedEvent>, record: u64) -> Result<()> {
         let (shared, task) = (Arc::clone(shared), self.submit(Work::Caller));
         let watched = Arc::clone(&task);
@@ -282,14 +287,14 @@ impl Stream {
         })
     }
 
-    /// A point in the stream, complete when all earlier work is.
+    /// Submits a marker, which is complete when all earlier work is.
     pub(crate) fn mark(&self) -> Result<Arc<Task>> {
         self.check()?;
         self.check_not_watched()?;
         Ok(self.submit(Work::Marker))
     }
 
-    /// Whether all work is complete.
+    /// Returns whether all work submitted so far is complete.
     pub fn query(&self) -> Result<bool> {
         self.check()?;
         self.check_not_watched()?;
@@ -305,10 +310,10 @@ impl Stream {
         self.context().fault_status()
     }
 
-    /// Ends a created stream; work in it still completes.
+    /// Destroys a created stream; work in it still completes.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] for default streams and when it is destroyed already.
+    /// [`Error::InvalidHandle`] for default streams and for a stream that is already destroyed.
     pub fn destroy(&self) -> Result<()> {
         self.end()?;
         if self.is_watched() {
@@ -317,19 +322,20 @@ impl Stream {
         Ok(())
     }
 
-    /// Does `ops` one after the other when all earlier work is complete; later work waits for the
-    /// last one (`cuStreamBatchMemOp` and its single forms).
+    /// Performs `ops` one after the other after all earlier work; later work waits for the last one
+    /// (`cuStreamBatchMemOp` and the functions for single operations).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when an address is not aligned or no memory of the device.
+    /// [`Error::InvalidValue`] when an address is misaligned or not inside an allocation.
     pub fn memory_ops(&self, ops: &[MemOp]) -> Result<()> {
         self.memory_ops_of(ops, || None)
     }
 
-    /// The same; a capturing stream's node gets the [`Origin`] that `origin` makes.
+    /// Performs `ops` like [`Stream::memory_ops`]. In a capturing stream, the node keeps the [`Origin`] that `origin`
+    /// returns.
     ///
     /// # Errors
-    /// As [`Stream::memory_ops`].
+    /// The errors of [`Stream::memory_ops`].
     pub fn memory_ops_of(&self, ops: &[MemOp], origin: impl FnOnce() -> Origin) -> Result<()> {
         self.check()?;
         for op in ops {
@@ -344,11 +350,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Submits work in order with everything else in some contexts (`cuMemcpyPeer`): it begins when all that they were
-    /// given so far is complete, and what they are given from now on waits for it. Streams that capture keep out of it.
+    /// Submits work that is ordered with all other work of some contexts (`cuMemcpyPeer`). It begins after all work
+    /// submitted to the contexts so far, and work submitted to them later waits for it. Capturing streams are not
+    /// affected.
     ///
     /// # Errors
-    /// What `submit` fails with, and the errors of the contexts.
+    /// The errors of `submit` and of the contexts.
     pub fn in_order_with<E: From<Error>>(
         &self,
         contexts: &[Context],

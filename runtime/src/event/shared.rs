@@ -1,8 +1,9 @@
-//! The state of an event that several processes use: how often it was recorded, and up to which record the work is
+//! The state of an event that several processes share: how often it was recorded, and up to which record the work is
 //! complete.
 //!
-//! The page lies in a memory file, mapped by every process that opened the event. Invariant: `complete` never exceeds
-//! `recorded`; a record whose process ended without completing it counts as complete, because its work is over.
+//! The page is part of a memory file, which every process that opened the event has mapped. Invariant: `complete` never
+//! exceeds `recorded`. If the recording process ends without completing a record, the record counts as complete,
+//! because its work is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +12,25 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::memory::{Label, SharedKind, SharedMemory, SharedPage, start_of};
 
-/// Words of the page.
+/// Indices of the words of the page.
 const RECORDED: usize = 0;
 const COMPLETE: usize = 1;
-/// Who recorded last: the process, and when it started.
+/// The process that made the last record, and the time when that process started.
 const PROCESS: usize = 2;
 const STARTED: usize = 3;
 
-/// Between two looks at another process's progress.
+/// Time between two polls of another process's progress.
 const LOOK: Duration = Duration::from_micros(50);
-/// Looks between two checks whether it is alive.
+/// Polls between two checks whether that process is alive.
 const LOOKS: u32 = 200;
 
-/// The state of an event of several processes.
+/// The shared state of an event.
 #[derive(Debug)]
 pub(crate) struct SharedEvent {
     page: SharedPage,
 }
 
-/// Completes a record when it is dropped: also work that is cancelled is over.
+/// Completes a record when it is dropped, so that cancelled work also completes it.
 pub(crate) struct Completion {
     event: Arc<SharedEvent>,
     record: u64,
@@ -43,25 +44,25 @@ impl Drop for Completion {
 }
 
 impl SharedEvent {
-    /// One that was never recorded.
+    /// Creates the state of an event that was never recorded.
     pub(crate) fn create(device: i32) -> Result<SharedEvent> {
         let kind = SharedKind::Event;
         let memory = SharedMemory::create(SharedPage::BYTES, Label { kind, device })?;
         SharedEvent::open(memory)
     }
 
-    /// Another process's.
+    /// Opens the state of another process's event.
     pub(crate) fn open(memory: SharedMemory) -> Result<SharedEvent> {
         let page = SharedPage::new(memory)?;
         Ok(SharedEvent { page })
     }
 
-    /// The file.
+    /// Returns the memory file.
     pub(crate) fn memory(&self) -> &SharedMemory {
         self.page.memory()
     }
 
-    /// Notes a record of this process.
+    /// Adds a record of this process.
     pub(crate) fn record(self: &Arc<Self>) -> Completion {
         let process = std::process::id();
         self.word(PROCESS)
@@ -79,12 +80,12 @@ impl SharedEvent {
         self.page.word(index)
     }
 
-    /// The last record's number; 0: there is none.
+    /// Returns the number of the last record; 0: there is none.
     pub(crate) fn last(&self) -> u64 {
         self.word(RECORDED).load(Ordering::SeqCst)
     }
 
-    /// Whether the work of a record is over.
+    /// Returns whether the work of a record is over.
     pub(crate) fn is_complete(&self, record: u64) -> bool {
         self.word(COMPLETE).load(Ordering::SeqCst) >= record
     }
@@ -108,7 +109,7 @@ impl SharedEvent {
         }
     }
 
-    /// As [`SharedEvent::is_complete`], and looks whether the recorder lives.
+    /// Returns whether the last record is complete. If the recording process has ended, completes the record.
     pub(crate) fn query(&self) -> bool {
         let last = self.last();
         if !self.is_complete(last) && self.recorder_is_gone() {

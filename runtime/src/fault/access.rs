@@ -89,8 +89,8 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
     })
 }
 
-/// Copies `n` bytes from `src` to `dst`. Both ranges may fault; bytes that were copied before a fault stay. The ranges
-/// must not overlap if the result matters (as for `memcpy`).
+/// Copies `n` bytes from `src` to `dst`. Both ranges may fault; bytes that were copied before a fault stay. If the
+/// ranges overlap, the copied bytes are unspecified (as for `memcpy`).
 ///
 /// # Errors
 /// Returns the first fault.
@@ -126,7 +126,7 @@ pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
 /// Returns the first fault; bytes that were copied before it stay.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn write(dst: u64, src: &[u8]) -> Result<(), AccessFault> {
     // SAFETY: the caller upholds the contract of this function.
     unsafe { copy(dst, src.as_ptr() as u64, src.len()) }
@@ -138,7 +138,7 @@ pub unsafe fn write(dst: u64, src: &[u8]) -> Result<(), AccessFault> {
 /// Returns the first fault.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn fill8(dst: u64, value: u8, n: usize) -> Result<(), AccessFault> {
     let pattern = u64::from(value) * 0x0101_0101_0101_0101;
     // SAFETY: the caller upholds the contract of this function.
@@ -152,7 +152,7 @@ pub unsafe fn fill8(dst: u64, value: u8, n: usize) -> Result<(), AccessFault> {
 /// Returns the first fault. Returns one also if the size overflows.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn fill16(dst: u64, value: u16, n: usize) -> Result<(), AccessFault> {
     let pattern = u64::from(value) * 0x0001_0001_0001_0001;
     // SAFETY: the caller upholds the contract of this function.
@@ -165,7 +165,7 @@ pub unsafe fn fill16(dst: u64, value: u16, n: usize) -> Result<(), AccessFault> 
 /// Returns the first fault. Returns one also if the size overflows.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn fill32(dst: u64, value: u32, n: usize) -> Result<(), AccessFault> {
     let pattern = u64::from(value) * 0x0000_0001_0000_0001;
     // SAFETY: the caller upholds the contract of this function.
@@ -173,7 +173,7 @@ pub unsafe fn fill32(dst: u64, value: u32, n: usize) -> Result<(), AccessFault> 
 }
 
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 unsafe fn fill_elements(dst: u64, pattern: u64, n: usize, element: u64) -> Result<(), AccessFault> {
     let overflow = AccessFault {
         address: dst,
@@ -205,7 +205,7 @@ macro_rules! scalars {
         /// Returns the fault of the access.
         ///
         /// # Safety
-        /// As for [`copy`].
+        /// The requirements of [`copy`] apply.
         #[inline]
         pub unsafe fn $store(address: u64, value: $ty) -> Result<(), AccessFault> {
             // SAFETY: the caller upholds the contract of this function.
@@ -219,7 +219,7 @@ macro_rules! scalars {
         /// Returns the fault of the access, or [`TrapKind::Misaligned`] if the address is not aligned.
         ///
         /// # Safety
-        /// As for [`copy`].
+        /// The requirements of [`copy`] apply.
         #[inline]
         pub unsafe fn $cas(
             address: u64,
@@ -297,7 +297,7 @@ pub fn gather(
 /// Returns the fault of the access.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn store128(address: u64, value: u128) -> Result<(), AccessFault> {
     // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::store128(address, &value) };
@@ -310,7 +310,7 @@ pub unsafe fn store128(address: u64, value: u128) -> Result<(), AccessFault> {
 /// Returns the fault of the access, or [`TrapKind::Misaligned`] if the address is not aligned.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, AccessFault> {
     aligned(address, 16)?;
     let mut old = expected;
@@ -328,7 +328,7 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
 /// another value.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub unsafe fn update(
     address: u64,
     bytes: u32,

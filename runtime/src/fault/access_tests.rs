@@ -135,11 +135,11 @@ fn copies_stop_at_the_fence_and_name_side_and_address() {
         assert_eq!(fault.kind, TrapKind::Protected);
         let within = fault.address.wrapping_sub(fence - 8192);
         assert!(within < n as u64, "n {n}: {fault:?}");
-        // SAFETY: the destination is closed memory of this test.
+        // SAFETY: the destination is inaccessible memory of this test.
         let fault = unsafe { write(fence - 8192, &local[..n]) }.expect_err("below the fence");
         assert_eq!(fault.access, AccessKind::Write);
         assert!(fault.address.wrapping_sub(fence - 8192) < n as u64);
-        // SAFETY: the destination is closed memory of this test.
+        // SAFETY: the destination is inaccessible memory of this test.
         let fault = unsafe { fill8(fence - 8192, 1, n) }.expect_err("below the fence");
         assert_eq!(fault.access, AccessKind::Write);
     }

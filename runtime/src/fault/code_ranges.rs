@@ -17,9 +17,9 @@ const CHUNK_SLOTS: usize = 128;
 /// One registered range of generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRange {
-    /// First byte.
+    /// Address of the first byte.
     pub start: u64,
-    /// One past the last byte.
+    /// Address one past the last byte.
     pub end: u64,
     /// Owner id given at registration.
     pub owner: u64,

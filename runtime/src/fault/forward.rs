@@ -36,17 +36,18 @@ struct Chain {
     next: AtomicUsize,
 }
 
-static CHAINS: [Chain; 4] = [const {
+static CHAINS: [Chain; SIGNALS.len() + 1] = [const {
     Chain {
         replaced: [const { AtomicPtr::new(std::ptr::null_mut()) }; ENTRIES],
         top: AtomicUsize::new(0),
         next: AtomicUsize::new(0),
     }
-}; 4];
+}; SIGNALS.len() + 1];
 
-fn chain(signal: i32) -> Option<&'static Chain> {
-    let index = SIGNALS.iter().position(|&s| s == signal)?;
-    CHAINS.get(index)
+/// Returns the chain of one of [`SIGNALS`]; any other signal is the one that stops workers.
+fn chain(signal: i32) -> &'static Chain {
+    let index = SIGNALS.iter().position(|&s| s == signal);
+    &CHAINS[index.unwrap_or(SIGNALS.len())]
 }
 
 /// Returns the action that is installed for `signal`.
@@ -69,12 +70,10 @@ fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
     a.sa_sigaction == b.sa_sigaction && a.sa_flags == b.sa_flags && masks
 }
 
-/// Stores an action of the program that ours is about to replace, for one of [`SIGNALS`]; returns its entry point.
+/// Stores an action of the program that ours is about to replace; returns its entry point.
 /// Callers hold a lock, or install the handlers for the first time.
 pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
-    let Some(chain) = chain(signal) else {
-        return 0;
-    };
+    let chain = chain(signal);
     let known = chain.replaced.iter().position(|replaced| {
         // SAFETY: the pointer is null or from a leaked box.
         let replaced = unsafe { replaced.load(Ordering::Acquire).as_ref() };
@@ -101,13 +100,27 @@ pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
 
 /// Returns the entry point that is installed for a signal.
 pub(super) fn top(signal: i32) -> usize {
-    chain(signal).map_or(0, |chain| chain.top.load(Ordering::Acquire))
+    chain(signal).top.load(Ordering::Acquire)
 }
 
 /// Records that the program has reinstalled one of our entry points.
 pub(super) fn put_back(signal: i32, entry: usize) {
-    if let Some(chain) = chain(signal) {
-        chain.top.store(entry, Ordering::Release);
+    chain(signal).top.store(entry, Ordering::Release);
+}
+
+/// Calls the handler that the program had installed for the signal that stops workers, if it had one.
+///
+/// # Safety
+/// As for [`forward`].
+pub(super) unsafe fn forward_stop(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let entry = top(signal);
+    let replaced = chain(signal).replaced[entry].load(Ordering::Acquire);
+    // SAFETY: the pointer is null or from a leaked box.
+    let replaced = unsafe { replaced.as_ref() };
+    let handler = replaced.map_or(libc::SIG_DFL, |replaced| replaced.action.sa_sigaction);
+    if handler != libc::SIG_DFL {
+        // SAFETY: the same arguments.
+        unsafe { forward(entry, signal, info, context) };
     }
 }
 
@@ -123,10 +136,9 @@ pub(super) unsafe fn forward(
 ) {
     // SAFETY: `info` comes from the kernel.
     let sent = unsafe { (*info).si_code } <= 0;
-    let replaced = chain(signal).and_then(|chain| {
-        let replaced = chain.replaced.get(entry)?.load(Ordering::Acquire);
+    let replaced = chain(signal).replaced.get(entry).and_then(|replaced| {
         // SAFETY: the pointer is null or from a leaked box.
-        unsafe { replaced.as_ref() }
+        unsafe { replaced.load(Ordering::Acquire).as_ref() }
     });
     let Some(replaced) = replaced else {
         default_action(signal, sent, info);

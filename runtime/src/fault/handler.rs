@@ -147,10 +147,26 @@ fn set_action(signal: i32, handler: Handler, flags: i32) -> Result<(), FaultErro
     }
 }
 
+/// Returns a real-time signal that the program does not use: it has no handler, and the calling thread does not block it, as a
+/// program does that waits for a signal with `sigwait`.
 fn free_signal() -> Option<i32> {
-    (libc::SIGRTMIN() + 2..=libc::SIGRTMAX() - 2)
-        .rev()
-        .find(|&signal| forward::current(signal).is_ok_and(|a| a.sa_sigaction == libc::SIG_DFL))
+    let mut blocked = std::mem::MaybeUninit::uninit();
+    // SAFETY: a query, which initialises `blocked` and cannot fail.
+    let blocked = unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr());
+        blocked.assume_init()
+    };
+    let unused = |signal: &i32| {
+        forward::current(*signal).is_ok_and(|action| action.sa_sigaction == libc::SIG_DFL)
+    };
+    // SAFETY: the mask is initialised and only read.
+    let open = |signal: &i32| unsafe { libc::sigismember(&raw const blocked, *signal) == 0 };
+    let signals = (libc::SIGRTMIN() + 2..=libc::SIGRTMAX() - 2).rev();
+    // A thread that blocks all signals says nothing about any of them.
+    signals
+        .clone()
+        .find(|signal| unused(signal) && open(signal))
+        .or_else(|| { signals }.find(unused))
 }
 
 /// Returns the signal that stops workers; 0 before [`install`].
@@ -159,10 +175,15 @@ pub fn stop_signal() -> i32 {
 }
 
 /// Sends the stop signal to one thread of this process. First replaces a handler that the program has installed for
-/// this signal, which would end the program or lose the stop.
+/// this signal, which would end the program or lose the stop; other signals of this number are forwarded to it.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
     let stop = stop_signal();
-    if forward::current(stop).is_ok_and(|a| a.sa_sigaction != on_stop as *const () as usize) {
+    if let Ok(action) = forward::current(stop)
+        && action.sa_sigaction != on_stop as *const () as usize
+    {
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock();
+        forward::remember(stop, &action);
         // If this fails, the program's handler stays, and the next stop request tries again.
         let _ = set_action(stop, on_stop, STOP_FLAGS);
     }
@@ -330,7 +351,12 @@ fn land(fault: &Fault, context: &mut Context, landing: u64, end: u64) {
     context.land(landing, status, address.unwrap_or(0));
 }
 
-extern "C" fn on_stop(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_stop(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    if !thread::with(|state| state.is_worker()) {
+        // SAFETY: the arguments come from the kernel.
+        unsafe { forward::forward_stop(signal, info, context) };
+        return;
+    }
     // SAFETY: the kernel passes a valid context to a handler with SA_SIGINFO.
     let mut view = unsafe { Context::new(context) };
     thread::with(|state| {

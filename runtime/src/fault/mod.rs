@@ -96,10 +96,10 @@ pub enum AccessKind {
     Execute,
 }
 
-/// Why a call of [`enter`] did not return normally.
+/// The reason why a call of [`enter`] did not return normally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// What happened.
+    /// Kind of the trap.
     pub kind: TrapKind,
     /// The signal that reported the trap; 0 for [`TrapKind::Raised`].
     pub signal: i32,

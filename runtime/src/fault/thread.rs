@@ -76,6 +76,11 @@ pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
 }
 
 impl ThreadState {
+    /// Whether the thread runs launches.
+    pub(super) fn is_worker(&self) -> bool {
+        !self.shared.load(Ordering::Relaxed).is_null()
+    }
+
     /// Whether a stop was requested for the run that the thread executes now.
     pub(super) fn stop_requested(&self) -> bool {
         let token = self.token.load(Ordering::Relaxed);

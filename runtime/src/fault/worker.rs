@@ -63,7 +63,7 @@ impl WorkerGuard {
     /// Makes the calling thread a worker with the default stack sizes.
     ///
     /// # Errors
-    /// As for [`WorkerGuard::with_options`].
+    /// The errors of [`WorkerGuard::with_options`].
     pub fn new() -> Result<WorkerGuard, FaultError> {
         WorkerGuard::with_options(WorkerOptions::default())
     }

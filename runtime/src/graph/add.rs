@@ -1,4 +1,4 @@
-//! Adding nodes.
+//! Adds nodes to graphs.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl GraphState {
         });
     }
 
-    /// Rules between the memory nodes of one graph.
+    /// Checks the rules between the memory nodes of one graph.
     fn check_memory(&self, op: &NodeOp) -> Result<()> {
         let NodeOp::MemFree(freed) = op else {
             return Ok(());
@@ -51,11 +51,11 @@ impl GraphState {
 }
 
 impl Graph {
-    /// Adds a node behind `dependencies`.
+    /// Adds a node that depends on `dependencies`.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for dependencies of other graphs or named twice and for parameters
-    /// that are wrong; the errors of a launch for kernels.
+    /// [`Error::InvalidValue`] for dependencies of other graphs, for duplicate dependencies and for invalid parameters;
+    /// for kernels, the errors of a launch.
     pub fn add(&self, op: NodeOp, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         op.check()?;
         let op = match op {
@@ -98,7 +98,7 @@ impl Graph {
     /// Adds a node that runs a kernel with typed arguments.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_kernel<A: KernelArgs>(
         &self,
         dependencies: &[Node],
@@ -113,13 +113,13 @@ impl Graph {
         self.add(op, &plain(dependencies))
     }
 
-    /// Adds a copy.
+    /// Adds a node that copies memory.
     ///
     /// # Safety
-    /// Host memory that the transfer names is valid for it at each launch.
+    /// Host memory that the transfer names must be valid for it at each launch.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub unsafe fn add_copy(
         &self,
         dependencies: &[Node],
@@ -134,10 +134,10 @@ impl Graph {
         self.add(NodeOp::Memcpy(Arc::new(node)), &plain(dependencies))
     }
 
-    /// Adds a fill.
+    /// Adds a node that fills memory.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_fill(&self, dependencies: &[Node], context: &Context, fill: Fill) -> Result<Node> {
         let node = MemsetNode {
             fill,
@@ -146,10 +146,10 @@ impl Graph {
         self.add(NodeOp::Memset(Arc::new(node)), &plain(dependencies))
     }
 
-    /// Adds a function that each launch calls.
+    /// Adds a node that calls a function at each launch.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_host(&self, dependencies: &[Node], function: HostFunction) -> Result<Node> {
         let node = HostNode {
             function,
@@ -161,31 +161,31 @@ impl Graph {
     /// Adds a node that does nothing.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_empty(&self, dependencies: &[Node]) -> Result<Node> {
         self.add(NodeOp::Empty, &plain(dependencies))
     }
 
-    /// Adds a record of an event.
+    /// Adds a node that records an event.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_event_record(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
         self.add(NodeOp::EventRecord(event.clone()), &plain(dependencies))
     }
 
-    /// Adds a wait for an event.
+    /// Adds a node that waits for an event.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_event_wait(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
         self.add(NodeOp::EventWait(event.clone()), &plain(dependencies))
     }
 
-    /// Adds stream memory operations.
+    /// Adds a node that performs stream memory operations.
     ///
     /// # Errors
-    /// As [`Graph::add`].
+    /// The errors of [`Graph::add`].
     pub fn add_memory_ops(
         &self,
         dependencies: &[Node],
@@ -200,10 +200,10 @@ impl Graph {
         self.add(NodeOp::MemOps(Arc::new(node)), &plain(dependencies))
     }
 
-    /// Adds an allocation; its address is the same at every launch.
+    /// Adds a node that allocates memory; its address is the same at every launch.
     ///
     /// # Errors
-    /// As [`Graph::add`]; [`Error::OutOfMemory`].
+    /// The errors of [`Graph::add`]; [`Error::OutOfMemory`].
     pub fn add_alloc(
         &self,
         dependencies: &[Node],
@@ -216,19 +216,19 @@ impl Graph {
         Ok((node, ptr))
     }
 
-    /// Adds the end of an allocation of this or another graph.
+    /// Adds a node that frees an allocation of this or another graph.
     ///
     /// # Errors
-    /// As [`Graph::add`]; [`Error::InvalidValue`] when no graph has made such an allocation, or
-    /// it is freed elsewhere.
+    /// The errors of [`Graph::add`]; [`Error::InvalidValue`] when `ptr` is not an allocation of a graph, or another
+    /// node already frees it.
     pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
         self.add_free_behind(&plain(dependencies), ptr)
     }
 
-    /// The same with edge data.
+    /// Adds a node that frees an allocation, with data for the edges from its dependencies.
     ///
     /// # Errors
-    /// As [`Graph::add_free`].
+    /// The errors of [`Graph::add_free`].
     pub fn add_free_behind(
         &self,
         dependencies: &[(Node, EdgeData)],
@@ -241,7 +241,7 @@ impl Graph {
     /// Adds a node that runs a copy of `child`.
     ///
     /// # Errors
-    /// As [`Graph::add`] and [`Graph::duplicate`].
+    /// The errors of [`Graph::add`] and [`Graph::duplicate`].
     pub fn add_child(&self, dependencies: &[Node], child: &Graph) -> Result<Node> {
         self.add_copy_of(child, &plain(dependencies))
     }
@@ -253,8 +253,8 @@ impl Graph {
     /// Adds a node that runs `child` and owns it from then on.
     ///
     /// # Errors
-    /// As [`Graph::add`]; [`Error::InvalidValue`] when a node owns it already, it is this graph or
-    /// around it, or it has conditional nodes or an executable graph.
+    /// The errors of [`Graph::add`]; [`Error::InvalidValue`] when a node already owns `child`, when `child` is this
+    /// graph or contains it, or when `child` has conditional nodes or an executable graph.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         let mut outer = Some(self.clone());
         while let Some(graph) = outer {
@@ -273,8 +273,8 @@ impl Graph {
         self.insert(NodeOp::Child(child.clone()), dependencies)
     }
 
-    /// A number that device code sets to choose what a conditional node of this graph does; each
-    /// launch begins with `default` if there is one.
+    /// Creates a value that device code sets and a conditional node of this graph tests. If `assign` is true, each
+    /// launch resets the value to `default`.
     pub fn conditional_handle(
         &self,
         context: &Context,
@@ -286,11 +286,11 @@ impl Graph {
         handle
     }
 
-    /// Adds a conditional node with `size` empty graphs to be filled.
+    /// Adds a conditional node with `size` empty body graphs.
     ///
     /// # Errors
-    /// As [`Graph::add`]; [`Error::InvalidValue`] for a size that the kind does not have and a
-    /// handle that another node uses.
+    /// The errors of [`Graph::add`]; [`Error::InvalidValue`] for a size that `kind` does not permit and for a handle
+    /// that another node uses.
     pub fn add_conditional(
         &self,
         dependencies: &[(Node, EdgeData)],
@@ -309,13 +309,13 @@ impl Graph {
         }
     }
 
-    /// Handles that no conditional node uses.
+    /// Returns whether a handle of this graph is used by no conditional node.
     pub(super) fn has_unused_handles(&self) -> bool {
         let state = self.inner.state.lock();
         state.handles.iter().any(|handle| !handle.is_used())
     }
 
-    /// An empty graph that is a body of a conditional node.
+    /// Creates an empty graph that is the body of a conditional node.
     pub(super) fn body() -> Graph {
         let graph = Graph::new();
         graph.inner.state.lock().body = true;

@@ -1,8 +1,7 @@
-//! Conditional nodes: a choice or a loop that a number decides, which device code sets.
+//! Conditional nodes: a choice or a loop, controlled by a value that device code sets.
 //!
-//! Source: CUDA programming guide, "Conditional Graph Nodes". A launch looks at the number when
-//! the node's turn comes, submits the chosen graph as tasks of its own and completes behind them;
-//! a loop does so again and again.
+//! Source: CUDA programming guide, "Conditional Graph Nodes". When the node's turn comes, the launch reads the value,
+//! submits the tasks of the chosen graph and completes the node after them. A loop repeats this.
 
 use std::any::Any;
 use std::fmt;
@@ -14,7 +13,7 @@ use crate::conditional::ConditionalValue;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// The number that decides.
+/// The value that a conditional node tests.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -56,27 +55,27 @@ impl ConditionalHandle {
         handle
     }
 
-    /// The handle with a number, while it exists.
+    /// Returns the handle with this number, while the handle exists.
     pub fn by_id(id: u64) -> Option<Arc<ConditionalHandle>> {
         registry::CONDITIONALS.get(&id)
     }
 
-    /// Unique in the process; what device code passes.
+    /// Returns the number that device code passes; unique in the process.
     pub fn id(&self) -> u64 {
         self.value.id()
     }
 
-    /// Where its node runs.
+    /// Returns the context in which the conditional node runs.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The number now.
+    /// Returns the present value.
     pub fn value(&self) -> u32 {
         self.value.get()
     }
 
-    /// A launch begins.
+    /// Resets the value at the beginning of a launch, if this was requested.
     pub(super) fn begin(&self) {
         if self.assign {
             self.value.set(self.default);
@@ -92,7 +91,7 @@ impl ConditionalHandle {
     }
 }
 
-/// What a conditional node does with the number; the numbers of `CUgraphConditionalNodeType`.
+/// How a conditional node uses its value, with the numbers of `CUgraphConditionalNodeType`.
 ///
 /// ```
 /// use margay::graph::{ConditionalKind, Graph};
@@ -107,15 +106,15 @@ impl ConditionalHandle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ConditionalKind {
-    /// Runs the first graph when it is not 0, else the second, if there is one.
+    /// Runs the first graph if the value is not 0, else the second graph, if there is one.
     If = 0,
-    /// Runs the graph as long as it is not 0.
+    /// Runs the graph repeatedly as long as the value is not 0.
     While = 1,
-    /// Runs the graph of that index, if there is one.
+    /// Runs the graph whose index is the value, if there is one.
     Switch = 2,
 }
 
-/// A choice or a loop.
+/// A conditional node: a choice or a loop.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -136,7 +135,7 @@ pub struct ConditionalNode {
     attached: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Graphs that a switch may have, at most.
+/// Largest number of graphs of a switch.
 const MOST_BODIES: u32 = 1 << 16;
 
 impl ConditionalNode {
@@ -164,27 +163,27 @@ impl ConditionalNode {
         }))
     }
 
-    /// What decides.
+    /// Returns the handle of the value that the node tests.
     pub fn handle(&self) -> &Arc<ConditionalHandle> {
         &self.handle
     }
 
-    /// What it does with the number.
+    /// Returns how the node uses the value.
     pub fn kind(&self) -> ConditionalKind {
         self.kind
     }
 
-    /// The graphs to choose from.
+    /// Returns the graphs to choose from.
     pub fn bodies(&self) -> &[Graph] {
         &self.bodies
     }
 
-    /// What the caller wants to live as long as the node.
+    /// Returns a place for data of the caller that exist as long as the node.
     pub fn attached(&self) -> &OnceLock<Arc<dyn Any + Send + Sync>> {
         &self.attached
     }
 
-    /// The index of the graph to run now.
+    /// Returns the index of the graph to run now; `None` to run none.
     pub(super) fn choice(&self) -> Option<usize> {
         let value = self.handle.value();
         let index = match self.kind {

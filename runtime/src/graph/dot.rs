@@ -1,10 +1,10 @@
-//! A graph as text for Graphviz.
+//! Prints a graph as text for Graphviz.
 
 use std::fmt::Write;
 
 use super::{Graph, NodeData, NodeOp};
 
-/// What the text tells of nodes besides their kind (`CUgraphDebugDot_flags`).
+/// What the text contains besides the kinds of the nodes (`CUgraphDebugDot_flags`).
 ///
 /// ```
 /// use margay::graph::{DotOptions, Graph};
@@ -16,9 +16,9 @@ use super::{Graph, NodeData, NodeOp};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DotOptions {
-    /// Kernels: name, shape.
+    /// Names and shapes of kernels.
     pub kernels: bool,
-    /// Copies: addresses and extents.
+    /// Addresses and extents of copies.
     pub copies: bool,
     /// Fills.
     pub fills: bool,
@@ -32,14 +32,14 @@ pub struct DotOptions {
     pub conditionals: bool,
     /// Attributes of kernels.
     pub attributes: bool,
-    /// The nodes' numbers in the process.
+    /// The process-wide numbers of the nodes.
     pub numbers: bool,
-    /// The edges' order.
+    /// The order of the edges.
     pub edges: bool,
 }
 
 impl DotOptions {
-    /// All of it.
+    /// Returns options that include everything.
     pub fn all() -> DotOptions {
         DotOptions {
             kernels: true,
@@ -57,7 +57,7 @@ impl DotOptions {
 }
 
 impl Graph {
-    /// The graph in the language of Graphviz, graphs inside as clusters.
+    /// Returns the graph in the language of Graphviz, with nested graphs as clusters.
     pub fn to_dot(&self, options: DotOptions) -> String {
         let mut text = String::from("digraph dot {\n");
         self.write_dot(options, &mut text);

@@ -1,9 +1,9 @@
-//! Edges and nodes that come and go.
+//! Adds and removes edges, and removes and changes nodes.
 
 use super::{EdgeData, Graph, GraphState, Node, NodeOp, no_such_node, registry};
 use crate::error::{Error, Result};
 
-/// An edge: what is waited for, who waits, and what else it says.
+/// An edge: the node that is waited for, the node that waits, and the data of the edge.
 pub type Edge = (Node, Node, EdgeData);
 
 impl GraphState {
@@ -41,7 +41,7 @@ impl Graph {
         same.then_some(node.id).ok_or_else(no_such_node)
     }
 
-    /// All edges, in the order of the waiting nodes.
+    /// Returns all edges, in the order of the waiting nodes.
     pub fn edges(&self) -> Vec<Edge> {
         let state = self.inner.state.lock();
         let mut edges = Vec::new();
@@ -53,11 +53,11 @@ impl Graph {
         edges
     }
 
-    /// Adds edges: all or none.
+    /// Adds all of the edges, or none if one is invalid.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes of other graphs, an edge that exists or is named twice,
-    /// a node that would wait for itself, and edge data that makes no sense there.
+    /// [`Error::InvalidValue`] for nodes of other graphs, an edge that exists or is given twice, a node that would wait
+    /// for itself, and edge data that the nodes do not permit.
     pub fn add_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
         for (done, (from, to, data)) in edges.iter().enumerate() {
@@ -76,11 +76,11 @@ impl Graph {
         Ok(())
     }
 
-    /// Removes edges: all or none.
+    /// Removes all of the edges, or none if one is invalid.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for edges that do not exist with that data, and for graphs with
-    /// memory nodes, whose edges stay.
+    /// [`Error::InvalidValue`] for edges that do not exist with the given data, and for graphs with memory nodes, whose
+    /// edges cannot be removed.
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
         if !edges.is_empty() && state.has_memory_nodes() {
@@ -103,10 +103,10 @@ impl Graph {
 }
 
 impl Node {
-    /// Takes the node with its edges out of its graph (`cuGraphDestroyNode`).
+    /// Removes the node and its edges from its graph (`cuGraphDestroyNode`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is gone, or its graph has memory nodes.
+    /// [`Error::InvalidValue`] when the node no longer exists, or its graph has memory nodes.
     pub fn remove(&self) -> Result<()> {
         let graph = self.graph()?;
         let mut state = graph.inner.state.lock();
@@ -125,16 +125,16 @@ impl Node {
         }
         registry::NODES.remove(&self.id);
         drop(state);
-        // A graph inside goes now, outside of the lock.
+        // A nested graph is dropped here, outside of the lock.
         drop(node);
         Ok(())
     }
 
-    /// Gives the node other parameters of the same kind (`cuGraphNodeSetParams`).
+    /// Replaces the node's parameters by others of the same kind (`cuGraphNodeSetParams`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node is gone or the kind is another; the errors of adding
-    /// such a node; [`Error::Unsupported`] for kinds whose parameters stay.
+    /// [`Error::InvalidValue`] when the node no longer exists or the kinds differ; the errors of adding such a node;
+    /// [`Error::Unsupported`] for kinds whose parameters cannot change.
     pub fn set_op(&self, op: NodeOp) -> Result<()> {
         op.check()?;
         let graph = self.graph()?;

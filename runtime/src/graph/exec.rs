@@ -1,4 +1,4 @@
-//! Executable graphs: made from a graph once, then launched and changed in their parameters.
+//! Executable graphs: instantiated from a graph once, then launched; their parameters can be changed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::process::next_id;
 use crate::task::Task;
 
-/// How a graph is made executable (`CUgraphInstantiate_flags`).
+/// Options for instantiating a graph (`CUgraphInstantiate_flags`).
 ///
 /// ```
 /// use margay::graph::{Graph, InstantiateFlags};
@@ -24,15 +24,15 @@ use crate::task::Task;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InstantiateFlags {
-    /// A launch frees what the launch before has left allocated.
+    /// A launch first frees the allocations that the previous launch left allocated.
     pub auto_free: bool,
-    /// The kernel nodes' priorities count instead of the stream's.
+    /// Kernels have the priorities of their nodes instead of the stream's.
     pub node_priority: bool,
-    /// It can be launched by device code (refused).
+    /// Device code can launch the graph (unsupported).
     pub device_launch: bool,
 }
 
-/// Why a graph cannot be made executable, with the numbers of `CUgraphInstantiateResult`.
+/// Why a graph cannot be instantiated, with the numbers of `CUgraphInstantiateResult`.
 ///
 /// ```
 /// use margay::graph::{Graph, InstantiateFlags, InstantiateReason};
@@ -44,17 +44,17 @@ pub struct InstantiateFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum InstantiateReason {
-    /// What the error says.
+    /// The `error` of [`InstantiateProblem`] has the reason.
     Error = 1,
-    /// A cycle.
+    /// The graph has a cycle.
     InvalidStructure = 2,
-    /// A node that cannot be there.
+    /// A node is not permitted where it is.
     NotSupported = 3,
-    /// A conditional handle without a node.
+    /// A conditional handle has no node.
     HandleUnused = 5,
 }
 
-/// Why and where a graph cannot be made executable.
+/// Why a graph cannot be instantiated, and at which node.
 ///
 /// ```
 /// use margay::graph::{Graph, InstantiateFlags};
@@ -65,11 +65,11 @@ pub enum InstantiateReason {
 /// ```
 #[derive(Debug, Clone)]
 pub struct InstantiateProblem {
-    /// Why.
+    /// The kind of problem.
     pub reason: InstantiateReason,
-    /// The node at fault, where there is one.
+    /// The node concerned, if there is one.
     pub node: Option<Node>,
-    /// The error to answer.
+    /// The error to return.
     pub error: Error,
 }
 
@@ -89,7 +89,7 @@ impl From<InstantiateProblem> for Error {
     }
 }
 
-/// An executable graph. Clones are the same one; launches of it run one after the other.
+/// An executable graph. Clones refer to the same graph; its launches run one after the other.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -108,7 +108,7 @@ pub struct GraphExec {
     pub(super) inner: Arc<ExecInner>,
 }
 
-/// What a [`GraphExec`] is.
+/// The shared state of a [`GraphExec`].
 pub(super) struct ExecInner {
     id: u64,
     flags: InstantiateFlags,
@@ -117,7 +117,7 @@ pub(super) struct ExecInner {
 
 pub(super) struct ExecState {
     pub(super) plan: Arc<Plan>,
-    /// The end of the last launch.
+    /// The last task of the last launch.
     pub(super) last: Option<Arc<Task>>,
     pub(super) references: Arc<References>,
 }
@@ -129,10 +129,10 @@ impl std::fmt::Debug for GraphExec {
 }
 
 impl Graph {
-    /// Makes the graph executable.
+    /// Instantiates the graph. This compiles its kernels.
     ///
     /// # Errors
-    /// See [`InstantiateProblem`]; kernels are compiled here.
+    /// See [`InstantiateProblem`].
     pub fn instantiate(&self, flags: InstantiateFlags) -> Result<GraphExec, InstantiateProblem> {
         let failed = |error| InstantiateProblem::plain(InstantiateReason::Error, error);
         if flags.device_launch {
@@ -179,7 +179,7 @@ impl Graph {
             })
     }
 
-    /// Prepares every kernel once, so that what cannot be compiled is found here.
+    /// Prepares every kernel once, so that compile errors are found here.
     fn check_steps(&self, plan: &Plan) -> Result<(), InstantiateProblem> {
         for step in plan.graphs.iter().flat_map(|graph| &graph.steps) {
             let StepOp::Node(op) = &step.op else {
@@ -215,7 +215,7 @@ impl Graph {
 }
 
 impl NodeOp {
-    /// Checks it once more and compiles what has to be compiled.
+    /// Checks the operation again and compiles what must be compiled.
     pub(super) fn check_executable(&self) -> Result<()> {
         self.check()?;
         if let NodeOp::Kernel(node, attributes) = self {
@@ -227,20 +227,20 @@ impl NodeOp {
 }
 
 impl GraphExec {
-    /// Unique in the process, never reused.
+    /// Returns the graph's number; unique in the process, never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// The flags that it was made with.
+    /// Returns the options of its instantiation.
     pub fn flags(&self) -> InstantiateFlags {
         self.inner.flags
     }
 
-    /// Whether launches run the step of a node.
+    /// Returns whether launches run the step of a node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes of other graphs and kinds that always run.
+    /// [`Error::InvalidValue`] for nodes of other graphs and for kinds that always run.
     pub fn is_enabled(&self, node: &Node) -> Result<bool> {
         let state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -249,10 +249,10 @@ impl GraphExec {
         Ok(step.enabled)
     }
 
-    /// Leaves the step of a node out of later launches, or takes it in again.
+    /// Enables or disables the step of a node in later launches.
     ///
     /// # Errors
-    /// As [`GraphExec::is_enabled`].
+    /// The errors of [`GraphExec::is_enabled`].
     pub fn set_enabled(&self, node: &Node, enabled: bool) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -261,10 +261,10 @@ impl GraphExec {
         Ok(())
     }
 
-    /// A graph of the same nodes: what a launch in a capturing stream becomes.
+    /// Returns a graph of the same nodes. The launch of an executable graph in a capturing stream adds this graph.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it has memory or conditional nodes.
+    /// [`Error::InvalidValue`] when the graph has memory or conditional nodes.
     pub(crate) fn to_graph(&self) -> Result<Graph> {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         let graph = plan.to_graph(0)?;
@@ -300,13 +300,13 @@ impl Plan {
         Ok(graph)
     }
 
-    /// The allocations that the graph begins and does not end.
+    /// Returns the allocations that the graph makes and does not free.
     pub(super) fn left_allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         self.allocations()
             .filter(|allocation| !allocation.is_freed_inside())
     }
 
-    /// The allocations that the graph begins.
+    /// Returns the allocations that the graph makes.
     pub(super) fn allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
         steps.filter_map(|step| match &step.op {
@@ -315,7 +315,7 @@ impl Plan {
         })
     }
 
-    /// The allocations that the graph ends.
+    /// Returns the allocations that the graph frees.
     pub(super) fn frees(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
         steps.filter_map(|step| match &step.op {

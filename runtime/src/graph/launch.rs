@@ -1,8 +1,8 @@
-//! Launching: one launch becomes tasks between the stream's last one and a new last one.
+//! Launches of executable graphs: the tasks of a launch are inserted between two new tasks of the stream.
 //!
-//! A launch begins behind everything that a task of the stream would wait for and behind the
-//! last launch of the same executable graph. Its nodes are tasks behind those of their
-//! dependencies. What a kernel launch can fail with is found before anything is submitted.
+//! A launch begins after everything that a task of the stream would wait for, and after the last launch of the same
+//! executable graph. Each node becomes a task that waits for the tasks of its dependencies. Errors of kernel launches
+//! are found before anything is submitted.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::memop;
 use crate::stream::Stream;
 use crate::task::{HostWork, Launch, Task, Work};
 
-/// Tasks that others wait for.
+/// Tasks that later tasks wait for.
 type Ends = SmallVec<[Arc<Task>; 2]>;
-/// The runs of kernels in the order in which the tasks are made.
+/// Prepared kernels, in the order in which their tasks are created.
 type Runs = std::collections::VecDeque<Launch>;
 
 impl GraphExec {
-    /// Launches the graph into a stream; returns before it runs.
+    /// Launches the graph into a stream; returns before the graph runs.
     ///
     /// # Errors
-    /// As launches of its kernels; [`Error::InvalidValue`] when an allocation of the last launch
-    /// was not freed and the graph does not free it itself.
+    /// The errors of launching its kernels; [`Error::InvalidValue`] when an allocation of the last launch was not freed
+    /// and the graph does not free it itself.
     pub(crate) fn submit(&self, stream: &Stream) -> Result<()> {
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);
@@ -60,7 +60,7 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Counts what its allocations take from now on.
+    /// Counts the memory of the graph's allocations from now on.
     pub(crate) fn back_allocations(&self) {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         for allocation in plan.allocations() {
@@ -95,7 +95,7 @@ fn begin_work(plan: &Plan) -> Work {
     Work::Device { job, short: true }
 }
 
-/// Drops `keep` when the launch is over.
+/// Returns work that drops `keep` when the launch is complete.
 fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
     match keep {
         None => Work::Marker,
@@ -110,9 +110,8 @@ fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
 }
 
 impl Plan {
-    /// Prepares the kernels of a graph, those of graphs inside too, in order. Bodies of
-    /// conditional nodes are prepared when they are chosen.
-    /// `own` says whether each has its node's priority.
+    /// Prepares the kernels of a graph and of its nested graphs, in order. Bodies of conditional nodes are prepared
+    /// when they are chosen. If `own` is true, each kernel has the priority of its node.
     fn runs(&self, graph: usize, own: bool) -> Result<Runs> {
         let mut runs = Runs::new();
         self.add_runs(graph, own, &mut runs)?;
@@ -135,8 +134,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Hands the allocations of a launch out and takes back what it frees; returns what must
-    /// live until the launch is over.
+    /// Marks the allocations that a launch makes as live, and those that it frees as not live. Returns what must exist
+    /// until the launch is complete.
     fn hand_out(&self, auto_free: bool) -> Vec<Arc<GraphAllocation>> {
         let mut holds = Vec::new();
         if auto_free {
@@ -156,12 +155,12 @@ impl Plan {
     }
 }
 
-/// The tasks of a launch while they are made; none is released yet.
+/// The tasks of a launch while they are created; none is released yet.
 struct Made<'a> {
     context: &'a Context,
-    /// The stream's.
+    /// The priority of the stream.
     priority: i32,
-    /// Whether kernels have their nodes' priorities instead.
+    /// Whether kernels have their nodes' priorities instead of the stream's.
     own: bool,
     runs: Runs,
     tasks: Vec<Arc<Task>>,
@@ -179,7 +178,7 @@ impl Made<'_> {
         task
     }
 
-    /// The tasks of a graph behind `before`; those that complete it.
+    /// Creates the tasks of a graph, which run after `before`. Returns the tasks that complete the graph.
     fn graph(&mut self, plan: &Arc<Plan>, number: usize, before: &[Arc<Task>]) -> Ends {
         let graph = &plan.graphs[number];
         if graph.steps.is_empty() {
@@ -292,7 +291,7 @@ impl Made<'_> {
     }
 }
 
-/// A copy or fill whose failure is the context's.
+/// Returns a copy or fill whose failure makes the context fail.
 fn device(
     what: &'static str,
     context: &Context,
@@ -324,7 +323,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Runs what the number chooses and completes `task` behind it.
+    /// Runs the graph that the value selects, and completes `task` after it.
     fn run(self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
         let body = self.node.choice().and_then(|at| self.bodies.get(at));
@@ -359,7 +358,7 @@ impl Chosen {
             }
         }));
         made.task(&context, behind, ends.iter());
-        // The first one made is the begin: it goes last.
+        // The first task is the beginning of the graph, which is released last.
         for task in made.tasks.iter().rev() {
             task.release();
         }

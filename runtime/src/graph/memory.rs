@@ -1,17 +1,16 @@
-//! Memory of graphs: allocations whose address is fixed when their node is made.
+//! Memory of graphs: allocations whose address is fixed when their node is created.
 //!
-//! The memory is there as long as a graph or an executable graph has the node, or the program has
-//! the allocation: a launch that does not free it hands it out (`live`), `cuMemFree`,
-//! `cuMemFreeAsync` or a free node take it back. Whether it is handed out is decided in the order
-//! of the calls, because the program orders the work itself. Source: CUDA driver API,
-//! `cuGraphAddMemAllocNode`.
+//! The memory exists as long as a graph or an executable graph has the node, or the program holds the allocation. A
+//! launch that does not free an allocation leaves it to the program (`live`). `cuMemFree`, `cuMemFreeAsync` or a free
+//! node ends this. Whether an allocation is live is decided in the order of the calls, because the program orders the
+//! work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
-//! Graphs of a GPU have addresses of their own, and programs free an address late, to be told that it is none any
-//! more. So what a graph had is nobody else's for a while.
+//! On a GPU, graphs have separate addresses. Programs may free an address late and expect an error if its graph no
+//! longer exists. Therefore the addresses of a destroyed graph are not reused for a while.
 //!
-//! What is counted is what a GPU has mapped for graphs (CUDA programming guide, "Graph memory nodes"): from a launch or an
-//! upload on until it is trimmed, also when the allocation was freed and the graph is gone. What is left of graphs that are
-//! gone counts for the next ones.
+//! [`GraphMemory`] counts the memory that a GPU would have mapped for graphs (CUDA programming guide, "Graph memory
+//! nodes"): from a launch or an upload until it is trimmed, even if the allocation is freed and the graph is destroyed.
+//! Memory left by destroyed graphs is reused by the next graphs and then not counted again.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -38,18 +37,18 @@ pub struct GraphAllocation {
     bytes: u64,
     kind: PointerKind,
     label: u64,
-    /// The memory's number, which tells it from a later one at the same address.
+    /// The id of the memory, which distinguishes it from later memory at the same address.
     memory: u64,
     state: Mutex<GraphMemoryState>,
 }
 
 #[derive(Default)]
 struct GraphMemoryState {
-    /// The program has it.
+    /// Whether the program holds the allocation.
     live: bool,
-    /// Counted as mapped and as reserved.
+    /// Whether the memory is counted as mapped and reserved.
     backed: bool,
-    /// A free node is in its own graph (`true`) or in another one.
+    /// Whether a node of the allocation's own graph frees it (`true`) or a node of another graph (`false`).
     freed_inside: Option<bool>,
 }
 
@@ -59,7 +58,7 @@ impl std::fmt::Debug for GraphAllocation {
     }
 }
 
-/// How much memory graphs have, by `CUgraphMem_attribute`.
+/// Amounts of memory that graphs use (`CUgraphMem_attribute`).
 ///
 /// ```
 /// use margay::graph::GraphMemory;
@@ -71,23 +70,23 @@ impl std::fmt::Debug for GraphAllocation {
 pub struct GraphMemory {
     /// Bytes that graphs have mapped.
     pub used: u64,
-    /// Their largest number since it was reset.
+    /// Largest value of `used` since it was reset.
     pub used_high: u64,
-    /// Bytes kept for graphs.
+    /// Bytes reserved for graphs.
     pub reserved: u64,
-    /// Their largest number since it was reset.
+    /// Largest value of `reserved` since it was reset.
     pub reserved_high: u64,
 }
 
-/// All allocations by address, and their sum for each device.
+/// All allocations by address, and the amounts of memory of each device.
 #[derive(Default)]
 struct Book {
     known: FxHashMap<u64, Weak<GraphAllocation>>,
-    /// Those that are handed out stay, with or without a graph.
+    /// Live allocations, which this table keeps even without a graph.
     live: FxHashMap<u64, Arc<GraphAllocation>>,
-    /// By the device's ordinal.
+    /// Amounts by the device's ordinal.
     memory: FxHashMap<i32, GraphMemory>,
-    /// What of it is left of graphs that are gone.
+    /// Bytes left by destroyed graphs, by the device's ordinal; included in `memory`.
     left: FxHashMap<i32, u64>,
 }
 
@@ -122,7 +121,7 @@ impl Drop for GraphAllocation {
         let address = self.ptr.address();
         {
             let mut book = BOOK.lock();
-            // The address may be another allocation's by now only after the memory is released.
+            // Another allocation can have this address only after the memory is released.
             book.known.remove(&address);
             if self.state.get_mut().backed {
                 *book.left.entry(self.device()).or_default() += self.counted();
@@ -135,18 +134,18 @@ impl Drop for GraphAllocation {
 }
 
 impl GraphAllocation {
-    /// Device memory of a context for a node.
+    /// Allocates device memory of a context for a node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for no bytes, [`Error::OutOfMemory`].
+    /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
     pub fn new(context: &Context, bytes: u64) -> Result<Arc<GraphAllocation>> {
         GraphAllocation::of(context, bytes, PointerKind::Device, 0)
     }
 
-    /// Memory of any kind for a node; the caller keeps `label` with it.
+    /// Allocates memory of any kind for a node. The allocation keeps `label` for the caller.
     ///
     /// # Errors
-    /// As [`GraphAllocation::new`].
+    /// The errors of [`GraphAllocation::new`].
     pub fn of(
         context: &Context,
         bytes: u64,
@@ -172,22 +171,22 @@ impl GraphAllocation {
         Ok(allocation)
     }
 
-    /// Its address.
+    /// Returns the address.
     pub fn ptr(&self) -> DevicePtr {
         self.ptr
     }
 
-    /// Its size.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What the caller keeps with it.
+    /// Returns the label that the caller gave.
     pub fn label(&self) -> u64 {
         self.label
     }
 
-    /// What [`GraphMemory`] counts of it: memory of the device.
+    /// Returns the bytes that [`GraphMemory`] counts, which are those of device memory.
     fn counted(&self) -> u64 {
         match self.kind {
             PointerKind::Device => self.bytes,
@@ -195,7 +194,7 @@ impl GraphAllocation {
         }
     }
 
-    /// The context that it belongs to.
+    /// Returns the context that owns the memory.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -204,17 +203,18 @@ impl GraphAllocation {
         self.context.device().ordinal()
     }
 
-    /// Whether its context still has the memory: a reset takes it away.
+    /// Returns whether the context still has the memory, which a reset frees.
     fn has_memory(&self) -> bool {
         let memory = &self.context.machine().memory;
         let found = memory.lookup(self.ptr.address());
         found.is_some_and(|found| found.id == self.memory)
     }
 
-    /// Notes where its free node is: `inside` its own graph or in others.
+    /// Records where a free node is: `inside` the allocation's own graph or in another one.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is freed on the other side, or twice inside.
+    /// [`Error::InvalidValue`] when a node of the own graph and a node of another graph would free it, or two nodes of
+    /// the own graph.
     pub(super) fn freed_by(&self, inside: bool) -> Result<()> {
         let mut state = self.state.lock();
         match state.freed_inside {
@@ -227,7 +227,7 @@ impl GraphAllocation {
         }
     }
 
-    /// Whether its own graph frees it.
+    /// Returns whether a node of the allocation's own graph frees it.
     pub(super) fn is_freed_inside(&self) -> bool {
         self.state.lock().freed_inside == Some(true)
     }
@@ -236,7 +236,7 @@ impl GraphAllocation {
         self.state.lock().live
     }
 
-    /// Counts the memory as mapped: an upload or a launch.
+    /// Counts the memory as mapped, at an upload or a launch.
     pub(super) fn back(&self) {
         let mut book = BOOK.lock();
         let backed = std::mem::replace(&mut self.state.lock().backed, true);
@@ -245,7 +245,7 @@ impl GraphAllocation {
         }
     }
 
-    /// A launch begins the allocation.
+    /// Makes the allocation live, at a launch.
     pub(super) fn begin(self: &Arc<GraphAllocation>) {
         self.back();
         let mut book = BOOK.lock();
@@ -256,8 +256,8 @@ impl GraphAllocation {
         }
     }
 
-    /// The allocation has ended; false when it had not begun. The caller keeps what is returned
-    /// until the work that uses the memory is complete.
+    /// Ends the allocation; returns false when it was not live. The caller keeps its reference until the work that uses
+    /// the memory is complete.
     pub(super) fn end(self: &Arc<GraphAllocation>) -> bool {
         let mut book = BOOK.lock();
         let mut state = self.state.lock();
@@ -272,16 +272,16 @@ impl GraphAllocation {
     }
 }
 
-/// The allocation of a graph at an address.
+/// Returns the allocation of a graph that begins at an address.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] when there is none.
+/// [`Error::InvalidValue`] when no allocation of a graph begins there.
 pub(super) fn find(address: u64) -> Result<Arc<GraphAllocation>> {
     graph_allocation(address)
         .ok_or_else(|| Error::invalid(format!("{address:#x} is no allocation of a graph")))
 }
 
-/// The allocation of a graph at an address, if there is one.
+/// Returns the allocation of a graph that begins at an address, if there is one.
 pub(crate) fn graph_allocation(address: u64) -> Option<Arc<GraphAllocation>> {
     let book = BOOK.lock();
     if book.known.is_empty() {
@@ -292,16 +292,16 @@ pub(crate) fn graph_allocation(address: u64) -> Option<Arc<GraphAllocation>> {
     found.filter(|found| found.has_memory())
 }
 
-/// Whether an address is where an allocation of a graph begins.
+/// Returns whether an allocation of a graph begins at `ptr`.
 pub fn is_graph_memory(ptr: DevicePtr) -> bool {
     graph_allocation(ptr.address()).is_some()
 }
 
-/// Frees an allocation of a graph by a call. `None`: the address is none of a graph. What is
-/// returned is dropped when nothing uses the memory any more.
+/// Frees an allocation of a graph when the program requests it. Returns `None` if no allocation of a graph begins at
+/// the address. The caller drops the returned reference when nothing uses the memory any more.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] when it is not handed out or its own graph frees it.
+/// [`Error::InvalidValue`] when the allocation is not live or a node of its own graph frees it.
 pub(crate) fn free_from_outside(address: u64) -> Option<Result<Arc<GraphAllocation>>> {
     let found = graph_allocation(address)?;
     if found.is_freed_inside() || !found.end() {
@@ -311,26 +311,26 @@ pub(crate) fn free_from_outside(address: u64) -> Option<Result<Arc<GraphAllocati
 }
 
 impl GraphMemory {
-    /// A device's numbers now.
+    /// Returns the present amounts of a device.
     pub fn now(device: i32) -> GraphMemory {
         *BOOK.lock().of(device)
     }
 
-    /// Resets the largest number of used bytes.
+    /// Resets the largest number of used bytes to the present number.
     pub fn reset_used_high(device: i32) {
         let mut book = BOOK.lock();
         let memory = book.of(device);
         memory.used_high = memory.used;
     }
 
-    /// Resets the largest number of reserved bytes.
+    /// Resets the largest number of reserved bytes to the present number.
     pub fn reset_reserved_high(device: i32) {
         let mut book = BOOK.lock();
         let memory = book.of(device);
         memory.reserved_high = memory.reserved;
     }
 
-    /// Gives up what is reserved on a device and not handed out (`cuDeviceGraphMemTrim`).
+    /// Gives up the reserved memory of a device that is not live (`cuDeviceGraphMemTrim`).
     pub fn trim(device: i32) {
         let mut book = BOOK.lock();
         let left = book.left.remove(&device).unwrap_or(0);
@@ -344,7 +344,7 @@ impl GraphMemory {
             }
         }
         drop(book);
-        // The last holder of one may be this list.
+        // This list may hold the last reference to an allocation, so it is dropped outside of the lock.
         drop(known);
     }
 }

@@ -1,13 +1,12 @@
 //! Graphs: work that is described once and launched often.
 //!
-//! A [`Graph`] holds nodes and edges and can be changed; [`GraphExec`] is a checked copy that is
-//! launched into streams (`launch`), changed in its parameters and updated from another graph
-//! (`update`). Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph
-//! Management".
+//! A [`Graph`] holds nodes and edges and can be changed. A [`GraphExec`] is a checked copy, which is launched into
+//! streams (`launch`); its parameters can be changed one by one or updated from another graph (`update`). Sources: CUDA
+//! programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
 //!
-//! Invariants: nodes are kept in the order of their numbers, which is the order in which they were
-//! added; both ends of an edge know it; a graph inside a node belongs to that node alone. A lock of
-//! a graph is held only for its own tables, an outer graph's before an inner one's.
+//! Invariants: nodes are kept in the order of their numbers, which is the order in which they were added. Both ends of
+//! an edge store it. A nested graph belongs to one node. A graph's lock protects only its own tables, and the lock of
+//! an outer graph is taken before that of a nested one.
 
 mod add;
 mod conditional;
@@ -49,7 +48,7 @@ pub use user_object::UserObject;
 use exec::ExecInner;
 use user_object::References;
 
-/// A graph of work. Clones are the same graph; see [`Graph::duplicate`].
+/// A graph of work. Clones refer to the same graph; [`Graph::duplicate`] copies it.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -85,7 +84,7 @@ pub struct Node {
     id: u64,
 }
 
-/// What a [`Graph`] is.
+/// The shared state of a [`Graph`].
 pub struct Inner {
     id: u64,
     state: Mutex<GraphState>,
@@ -96,16 +95,16 @@ struct GraphState {
     nodes: Vec<NodeData>,
     /// The node that owns this graph.
     owner: Option<Node>,
-    /// A body of a conditional node.
+    /// Whether the graph is a body of a conditional node.
     body: bool,
-    /// Captures that add nodes to it.
+    /// Number of captures that add nodes to the graph.
     captures: u32,
     next_local: u32,
     references: References,
     handles: Vec<Arc<ConditionalHandle>>,
-    /// The executable graph, where there may be only one.
+    /// The executable graph, if only one may exist.
     only_exec: Weak<ExecInner>,
-    /// Of which graph it is a copy.
+    /// The graph that this one is a copy of; 0: none.
     copy_of: u64,
 }
 
@@ -172,7 +171,7 @@ impl GraphState {
         Ok(&mut self.nodes[at])
     }
 
-    /// Allocations or frees are in the graph itself.
+    /// Returns whether this graph, without nested graphs, has allocations or frees.
     fn has_memory_nodes(&self) -> bool {
         let memory = |op: &NodeOp| matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_));
         self.nodes.iter().any(|node| memory(&node.op))
@@ -190,7 +189,7 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Creates an empty graph.
     pub fn new() -> Graph {
         let id = next_id();
         let inner = Arc::new(Inner {
@@ -211,17 +210,17 @@ impl Graph {
         Graph { inner }
     }
 
-    /// The graph with a number, while it exists.
+    /// Returns the graph with this number, while the graph exists.
     pub fn by_id(id: u64) -> Option<Graph> {
         registry::GRAPHS.get(&id).map(|inner| Graph { inner })
     }
 
-    /// Unique in the process, never reused.
+    /// Returns the graph's number; unique in the process, never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// Whether a node owns it: such a graph goes with its node.
+    /// Returns whether a node owns the graph. Such a graph is destroyed with its node.
     pub fn is_owned(&self) -> bool {
         self.inner.state.lock().owner.is_some()
     }
@@ -233,25 +232,25 @@ impl Graph {
         }
     }
 
-    /// Its nodes in the order in which they were added.
+    /// Returns the nodes in the order in which they were added.
     pub fn nodes(&self) -> Vec<Node> {
         let state = self.inner.state.lock();
         state.nodes.iter().map(|n| self.node_of(n.id)).collect()
     }
 
-    /// The nodes without dependencies.
+    /// Returns the nodes without dependencies.
     pub fn roots(&self) -> Vec<Node> {
         let state = self.inner.state.lock();
         let roots = state.nodes.iter().filter(|n| n.dependencies.is_empty());
         roots.map(|n| self.node_of(n.id)).collect()
     }
 
-    /// What each node does, with the numbers of its dependencies.
+    /// Returns a copy of the data of all nodes.
     fn snapshot(&self) -> Vec<NodeData> {
         self.inner.state.lock().nodes.clone()
     }
 
-    /// Whether a node here or in a graph inside passes `test`.
+    /// Returns whether a node of this graph or of a nested graph passes `test`.
     fn any_op(&self, test: &dyn Fn(&NodeOp) -> bool) -> bool {
         self.snapshot().iter().any(|node| {
             test(&node.op)
@@ -271,7 +270,7 @@ impl Graph {
         self.any_op(&|op| matches!(op, NodeOp::Conditional(_)))
     }
 
-    /// A copy of the graph, with copies of the graphs inside (`cuGraphClone`).
+    /// Returns a copy of the graph and of its nested graphs (`cuGraphClone`).
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for graphs with memory or conditional nodes.
@@ -329,17 +328,17 @@ impl Graph {
         Ok(copy)
     }
 
-    /// The node of this copy that stands for `original` (`cuGraphNodeFindInClone`).
+    /// Returns the node of this copy that was copied from `original` (`cuGraphNodeFindInClone`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it has none.
+    /// [`Error::InvalidValue`] when the copy has no such node.
     pub fn find_copy(&self, original: &Node) -> Result<Node> {
         let state = self.inner.state.lock();
         let found = state.nodes.iter().find(|node| node.copy_of == original.id);
         match found {
             Some(node) => Ok(self.node_of(node.id)),
             None => {
-                // A node of a graph inside is looked for in the copies of those.
+                // The node may be in a copy of a nested graph.
                 let nodes = state.nodes.clone();
                 drop(state);
                 let children = nodes.iter().filter_map(|node| match &node.op {
@@ -353,22 +352,23 @@ impl Graph {
         }
     }
 
-    /// Keeps `count` references to an object of the program as long as the graph, its copies and
-    /// executable graphs live.
+    /// Takes over `count` references of the caller to an object of the program. They are kept as long as the graph, its
+    /// copies and its executable graphs exist.
     pub fn retain_object(&self, object: &UserObject, count: u32) {
         self.inner.state.lock().references.add(object, count);
     }
 
-    /// Gives such references back.
+    /// Releases references that [`Graph::retain_object`] has taken over.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the graph has fewer.
+    /// [`Error::InvalidValue`] when the graph has fewer references.
     pub fn release_object(&self, object: &UserObject, count: u32) -> Result<()> {
         let mut state = self.inner.state.lock();
         state.references.remove(object, count)
     }
 
-    /// A capture begins (`true`) or ends to add nodes; a graph cannot be instantiated meanwhile.
+    /// Records that a capture begins (`true`) or ends (`false`) to add nodes. The graph cannot be instantiated in
+    /// between.
     pub(crate) fn set_capturing(&self, capturing: bool) {
         let mut state = self.inner.state.lock();
         state.captures = match capturing {
@@ -379,50 +379,50 @@ impl Graph {
 }
 
 impl Node {
-    /// The node with a number, while it exists.
+    /// Returns the node with this number, while the node exists.
     pub fn by_id(id: u64) -> Option<Node> {
         let inner = registry::NODES.get(&id)?;
         Some(Graph { inner }.node_of(id))
     }
 
-    /// Unique in the process, never reused.
+    /// Returns the node's number; unique in the process, never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The graph that it belongs to.
+    /// Returns the graph that the node belongs to.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when that is gone.
+    /// [`Error::InvalidValue`] when the graph no longer exists.
     pub fn graph(&self) -> Result<Graph> {
         let inner = self.graph.upgrade().ok_or_else(no_such_node)?;
         Ok(Graph { inner })
     }
 
-    /// Its number in its graph, which a copy has too.
+    /// Returns the node's number in its graph. A copy of the node has the same number.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node is gone.
+    /// [`Error::InvalidValue`] when the node no longer exists.
     pub fn local_id(&self) -> Result<u32> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
         Ok(state.node(self.id)?.local)
     }
 
-    /// What it does.
+    /// Returns the operation of the node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node is gone.
+    /// [`Error::InvalidValue`] when the node no longer exists.
     pub fn op(&self) -> Result<NodeOp> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
         Ok(state.node(self.id)?.op.clone())
     }
 
-    /// What it waits for.
+    /// Returns the nodes that this node waits for.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node is gone.
+    /// [`Error::InvalidValue`] when the node no longer exists.
     pub fn dependencies(&self) -> Result<Vec<(Node, EdgeData)>> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
@@ -432,10 +432,10 @@ impl Node {
             .collect())
     }
 
-    /// What waits for it.
+    /// Returns the nodes that wait for this node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node is gone.
+    /// [`Error::InvalidValue`] when the node no longer exists.
     pub fn dependents(&self) -> Result<Vec<(Node, EdgeData)>> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();

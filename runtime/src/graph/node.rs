@@ -1,4 +1,4 @@
-//! What a node does, and what an edge says.
+//! Nodes and edges: the operations of nodes and the data of edges.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::Graph;
 use super::conditional::ConditionalNode;
 use super::memory::GraphAllocation;
 
-/// What the caller wants back when it asks for a node's parameters; the runtime never looks at it.
+/// Data that the caller gets back when it queries a node's parameters; the runtime does not use them.
 pub type Origin = Option<Arc<dyn Any + Send + Sync>>;
 
 /// The kinds of nodes, with the numbers of `CUgraphNodeType`.
@@ -44,7 +44,7 @@ pub enum NodeKind {
     Host = 3,
     /// A graph inside the graph.
     Child = 4,
-    /// Nothing.
+    /// A node that does nothing.
     Empty = 5,
     /// A wait for an event.
     EventWait = 6,
@@ -52,15 +52,15 @@ pub enum NodeKind {
     EventRecord = 7,
     /// An allocation.
     MemAlloc = 10,
-    /// The end of an allocation.
+    /// A free of an allocation.
     MemFree = 11,
     /// Stream memory operations.
     MemOps = 12,
-    /// A choice or a loop.
+    /// A conditional node: a choice or a loop.
     Conditional = 13,
 }
 
-/// What a node does. Clones share the parts, which never change.
+/// The operation of a node. Clones share the parts, which never change.
 ///
 /// ```
 /// use margay::graph::{Graph, NodeOp};
@@ -74,27 +74,27 @@ pub enum NodeKind {
 pub enum NodeOp {
     /// Runs a kernel.
     Kernel(Arc<KernelNode>, KernelAttributes),
-    /// Copies.
+    /// Copies memory.
     Memcpy(Arc<MemcpyNode>),
-    /// Fills.
+    /// Fills memory.
     Memset(Arc<MemsetNode>),
     /// Calls a function of the program.
     Host(Arc<HostNode>),
     /// Runs the graph that it owns.
     Child(Graph),
-    /// Joins its dependencies.
+    /// Does nothing except join its dependencies.
     Empty,
     /// Waits for an event's last record.
     EventWait(Event),
     /// Records an event.
     EventRecord(Event),
-    /// Begins an allocation.
+    /// Allocates memory of a graph.
     MemAlloc(Arc<GraphAllocation>),
-    /// Ends an allocation.
+    /// Frees memory of a graph.
     MemFree(Arc<GraphAllocation>),
-    /// Waits for memory and writes it.
+    /// Performs stream memory operations.
     MemOps(Arc<MemOpsNode>),
-    /// Runs one of its graphs, or one again and again.
+    /// Runs one of its graphs, or one graph repeatedly.
     Conditional(Arc<ConditionalNode>),
 }
 
@@ -105,7 +105,7 @@ impl fmt::Debug for NodeOp {
 }
 
 impl NodeOp {
-    /// Its kind.
+    /// Returns the kind of the operation.
     pub fn kind(&self) -> NodeKind {
         match self {
             NodeOp::Kernel(..) => NodeKind::Kernel,
@@ -123,7 +123,7 @@ impl NodeOp {
         }
     }
 
-    /// Checks the parts that need no graph.
+    /// Checks the operation as far as this is possible without its graph.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             NodeOp::Kernel(node, attributes) => {
@@ -160,7 +160,7 @@ impl NodeOp {
         Ok(())
     }
 
-    /// Whether a launch may leave it out (`cuGraphNodeSetEnabled`).
+    /// Returns whether a launch may skip the operation (`cuGraphNodeSetEnabled`).
     pub(crate) fn can_be_disabled(&self) -> bool {
         matches!(
             self,
@@ -199,7 +199,8 @@ pub struct KernelNode {
 }
 
 impl KernelNode {
-    /// A kernel node; cluster and cooperation of `config` are attributes of a node.
+    /// Creates a kernel node. Cluster, cooperation and priority of `config` are attributes of a node
+    /// ([`KernelAttributes::of`]) and not part of it.
     pub fn new(kernel: Kernel, config: LaunchConfig, params: Params, origin: Origin) -> KernelNode {
         KernelNode {
             kernel,
@@ -212,7 +213,7 @@ impl KernelNode {
         }
     }
 
-    /// The shape with what the attributes add.
+    /// Returns the launch configuration: the shape, combined with the attributes.
     pub fn launch(&self, attributes: &KernelAttributes) -> LaunchConfig {
         LaunchConfig {
             grid: self.grid,
@@ -224,7 +225,7 @@ impl KernelNode {
         }
     }
 
-    /// Where each argument lies, for as long as the node keeps them.
+    /// Returns the address of each argument. The addresses are valid while the node exists.
     pub fn argument_addresses(&self) -> &[usize] {
         self.addresses.get_or_init(|| {
             let base = self.params.address() as usize;
@@ -237,7 +238,7 @@ impl KernelNode {
 /// The value of an attribute: the bytes of `CUlaunchAttributeValue`.
 pub type AttributeValue = [u8; 64];
 
-/// The attributes of a kernel node by `CUlaunchAttributeID`; those that were not set are zero.
+/// The attributes of a kernel node by `CUlaunchAttributeID`. Attributes that were not set are zero.
 ///
 /// ```
 /// use margay::graph::KernelAttributes;
@@ -252,13 +253,13 @@ impl KernelAttributes {
     const COOPERATIVE: u32 = 2;
     const CLUSTER: u32 = 4;
     const PRIORITY: u32 = 8;
-    /// Access policy window, cooperative, cluster dimension and its policy, priority, memory
+    /// The supported attributes: access policy window, cooperative, cluster dimension and its policy, priority, memory
     /// synchronisation domain map and domain, preferred cluster, carve-out of shared memory.
     const ALL: [u32; 9] = [1, 2, 4, 5, 8, 9, 10, 11, 14];
-    /// A node that device code may change.
+    /// Whether device code may change the node; unsupported.
     const DEVICE_UPDATABLE: u32 = 13;
 
-    /// Those of a launch.
+    /// Returns the attributes of a launch configuration.
     pub fn of(config: &LaunchConfig) -> KernelAttributes {
         let mut attributes = KernelAttributes::default();
         if config.cooperative {
@@ -291,10 +292,11 @@ impl KernelAttributes {
         }
     }
 
-    /// An attribute's value.
+    /// Returns the value of an attribute.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for numbers that are no attribute of a kernel node.
+    /// [`Error::InvalidValue`] for numbers that are no attribute of a kernel node; [`Error::Unsupported`] for the
+    /// attribute of nodes that device code updates.
     pub fn get(&self, id: u32) -> Result<AttributeValue> {
         KernelAttributes::known(id)?;
         Ok(self.0.get(&id).copied().unwrap_or([0; 64]))
@@ -303,7 +305,7 @@ impl KernelAttributes {
     /// Changes an attribute.
     ///
     /// # Errors
-    /// As [`KernelAttributes::get`]; [`Error::Unsupported`] for nodes that device code updates.
+    /// The errors of [`KernelAttributes::get`].
     pub fn set(&mut self, id: u32, value: AttributeValue) -> Result<()> {
         KernelAttributes::known(id)?;
         self.0.insert(id, value);
@@ -318,12 +320,12 @@ impl KernelAttributes {
         })
     }
 
-    /// Whether all blocks may wait for each other.
+    /// Returns whether all blocks may wait for each other.
     pub fn cooperative(&self) -> bool {
         self.words(KernelAttributes::COOPERATIVE)[0] != 0
     }
 
-    /// 0, or less for what goes first.
+    /// Returns the priority: 0, or a negative number for a higher priority.
     pub fn priority(&self) -> i32 {
         self.words(KernelAttributes::PRIORITY)[0].cast_signed()
     }
@@ -334,7 +336,7 @@ impl KernelAttributes {
     }
 }
 
-/// A copy. Host memory is read and written when the node runs.
+/// A copy. Host memory is accessed when the node runs.
 ///
 /// ```
 /// use margay::graph::MemcpyNode;
@@ -347,9 +349,9 @@ impl KernelAttributes {
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub struct MemcpyNode {
-    /// What is copied.
+    /// The transfer.
     pub transfer: Transfer,
-    /// Where it runs.
+    /// The context in which the copy runs.
     pub context: Context,
     /// See [`Origin`].
     pub origin: Origin,
@@ -369,9 +371,9 @@ pub struct MemcpyNode {
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub struct MemsetNode {
-    /// What is filled.
+    /// The fill.
     pub fill: Fill,
-    /// Where it runs.
+    /// The context in which the fill runs.
     pub context: Context,
 }
 
@@ -407,13 +409,13 @@ pub struct HostNode {
 pub struct MemOpsNode {
     /// The operations, at least one.
     pub ops: Vec<MemOp>,
-    /// Where they run.
+    /// The context in which the operations run.
     pub context: Context,
     /// See [`Origin`].
     pub origin: Origin,
 }
 
-/// What an edge says besides its ends (`CUgraphEdgeData`).
+/// The data of an edge besides its ends (`CUgraphEdgeData`).
 ///
 /// ```
 /// use margay::graph::EdgeData;
@@ -423,10 +425,10 @@ pub struct MemOpsNode {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
-    /// When it is triggered: 0 when the first node is complete; kernels know 1 (programmatic) and
-    /// 2 (launch order). All of them wait for completion here.
+    /// The event at the first node that triggers the edge. 0 is completion. Kernels also permit 1 (programmatic) and 2
+    /// (launch order), for which Margay waits for completion as well.
     pub from_port: u8,
-    /// 0.
+    /// Always 0.
     pub to_port: u8,
     /// 0: an ordinary dependency, 1: a programmatic one.
     pub kind: u8,
@@ -435,12 +437,12 @@ pub struct EdgeData {
 impl EdgeData {
     const PROGRAMMATIC: u8 = 1;
 
-    /// Whether it says nothing beyond the dependency.
+    /// Returns whether the edge is an ordinary dependency.
     pub fn is_plain(self) -> bool {
         self == EdgeData::default()
     }
 
-    /// Checks it between nodes of these kinds.
+    /// Checks the data for an edge between nodes of these kinds.
     pub(crate) fn check(self, from: NodeKind, to: NodeKind) -> Result<()> {
         let kernels = from == NodeKind::Kernel && to == NodeKind::Kernel;
         let good = self.to_port == 0

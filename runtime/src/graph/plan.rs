@@ -1,7 +1,7 @@
-//! What an executable graph runs: the nodes of a graph and of the graphs inside, by index.
+//! The plan of an executable graph: the nodes of a graph and of its nested graphs, by index.
 //!
-//! Invariant: graph 0 is the outermost; `order` of each is topological. A plan is shared with the
-//! launches that run it and copied before it is changed.
+//! Invariant: graph 0 is the outermost; the `order` of each graph is topological. Launches share the plan that they
+//! run, and a change copies it first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,34 +17,34 @@ use crate::error::Error;
 #[derive(Clone, Default)]
 pub(super) struct Plan {
     pub(super) graphs: Vec<PlanGraph>,
-    /// Graph and node by the number of the node that a step was made from.
+    /// Indices of graph and step by the number of the node that the step was made from.
     pub(super) index: FxHashMap<u64, (usize, usize)>,
-    /// What begins anew with each launch.
+    /// Conditional handles whose values each launch resets.
     pub(super) handles: Vec<Arc<ConditionalHandle>>,
 }
 
 /// One graph of a plan.
 #[derive(Clone, Default)]
 pub(super) struct PlanGraph {
-    /// In the order of the nodes.
+    /// The steps in the order of the nodes.
     pub(super) steps: Vec<Step>,
-    /// All indices, dependencies first.
+    /// The indices of all steps, dependencies first.
     pub(super) order: Vec<usize>,
 }
 
 /// One node of a plan.
 #[derive(Clone)]
 pub(super) struct Step {
-    /// The number of the node that it was made from.
+    /// The number of the node that the step was made from.
     pub(super) origin: u64,
     pub(super) op: StepOp,
     pub(super) dependencies: Vec<(usize, EdgeData)>,
-    /// Nothing waits for it.
+    /// Whether no other step waits for this one.
     pub(super) last: bool,
     pub(super) enabled: bool,
 }
 
-/// What a step does; graphs inside are those of the plan.
+/// What a step does. Nested graphs are given by their index in the plan.
 #[derive(Clone)]
 pub(super) enum StepOp {
     Node(NodeOp),
@@ -62,7 +62,7 @@ impl StepOp {
     }
 }
 
-/// What may be in the body of a conditional node, directly or in a graph inside.
+/// Returns whether the body of a conditional node may contain an operation, directly or in a nested graph.
 fn allowed_in_body(op: &NodeOp) -> bool {
     use super::NodeKind as K;
     matches!(
@@ -72,10 +72,10 @@ fn allowed_in_body(op: &NodeOp) -> bool {
 }
 
 impl Plan {
-    /// The plan of a graph.
+    /// Creates the plan of a graph.
     ///
     /// # Errors
-    /// A cycle, a node that may not be where it is, or a capture that has not ended.
+    /// For a graph with a cycle, a node that is not permitted where it is, or a capture that has not ended.
     pub(super) fn of(graph: &Graph) -> Result<Plan, InstantiateProblem> {
         let mut plan = Plan::default();
         let body = graph.inner.state.lock().body;
@@ -147,13 +147,13 @@ impl Plan {
         })
     }
 
-    /// The step of a node.
+    /// Returns the indices of graph and step of a node.
     pub(super) fn find(&self, node: &Node) -> Option<(usize, usize)> {
         self.index.get(&node.id()).copied()
     }
 }
 
-/// Indices with dependencies first and otherwise in order, or one that is in a cycle.
+/// Returns the indices with dependencies first and otherwise in order, or the index of a step in a cycle.
 fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     let mut missing: Vec<usize> = steps.iter().map(|s| s.dependencies.len()).collect();
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
@@ -176,7 +176,7 @@ fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     }
     match missing.iter().position(|n| *n > 0) {
         None => Ok(order),
-        // Behind a cycle counts too; what waits for itself is found by walking back.
+        // This step may only be after a cycle; walking back finds a step in the cycle.
         Some(at) => Err(walk_back(steps, &missing, at)),
     }
 }

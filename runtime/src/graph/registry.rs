@@ -1,7 +1,7 @@
-//! Graphs, nodes and conditional handles by their numbers.
+//! Tables of graphs, nodes and conditional handles by number.
 //!
-//! Numbers are given out once in the process. What is gone is not found: an entry is taken out by
-//! the destructor of its object.
+//! Numbers are unique in the process. The destructor of an object removes its entry, so destroyed objects are not
+//! found.
 
 use std::hash::Hash;
 use std::sync::{LazyLock, Weak};
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::Inner;
 use super::conditional::ConditionalHandle;
 
-/// Objects by number; the table keeps none of them alive.
+/// Objects by number. The references are weak, so that the table keeps no object alive.
 pub(crate) struct Table<K, T>(LazyLock<RwLock<FxHashMap<K, Weak<T>>>>);
 
 impl<K: Eq + Hash, T> Table<K, T> {

@@ -1,9 +1,9 @@
 //! Random programs over streams, events, graphs and captures, checked against a sequential model.
 //!
-//! A program makes graphs, by calls or by capture, launches them among other work, and waits now
-//! and then. Every operation notes when it began and ended on one counter. The model knows only
-//! the rules of the documentation, in the order of the calls: for each run of an operation it says
-//! what must have ended before, and how often each operation runs.
+//! A program creates graphs, by calls or by capture, launches them among other work, and waits now and then. Every
+//! operation records on one counter when it begins and ends. The model knows only the rules of the documentation, in
+//! the order of the calls: it determines what must have ended before each run of an operation, and how often each
+//! operation runs.
 
 mod model;
 mod programs;
@@ -15,7 +15,7 @@ use super::{Graph, InstantiateFlags};
 use crate::testing::{Bench, Step, kernel};
 use crate::{LaunchConfig, StreamKind};
 
-/// Programs that are run; `MARGAY_FULL=1` runs more.
+/// Returns the seeds of the programs; `MARGAY_FULL=1` runs more programs.
 fn seeds() -> std::ops::Range<u64> {
     match std::env::var_os("MARGAY_FULL") {
         Some(_) => 0..10_000,
@@ -30,7 +30,7 @@ fn random_programs_of_graphs_keep_every_order() {
     }
 }
 
-/// Bytes that the process has in memory.
+/// Returns the bytes of this process that are in memory.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = text
@@ -40,7 +40,7 @@ fn resident() -> u64 {
     4096 * pages.expect("a number")
 }
 
-/// Graphs, executable graphs and launches that are over leave nothing behind.
+/// Destroyed graphs, executable graphs and completed launches must leave no memory allocated.
 #[test]
 fn cycles_of_graphs_do_not_grow() {
     let count = Arc::new(AtomicU64::new(0));
@@ -104,7 +104,7 @@ fn cycles_of_graphs_do_not_grow() {
     }
 }
 
-/// Programs free late what a graph had, and rely on being told that it is gone.
+/// Programs may free memory of a destroyed graph late, and rely on an error.
 #[test]
 fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     let bench = Bench::new(1, Vec::new());

@@ -1,8 +1,7 @@
-//! Changing an executable graph: the parameters of one node, or all of them after another graph.
+//! Changes to an executable graph: to the parameters of one node, or of all nodes, which are taken from another graph.
 //!
-//! Nodes of the two graphs are paired from the last ones back along the edges, in the order in
-//! which nodes and edges were added (CUDA driver API, `cuGraphExecUpdate`). Invariant: an update
-//! changes everything or nothing.
+//! Nodes of the two graphs are paired along the edges, from the last nodes backwards, in the order in which nodes and
+//! edges were added (CUDA driver API, `cuGraphExecUpdate`). Invariant: an update changes everything or nothing.
 
 use std::sync::Arc;
 
@@ -28,23 +27,23 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum UpdateReason {
-    /// What the error says.
+    /// The `error` of [`UpdateProblem`] has the reason.
     Error = 1,
     /// Nodes or edges differ.
     TopologyChanged = 2,
-    /// A node is of another kind.
+    /// A node has another kind.
     NodeTypeChanged = 3,
-    /// Parameters changed that stay.
+    /// Parameters differ that cannot change.
     ParametersChanged = 5,
     /// A node of this kind cannot be updated.
     NotSupported = 6,
-    /// A kernel of another context.
+    /// A kernel belongs to another context.
     UnsupportedFunctionChange = 7,
-    /// Attributes changed that stay.
+    /// Attributes differ that cannot change.
     AttributesChanged = 8,
 }
 
-/// Why and where an update was refused.
+/// Why an update was refused, and at which node.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -57,13 +56,13 @@ pub enum UpdateReason {
 /// ```
 #[derive(Debug, Clone)]
 pub struct UpdateProblem {
-    /// Why.
+    /// The kind of problem.
     pub reason: UpdateReason,
-    /// The node of the new graph.
+    /// The node of the new graph, if one is concerned.
     pub node: Option<Node>,
-    /// Where the edge that differs begins.
+    /// The node where a differing edge of the new graph begins.
     pub from: Option<Node>,
-    /// What an [`UpdateReason::Error`] is.
+    /// The error, if the reason is [`UpdateReason::Error`].
     pub error: Option<Error>,
 }
 
@@ -96,7 +95,7 @@ impl From<UpdateProblem> for Error {
     }
 }
 
-/// For each step of the old graph the step of the new one.
+/// Returns for each step of the old graph the index of the corresponding step of the new one.
 fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
     use UpdateReason::TopologyChanged;
     if old.steps.len() != new.steps.len() {
@@ -160,7 +159,7 @@ fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
         })
 }
 
-/// Whether an operation may take the place of another one.
+/// Checks whether an operation may replace another one.
 fn replaces(old: &NodeOp, new: &NodeOp) -> Result<(), UpdateReason> {
     use UpdateReason as R;
     match (old, new) {
@@ -207,11 +206,11 @@ fn is_linear(transfer: &Transfer) -> bool {
 }
 
 impl GraphExec {
-    /// Gives the step of a node other parameters for later launches.
+    /// Replaces the parameters of a node's step for later launches.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes of other graphs, another kind or context, and changes
-    /// that an executable graph cannot take; the errors of a launch for kernels.
+    /// [`Error::InvalidValue`] for nodes of other graphs, another kind or context, and changes that an executable graph
+    /// does not permit; for kernels, the errors of a launch.
     pub fn set_op(&self, node: &Node, op: NodeOp) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -226,7 +225,7 @@ impl GraphExec {
             return Err(Error::unsupported("new parameters for a node of this kind"));
         }
         let op = match (old, op) {
-            // Attributes are not among the parameters.
+            // The attributes are not part of the parameters, and stay.
             (NodeOp::Kernel(_, attributes), NodeOp::Kernel(new, _)) => {
                 NodeOp::Kernel(new, attributes.clone())
             }
@@ -242,8 +241,8 @@ impl GraphExec {
     /// Updates the graph that the step of a child node runs.
     ///
     /// # Errors
-    /// As [`GraphExec::update`]; [`Error::InvalidValue`] for nodes that are not there or of
-    /// another kind.
+    /// The errors of [`GraphExec::update`]; [`Error::InvalidValue`] for nodes that the executable graph does not have,
+    /// and for nodes of another kind.
     pub fn set_child(&self, node: &Node, child: &Graph) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -252,7 +251,7 @@ impl GraphExec {
         };
         let new = Plan::of(child)?;
         let mut plan = (*state.plan).clone();
-        // The documentation knows one code for everything that differs.
+        // CUDA's documentation gives one code for all differences.
         plan.adopt(number, &new, 0)
             .map_err(|problem| Error::invalid(Error::from(problem).to_string()))?;
         state.plan = Arc::new(plan);
@@ -262,7 +261,7 @@ impl GraphExec {
     /// Takes the parameters of all nodes from a graph of the same shape (`cuGraphExecUpdate`).
     ///
     /// # Errors
-    /// See [`UpdateProblem`]; nothing is changed then.
+    /// See [`UpdateProblem`]. In case of an error, nothing changes.
     pub fn update(&self, graph: &Graph) -> Result<(), UpdateProblem> {
         let new = Plan::of(graph).map_err(|problem| UpdateProblem::error(problem.error))?;
         let mut state = self.inner.state.lock();
@@ -270,7 +269,8 @@ impl GraphExec {
         plan.adopt(0, &new, 0)?;
         plan.handles.clone_from(&new.handles);
         state.plan = Arc::new(plan);
-        // It holds what the new graph holds; what only the old one held is held by launches that are not over.
+        // From now on, the executable graph keeps the objects of the new graph. Launches that are not complete keep the
+        // objects that only the old graph had.
         let mut references = References::default();
         graph.collect_references(&mut references);
         let before = std::mem::replace(&mut state.references, Arc::new(references));
@@ -281,7 +281,7 @@ impl GraphExec {
 }
 
 impl Plan {
-    /// Takes the operations of graph `theirs` of `new` into graph `ours`.
+    /// Copies the operations of graph `theirs` of `new` to the steps of graph `ours`.
     fn adopt(&mut self, ours: usize, new: &Plan, theirs: usize) -> Result<(), UpdateProblem> {
         let pairs = pair(&self.graphs[ours], &new.graphs[theirs])?;
         for (at, other) in pairs.into_iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Objects of the program whose life graphs take part in.
+//! User objects: objects of the program that graphs keep alive.
 //!
-//! Source: CUDA programming guide, "CUDA User Objects". The destructor runs on a thread of ours
-//! when the last reference goes: the program's own, those of graphs, of executable graphs and of
-//! launches that are not complete. Invariant: it runs once.
+//! Source: CUDA programming guide, "CUDA User Objects". The destructor runs on a service thread when the last reference
+//! is released. The program, graphs, executable graphs and incomplete launches hold references. Invariant: the
+//! destructor runs once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::process::next_id;
 use crate::service::ServiceThread;
 
-/// An object of the program with counted references. Clones are the same object and no reference.
+/// An object of the program with counted references. Clones refer to the same object and do not count as references.
 ///
 /// ```
 /// use margay::graph::UserObject;
@@ -46,10 +46,10 @@ impl std::fmt::Debug for UserObject {
 static DESTRUCTORS: ServiceThread = ServiceThread::new("margay-release");
 
 impl UserObject {
-    /// An object with `references` references of the program's.
+    /// Creates an object with `references` references, which belong to the program.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for none.
+    /// [`Error::InvalidValue`] for 0 references.
     pub fn new(destroy: Box<dyn FnOnce() + Send>, references: u32) -> Result<UserObject> {
         if references == 0 {
             return Err(Error::invalid("an object without references"));
@@ -68,7 +68,7 @@ impl UserObject {
     /// Adds references.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the object is gone.
+    /// [`Error::InvalidValue`] when no reference is left.
     pub fn retain(&self, count: u32) -> Result<()> {
         let mut state = self.inner.state.lock();
         if state.references == 0 {
@@ -78,10 +78,10 @@ impl UserObject {
         Ok(())
     }
 
-    /// Gives references back; whether any is left.
+    /// Releases references; returns whether any is left.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when there are fewer.
+    /// [`Error::InvalidValue`] when there are fewer than `count` references.
     pub fn release(&self, count: u32) -> Result<bool> {
         let mut state = self.inner.state.lock();
         let left = state.references.checked_sub(u64::from(count));
@@ -95,27 +95,27 @@ impl UserObject {
         Ok(false)
     }
 
-    /// Whether no reference is left.
+    /// Returns whether no reference is left.
     pub fn is_gone(&self) -> bool {
         self.inner.state.lock().references == 0
     }
 }
 
-/// References that a graph holds; a copy holds as many of its own.
+/// References that a graph holds. A copy holds the same number of separate references.
 #[derive(Default)]
 pub(super) struct References {
     counts: FxHashMap<u64, (UserObject, u32)>,
 }
 
 impl References {
-    /// Takes over references that the caller has.
+    /// Takes over references of the caller.
     pub(super) fn add(&mut self, object: &UserObject, count: u32) {
         let entry = self.counts.entry(object.inner.id);
         let (_, held) = entry.or_insert_with(|| (object.clone(), 0));
         *held = held.saturating_add(count);
     }
 
-    /// Gives some back.
+    /// Releases references.
     pub(super) fn remove(&mut self, object: &UserObject, count: u32) -> Result<()> {
         let none = || Error::invalid("the graph has fewer references");
         let entry = self.counts.get_mut(&object.inner.id).ok_or_else(none)?;
@@ -130,7 +130,7 @@ impl References {
         self.counts.is_empty()
     }
 
-    /// Adds what another graph holds, as references of its own.
+    /// Adds new references to all objects that `other` holds.
     pub(super) fn add_all(&mut self, other: &References) {
         for (object, count) in other.counts.values() {
             if object.retain(*count).is_ok() {
@@ -151,7 +151,7 @@ impl Clone for References {
 impl Drop for References {
     fn drop(&mut self) {
         for (object, count) in self.counts.values() {
-            // They are ours, so there are as many.
+            // This value holds the references, so the release cannot fail.
             let _ = object.release(*count);
         }
     }

@@ -1,30 +1,30 @@
-//! Reading PTX without loading it, as an assembler does.
+//! Checks PTX without loading it, as an assembler does.
 
 use std::sync::Arc;
 
 use margay_frontend::{LazyModule, SourceFile, parse, resolve};
 
-/// Something that is wrong with a text, or may be.
+/// An error or a warning about a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Whether the text cannot be loaded for it.
+    /// Whether the problem prevents loading.
     pub error: bool,
     /// Line of the text, from 1.
     pub line: u32,
-    /// What it is.
+    /// The message.
     pub message: String,
 }
 
-/// What a text is found to be.
+/// The result of checking a text.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// Problems in the order of their places.
+    /// Problems in the order in which they were found.
     pub problems: Vec<Problem>,
-    /// Names of the kernels, where there are no errors.
+    /// Names of the kernels; empty if there are errors.
     pub kernels: Vec<String>,
 }
 
-/// Reads PTX as loading it would; `name` stands for the file.
+/// Checks PTX as loading would; `name` is the name of the file.
 pub fn check_ptx(name: &str, text: &str) -> Checked {
     let parsed = parse(SourceFile::new(name, text));
     let source = Arc::clone(&parsed.source);

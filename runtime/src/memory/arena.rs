@@ -1,9 +1,9 @@
-//! The memory of a pool that other processes may use: one memory file, allocations at offsets in it.
+//! The memory of a pool that other processes may use: one memory file with allocations at offsets.
 //!
-//! Whoever imports the pool gets the file, and then finds an allocation by its offset. The file is as long as the
-//! pool may become; only what is touched costs memory.
+//! A process that imports the pool gets the file and finds an allocation by its offset. The file has the maximum size
+//! of the pool; only pages that are accessed use memory.
 //!
-//! Invariant: allocations of an arena never overlap; what is freed reads as zeroes when it is given out again.
+//! Invariant: allocations of an arena never overlap; freed memory reads as zeroes when it is allocated again.
 
 use parking_lot::Mutex;
 
@@ -12,7 +12,7 @@ use super::shared::{Label, SharedKind, SharedMemory};
 use super::space::{Backing, Record};
 use super::{AddressSpace, Allocation, MemoryError, Request};
 
-/// A pool's memory.
+/// The memory of one pool.
 #[derive(Debug)]
 pub struct Arena {
     memory: SharedMemory,
@@ -20,29 +20,30 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// For at most `bytes` bytes of a device, or of the host (-1).
+    /// Creates an arena of at most `bytes` bytes of a device, or of the host (-1).
     ///
     /// # Errors
-    /// [`MemoryError::System`].
+    /// [`MemoryError::System`] if the file cannot be created.
     pub fn new(bytes: u64, device: i32) -> Result<Arena, MemoryError> {
         let kind = SharedKind::Pool;
         let memory = SharedMemory::create(bytes, Label { kind, device })?;
         Ok(Arena::of(memory))
     }
 
-    /// Another process's pool.
+    /// Returns the arena of a pool of another process.
     pub fn of(memory: SharedMemory) -> Arena {
         let free = Mutex::new(Extents::new(0, memory.bytes()));
         Arena { memory, free }
     }
 
-    /// The file.
+    /// Returns the memory file.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
 
     pub(super) fn give(&self, offset: u64, len: u64) {
-        // Failure keeps the content, which the next owner may then read: it goes to nobody.
+        // If this fails, the content remains. The range is then not reused, because the next owner could read the
+        // content.
         if self.memory.empty(offset, len).is_ok() {
             self.free.lock().give(offset, len);
         }
@@ -53,7 +54,7 @@ impl AddressSpace {
     /// Allocates from an arena of this process.
     ///
     /// # Errors
-    /// As [`AddressSpace::alloc`].
+    /// Returns the errors of [`AddressSpace::alloc`].
     pub fn alloc_in(
         &self,
         arena: &std::sync::Arc<Arena>,
@@ -84,7 +85,7 @@ impl AddressSpace {
         self.enter(Record::new(allocation, place))
     }
 
-    /// Where in its arena an allocation lies; `None` when it comes from no arena.
+    /// Returns the arena of an allocation and its offset there; `None` if it is from no arena.
     pub fn arena_offset(&self, base: u64) -> Option<(std::sync::Arc<Arena>, u64)> {
         match self.index.read().get(&base)?.place {
             Backing::Arena(ref arena, offset) => Some((std::sync::Arc::clone(arena), offset)),

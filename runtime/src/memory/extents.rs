@@ -1,9 +1,8 @@
-//! The book of free address ranges: best fit, lowest address first, neighbours joined.
+//! Free address ranges: allocates by best fit, the lowest address first, and joins adjacent ranges.
 //!
-//! Pure bookkeeping; knows nothing of pages.
+//! The module only records ranges; it does not access pages.
 //!
-//! Invariant: ranges are disjoint and never adjacent; `by_size` holds exactly those of
-//! `by_start`.
+//! Invariant: ranges are disjoint and never adjacent; `by_size` contains the same ranges as `by_start`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +14,14 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// One free range.
+    /// Creates a set with one free range.
     pub(super) fn new(start: u64, len: u64) -> Extents {
         let mut extents = Extents::default();
         extents.insert(start, len);
         extents
     }
 
-    /// Takes `len` bytes; the start of what was taken.
+    /// Takes `len` bytes and returns their start.
     pub(super) fn take(&mut self, len: u64) -> Option<u64> {
         let &(size, start) = self.by_size.range((len, 0)..).next()?;
         self.remove(start, size);
@@ -51,7 +50,7 @@ impl Extents {
         true
     }
 
-    /// Gives a range back.
+    /// Marks a range as free.
     pub(super) fn give(&mut self, start: u64, len: u64) {
         let (mut start, mut len) = (start, len);
         if let Some((&before, &size)) = self.by_start.range(..start).next_back()
@@ -68,7 +67,7 @@ impl Extents {
         self.insert(start, len);
     }
 
-    /// Bytes free in all.
+    /// Returns the total number of free bytes.
     #[cfg(test)]
     pub(super) fn total(&self) -> u64 {
         self.by_start.values().sum()

@@ -1,9 +1,8 @@
-//! How much memory this process may use: what the machine, its control group and its resource
-//! limits say.
+//! How much memory this process may use, according to the machine, its control group and its resource limits.
 //!
-//! Invariant: a missing or strange file means "no limit from here", never an error.
+//! Invariant: a missing or malformed file means that there is no limit, and never causes an error.
 
-/// Bytes of memory that this process can count on, before anything is used.
+/// Returns the bytes of memory that this process can use in total.
 pub(super) fn physical_memory() -> u64 {
     let pages = sysconf(libc::_SC_PHYS_PAGES);
     let ram = pages.saturating_mul(page_size());
@@ -13,24 +12,25 @@ pub(super) fn physical_memory() -> u64 {
         .fold(ram, u64::min)
 }
 
-/// Bytes in a page.
+/// Returns the size of a page in bytes.
 pub(super) fn page_size() -> u64 {
     sysconf(libc::_SC_PAGESIZE).max(4096)
 }
 
-/// Bytes of address space still to be had under `ulimit -v`; `None` without that limit.
+/// Returns the bytes of address space that are left under `ulimit -v`; `None` without that limit.
 pub(crate) fn address_space_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_AS)?;
     Some(limit.saturating_sub(used_memory(0)))
 }
 
-/// Bytes of private writable memory still to be had under `ulimit -d`, stacks of threads among them; `None` without that limit.
+/// Returns the bytes of private writable memory, including thread stacks, that are left under `ulimit -d`; `None`
+/// without that limit.
 fn data_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_DATA)?;
     Some(limit.saturating_sub(used_memory(5)))
 }
 
-/// What this process uses: a field of `/proc/self/statm` [proc_pid_statm(5)], in bytes.
+/// Returns the memory that this process uses: a field of `/proc/self/statm` [proc_pid_statm(5)], in bytes.
 fn used_memory(field: usize) -> u64 {
     std::fs::read_to_string("/proc/self/statm")
         .ok()
@@ -39,11 +39,12 @@ fn used_memory(field: usize) -> u64 {
         .saturating_mul(page_size())
 }
 
-/// Addresses that glibc's allocator reserves for a thread's part of the heap [malloc(3), arenas].
+/// Bytes of addresses that glibc's allocator reserves for the heap arena of a thread [malloc(3), arenas].
 const ARENA: u64 = 64 << 20;
 
-/// How many threads with so many bytes each the limits of the process allow, so that half of what is left stays for others.
-/// A thread that starts when nothing is left ends the process: neither glibc nor Rust can answer an error there.
+/// Returns how many threads with `bytes` bytes each the limits of the process allow if half of what is left is kept for
+/// other uses. A thread that starts when nothing is left ends the process, because neither glibc nor Rust handles this
+/// error.
 pub(crate) fn most_threads(bytes: u64) -> usize {
     let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));
     let by_data = data_left().map(|left| left / 2 / bytes);
@@ -51,9 +52,10 @@ pub(crate) fn most_threads(bytes: u64) -> usize {
     most.map_or(usize::MAX, |most| most as usize).max(1)
 }
 
-/// Bytes of stack that the calling thread has left; `None` if the system does not tell.
+/// Returns the bytes of stack that the calling thread has left; `None` if the system does not report them.
 pub(crate) fn stack_left() -> Option<u64> {
-    // SAFETY: the attributes are made by the first call and given back by the last; the place of the stack comes from them.
+    // SAFETY: the first call initialises the attributes and the last one destroys them; the stack's location is read
+    // from them.
     unsafe {
         let mut attributes = std::mem::zeroed::<libc::pthread_attr_t>();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
@@ -87,7 +89,7 @@ fn control_group_limit() -> Option<u64> {
     let group = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mut smallest = None;
     let mut path = std::path::PathBuf::from("/sys/fs/cgroup").join(group.trim_start_matches('/'));
-    // The limit of any group above counts as well.
+    // The limits of all parent groups apply as well.
     while path.starts_with("/sys/fs/cgroup") {
         let limit = std::fs::read_to_string(path.join("memory.max"))
             .ok()
@@ -114,7 +116,7 @@ pub(super) fn is_mapped(address: u64, bytes: u64) -> bool {
     let mut at = address & !(page - 1);
     while at < end {
         let len = (end - at).min(STEP_PAGES * page);
-        // SAFETY: mincore only reports; `states` has a byte for each page asked about.
+        // SAFETY: mincore only reports; `states` has a byte for each requested page.
         let failed = unsafe { libc::mincore(at as *mut _, len as usize, states.as_mut_ptr()) };
         if failed != 0 {
             return false;

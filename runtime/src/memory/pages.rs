@@ -1,18 +1,20 @@
-//! Guarded pieces of the address space: each is followed, and so also preceded, by closed pages.
+//! Guarded pieces of the address space: inaccessible pages follow each piece, and so precede it as well.
 //!
-//! A freed piece is *idle*: still open, for a request of the same length that comes before the next launch, since opening and
-//! closing are system calls. Before a launch runs, idle pieces are closed ([`Pages::close_idle`]), so that a use after the
-//! free faults as on a GPU; a closed piece keeps its pages for the next request of the same footprint (*warm*). Over the cache limit, or when room is
-//! short, warm pieces are emptied and joined with their neighbours.
+//! A freed piece is *idle*: it stays accessible for a request of the same length before the next launch, because
+//! changes of access rights are system calls. Before a launch runs, idle pieces are made inaccessible
+//! ([`Pages::close_idle`]), so that an access after the free faults as on a GPU. An inaccessible piece keeps its pages
+//! for the next request with the same footprint (*warm*). If warm pieces exceed the cache limit, or addresses are
+//! short, they are emptied and joined with their neighbours.
 //!
-//! Where there is room, pieces under [`HUGE_FROM`] have a quarter of the range to themselves and lie an odd
-//! number of pages apart; at multiples of a power of two they would share a few sets of the processor's caches
-//! and translation buffers. Those under [`WIDE_FROM`] lie close together: the processor reads ahead across a
-//! short gap, and with a wide one every array costs a microsecond more to begin with, which for 100 KiB
-//! is a tenth (`cargo xtask guards`).
+//! In a roomy space, pieces under [`HUGE_FROM`] are allocated from a separate quarter of the range, at distances of an
+//! odd number of pages. At multiples of a power of two they would share a few sets of the processor's caches and
+//! translation buffers. Pieces under [`WIDE_FROM`] have narrow guards: the processor prefetches across a short gap.
+//! With a wide gap, the first accesses to every array cost an additional microsecond, which for 100 KiB is a tenth
+//! (`cargo xtask guards`).
 //!
-//! Invariant: a large piece starts at a multiple of the grain, any at one of the page, and its footprint ends
-//! with closed bytes: at least `guard`, or as many as [`WIDE_FROM`] says. Everything not handed out is closed or idle.
+//! Invariant: a large piece starts at a multiple of the grain, any other piece at a multiple of the page size. The
+//! footprint of a piece ends with inaccessible bytes: at least `guard`, or the number given at [`WIDE_FROM`]. All bytes
+//! that are not allocated are inaccessible or idle.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,24 +26,24 @@ use super::reservation::{Reservation, Rights};
 use super::round_up;
 use super::shared::SharedMemory;
 
-/// From this size on huge pages pay.
+/// From this size on, huge pages are worthwhile.
 const HUGE_FROM: u64 = 4 << 20;
 const HUGE_PAGE: u64 = 2 << 20;
-/// Spaces of this size can afford wide guards.
+/// Spaces of at least this size can afford wide guards.
 const ROOMY: u64 = 256 << 30;
-/// An index that is a mebibyte too large, the usual kind of wild, still hits the guard.
+/// Size of a wide guard: an index that is too large by a mebibyte, the most common wild access, still hits it.
 const WIDE_GUARD: u64 = (1 << 20) + (256 << 10);
-/// From this size on guards are wide; below, a sixteenth of the piece and at least [`NARROW_PAGES`].
+/// From this size on guards are wide. Below it a guard is a sixteenth of the piece and at least [`NARROW_PAGES`].
 const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
-/// Pieces with a footprint below this are handed out again only when [`RESTING`] others of it were freed since, the oldest first:
-/// so an access to a small array that was freed meets no other array for a while.
+/// A warm piece with a footprint below this size is reused only if more than [`RESTING`] pieces of this footprint are
+/// warm, the oldest first. So for a while an access to a freed small array hits no other array.
 const RESTS_BELOW: u64 = 80 << 10;
 const RESTING: usize = 32;
-/// The same for idle pieces.
+/// Number of idle pieces of one length that are not reused if their footprint is below [`RESTS_BELOW`].
 const IDLE_RESTING: usize = 8;
-/// Idle pieces, at most.
+/// Maximum number of idle pieces.
 const MOST_IDLE: usize = 256;
 
 /// The pieces of one reservation.
@@ -49,15 +51,15 @@ const MOST_IDLE: usize = 256;
 pub(super) struct Pages {
     reservation: Reservation,
     extents: Extents,
-    /// Of pieces under [`HUGE_FROM`]; `None` where addresses are scarce.
+    /// Free ranges for pieces under [`HUGE_FROM`]; `None` if addresses are scarce.
     middle: Option<Extents>,
-    /// Closed pieces with content, by footprint: start and opened length.
+    /// Inaccessible pieces with content, by footprint: start and length.
     warm: BTreeMap<u64, VecDeque<(u64, u64)>>,
-    /// Open pieces that nobody has, by footprint and opened length; the oldest first.
+    /// Accessible pieces that are not allocated, by footprint and length; the oldest first.
     idle: BTreeMap<(u64, u64), VecDeque<u64>>,
-    /// How many those are; asked without a lock.
+    /// Number of idle pieces; readable without a lock.
     idle_count: Arc<AtomicUsize>,
-    /// Bytes of warm and idle pieces.
+    /// Total size of warm and idle pieces in bytes.
     warm_bytes: u64,
     warm_limit: u64,
     grain: u64,
@@ -76,7 +78,7 @@ impl Pages {
         } else {
             (64 << 10, 64 << 10)
         };
-        // The first grain guards the first piece from below.
+        // The first grain is the guard below the first piece.
         let first = reservation.base() + grain;
         let usable = reservation.len().saturating_sub(grain);
         let for_middle = if grain == HUGE_PAGE {
@@ -102,7 +104,7 @@ impl Pages {
         &self.reservation
     }
 
-    /// Length of a slab: gets a wide guard where there are such.
+    /// Returns the length of a slab, which has a wide guard if the space is roomy.
     pub(super) fn slab_len(&self) -> u64 {
         if self.grain == HUGE_PAGE {
             WIDE_FROM
@@ -111,17 +113,18 @@ impl Pages {
         }
     }
 
-    /// Whether there are addresses enough for guards around small pieces.
+    /// Whether there are enough addresses for guards around small pieces.
     pub(super) fn is_roomy(&self) -> bool {
         self.middle.is_some()
     }
 
-    /// Bytes that are kept warm.
+    /// Returns the total size of warm and idle pieces in bytes.
     pub(super) fn warm_bytes(&self) -> u64 {
         self.warm_bytes
     }
 
-    /// Addresses that a piece takes: an odd number of pages among the middle ones, which no large one takes.
+    /// Returns the number of address bytes of a piece with its guard. Small pieces have an odd number of pages, so a
+    /// large piece never has the footprint of a small one.
     fn footprint(&self, len: u64) -> Option<u64> {
         let len = self.rounded(len)?;
         if self.middle.is_none() || len >= HUGE_FROM {
@@ -136,7 +139,7 @@ impl Pages {
         Some(round_up(len + guard, page)? | page)
     }
 
-    /// The free ranges that pieces of this footprint come from.
+    /// Returns the free ranges for pieces of this footprint.
     fn free(&mut self, footprint: u64) -> &mut Extents {
         match &mut self.middle {
             Some(middle) if !footprint.is_multiple_of(self.grain) => middle,
@@ -144,12 +147,12 @@ impl Pages {
         }
     }
 
-    /// What `len` bytes take of the machine's memory.
+    /// Returns the memory that `len` bytes use: the length rounded up to pages.
     pub(super) fn rounded(&self, len: u64) -> Option<u64> {
         round_up(len, self.reservation.page())
     }
 
-    /// Opens a piece of `len` bytes; `None` when addresses or mappings have run out.
+    /// Allocates an accessible piece of `len` bytes; returns `None` if there are no more addresses or mappings.
     pub(super) fn open(&mut self, len: u64) -> Option<u64> {
         let (len, footprint) = (self.rounded(len)?, self.footprint(len)?);
         if let Some(start) = self.take_idle(footprint, len) {
@@ -158,7 +161,7 @@ impl Pages {
         let start = self.take(footprint)?;
         let opened = self.reservation.protect(start, len, Rights::ReadWrite);
         if opened.is_err() {
-            // Too many mappings: joined pieces need fewer.
+            // There are too many mappings: joined pieces need fewer.
             self.flush();
             let again = self.reservation.protect(start, len, Rights::ReadWrite);
             if again.is_err() {
@@ -181,7 +184,7 @@ impl Pages {
         let pieces = self.warm.get_mut(&footprint);
         let pieces = pieces.filter(|pieces| pieces.len() > least);
         let found = match least {
-            // The last one is in the processor's caches.
+            // The piece that was freed last is in the processor's caches.
             0 => pieces.and_then(VecDeque::pop_back),
             _ => pieces.and_then(VecDeque::pop_front),
         };
@@ -192,7 +195,7 @@ impl Pages {
         self.take_cold(footprint)
     }
 
-    /// Closes a piece that [`Pages::open`] gave for this length.
+    /// Takes back a piece that [`Pages::open`] returned for this length; it becomes idle.
     pub(super) fn close(&mut self, start: u64, len: u64) {
         let (Some(len), Some(footprint)) = (self.rounded(len), self.footprint(len)) else {
             return;
@@ -208,7 +211,7 @@ impl Pages {
         }
     }
 
-    /// How many pieces are idle; for those who do not hold the lock.
+    /// Returns the counter of idle pieces, which can be read without the lock.
     pub(super) fn idle_count(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.idle_count)
     }
@@ -219,7 +222,7 @@ impl Pages {
         let start = match footprint < RESTS_BELOW {
             true if idle.len() <= IDLE_RESTING => None,
             true => idle.pop_front(),
-            // The last one is in the processor's caches.
+            // The piece that was freed last is in the processor's caches.
             false => idle.pop_back(),
         }?;
         self.idle_count.fetch_sub(1, Ordering::Relaxed);
@@ -227,13 +230,13 @@ impl Pages {
         Some(start)
     }
 
-    /// Closes all idle pieces: before a launch, and when many are idle.
+    /// Makes all idle pieces inaccessible: before a launch, and if there are many.
     pub(super) fn close_idle(&mut self) {
         for ((footprint, len), starts) in std::mem::take(&mut self.idle) {
             for start in starts {
                 self.idle_count.fetch_sub(1, Ordering::Relaxed);
                 if self.reservation.protect(start, len, Rights::None).is_err() {
-                    // It stays open and is never handed out again; its memory goes back.
+                    // The piece stays accessible and is never reused; its memory is released.
                     let _ = self.reservation.discard(start, len);
                     self.warm_bytes -= len;
                     continue;
@@ -244,23 +247,23 @@ impl Pages {
         }
     }
 
-    /// Empties and closes a piece whose addresses shall not be handed out before [`Pages::wake`] names them.
+    /// Empties a piece and makes it inaccessible; its addresses must not be reused before [`Pages::wake`].
     pub(super) fn rest(&mut self, start: u64, len: u64) {
         if let Some(len) = self.rounded(len) {
-            // Failure keeps the pages' content, or leaves it readable.
+            // If this fails, the pages keep their content or stay readable.
             let _ = self.reservation.discard(start, len);
             let _ = self.reservation.protect(start, len, Rights::None);
         }
     }
 
-    /// Ends the rest of a piece.
+    /// Makes the addresses of a piece available again after [`Pages::rest`].
     pub(super) fn wake(&mut self, start: u64, len: u64) {
         if let Some(footprint) = self.footprint(len) {
             self.free(footprint).give(start, footprint);
         }
     }
 
-    /// Opens a piece that shows `len` bytes at `offset` of a memory file; both are multiples of the page.
+    /// Allocates a piece that maps `len` bytes at `offset` of a memory file; both are multiples of the page size.
     pub(super) fn open_shared(
         &mut self,
         memory: &SharedMemory,
@@ -278,19 +281,19 @@ impl Pages {
         }
     }
 
-    /// Closes a piece whose pages belong to a memory file.
+    /// Frees a piece that maps a memory file.
     pub(super) fn close_shared(&mut self, start: u64, len: u64) {
         let Some(footprint) = self.footprint(len) else {
             return;
         };
-        // One that cannot be closed is never handed out again.
+        // If it cannot be reset, its addresses are never reused.
         if self.reservation.reset(start, len).is_ok() {
             self.free(footprint).give(start, footprint);
         }
     }
 
-    /// Takes closed addresses for `len` bytes at a multiple of `align`, at `hint` if that is free: the start, and
-    /// what [`Pages::unreserve`] wants back.
+    /// Takes inaccessible addresses for `len` bytes at a multiple of `align`, at `hint` if that is free. Returns the
+    /// start, and the argument for [`Pages::unreserve`].
     pub(super) fn reserve(
         &mut self,
         len: u64,
@@ -311,12 +314,12 @@ impl Pages {
         Some((start, (taken, footprint)))
     }
 
-    /// Gives back what [`Pages::reserve`] took; everything in it is closed.
+    /// Releases addresses that [`Pages::reserve`] took; all of them are inaccessible.
     pub(super) fn unreserve(&mut self, (start, len): (u64, u64)) {
         self.extents.give(start, len);
     }
 
-    /// Addresses without content.
+    /// Takes addresses whose pages have no content.
     fn take_cold(&mut self, footprint: u64) -> Option<u64> {
         if let Some(start) = self.free(footprint).take(footprint) {
             return Some(start);
@@ -325,12 +328,12 @@ impl Pages {
         self.free(footprint).take(footprint)
     }
 
-    /// Empties all warm pieces.
+    /// Makes all idle pieces inaccessible and empties all warm ones.
     pub(super) fn flush(&mut self) {
         self.close_idle();
         for (footprint, pieces) in std::mem::take(&mut self.warm) {
             for (start, len) in pieces {
-                // Failure keeps the pages' content, which costs memory and nothing else.
+                // If this fails, the pages keep their content, which only costs memory.
                 let _ = self.reservation.discard(start, len);
                 self.free(footprint).give(start, footprint);
             }
@@ -338,7 +341,7 @@ impl Pages {
         self.warm_bytes = 0;
     }
 
-    /// Bytes of address space not in use, warm pieces included.
+    /// Returns the bytes of address space that are not in use, including warm pieces.
     #[cfg(test)]
     pub(super) fn free_addresses(&self) -> u64 {
         let warm: u64 = self.warm.iter().map(|(f, p)| f * p.len() as u64).sum();

@@ -1,11 +1,10 @@
-//! A range of addresses that is ours: reserved without rights, opened and closed in parts.
+//! A reserved address range: inaccessible at first; parts are made accessible and inaccessible again.
 //!
-//! Reserving costs neither memory nor swap (MAP_NORESERVE); opened pages cost memory when first
-//! touched. The range stays out of core dumps until opened parts are wanted there: a dump of
-//! terabytes of nothing helps nobody.
+//! Reserving uses neither memory nor swap (MAP_NORESERVE); accessible pages use memory when they are first accessed.
+//! The range is excluded from core dumps, which would otherwise contain terabytes of empty pages.
 //!
-//! Invariant: every part handed to a method lies inside the reservation (checked), so that no
-//! rights but our own ever change.
+//! Invariant: every part that is passed to a method is inside the reservation (checked), so that only the rights of our
+//! own pages change.
 
 use std::os::fd::AsRawFd;
 
@@ -14,17 +13,17 @@ use super::limits::{address_space_left, page_size};
 use super::shared::SharedMemory;
 use crate::fault::access;
 
-/// Reserved addresses.
+/// A reserved address range.
 #[derive(Debug)]
 pub(super) struct Reservation {
     base: u64,
     len: u64,
     page: u64,
-    /// Closed bytes of ours on both sides.
+    /// Number of inaccessible reserved bytes before and after the range.
     margin: u64,
 }
 
-/// What may be done with an opened part.
+/// Rights of a part of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
     None,
@@ -38,7 +37,8 @@ impl Reservation {
         Reservation::with_margin(len, align, 0)
     }
 
-    /// The same with closed bytes in front and behind, which are no part of it.
+    /// Reserves a range like [`Reservation::new`], with `margin` inaccessible bytes before and after it that are not
+    /// part of it.
     fn with_margin(len: u64, align: u64, margin: u64) -> Result<Reservation, MemoryError> {
         let page = page_size();
         let (align, len) = (align.max(page), super::round_up(len, page));
@@ -64,10 +64,10 @@ impl Reservation {
         let start = start as u64;
         let base = super::round_up(start + margin, align).ok_or(MemoryError::InvalidSize(len))?;
         let (ours, end) = (base - margin, base + len + margin);
-        // Give the padding back.
+        // Unmap the padding.
         unmap(start, ours - start);
         unmap(end, start + padded - end);
-        // SAFETY: our own mapping; the advice changes no content. Failure changes nothing.
+        // SAFETY: the mapping is ours; the advice changes no content. A failure changes nothing.
         unsafe { libc::madvise(ours as *mut _, (end - ours) as usize, libc::MADV_DONTDUMP) };
         Ok(Reservation {
             base,
@@ -77,7 +77,7 @@ impl Reservation {
         })
     }
 
-    /// The largest reservation among `sizes`, tried in order: with margins if such large ones are to be had.
+    /// Makes the first reservation among `sizes` that the system grants. Sizes below `margin` get no margins.
     pub(super) fn largest(
         sizes: impl IntoIterator<Item = u64>,
         align: u64,
@@ -102,7 +102,7 @@ impl Reservation {
         self.len
     }
 
-    /// Closed bytes of ours on both sides.
+    /// Returns the number of inaccessible reserved bytes before and after the range.
     pub(super) fn margin(&self) -> u64 {
         self.margin
     }
@@ -111,13 +111,13 @@ impl Reservation {
         self.page
     }
 
-    /// Whether `address..address + bytes` lies inside.
+    /// Whether `address..address + bytes` is inside the range.
     pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.len && bytes <= self.len - offset
     }
 
-    /// Gives a part new rights. `start` and `len` are multiples of the page.
+    /// Changes the rights of a part. `start` and `len` are multiples of the page size.
     pub(super) fn protect(&self, start: u64, len: u64, rights: Rights) -> Result<(), MemoryError> {
         self.check(start, len)?;
         let rights = match rights {
@@ -125,24 +125,24 @@ impl Reservation {
             Rights::Read => libc::PROT_READ,
             Rights::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // SAFETY: inside our own reservation. Rust code holds no references into it.
+        // SAFETY: the part is inside our own reservation. Rust code holds no references into it.
         match unsafe { libc::mprotect(start as *mut _, len as usize, rights) } {
             0 => Ok(()),
             _ => Err(system("mprotect")),
         }
     }
 
-    /// Gives the memory of a part back to the system; it reads as zeroes afterwards.
+    /// Releases the memory of a part to the system; the part reads as zeroes afterwards.
     pub(super) fn discard(&self, start: u64, len: u64) -> Result<(), MemoryError> {
         self.check(start, len)?;
-        // SAFETY: inside our own reservation; its content is given up on purpose.
+        // SAFETY: the part is inside our own reservation; its content is discarded on purpose.
         match unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_DONTNEED) } {
             0 => Ok(()),
             _ => Err(system("madvise")),
         }
     }
 
-    /// Puts part of a memory file, open for both, in the place of a part.
+    /// Maps part of a memory file, readable and writable, in place of a part.
     pub(super) fn map_shared(
         &self,
         start: u64,
@@ -155,11 +155,11 @@ impl Reservation {
         self.replace(start, len, rights, libc::MAP_SHARED, file, offset)
     }
 
-    /// Makes a part what it was in the beginning: closed, empty, private.
+    /// Restores the initial state of a part: inaccessible, empty, private.
     pub(super) fn reset(&self, start: u64, len: u64) -> Result<(), MemoryError> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         self.replace(start, len, libc::PROT_NONE, flags, -1, 0)?;
-        // SAFETY: our own mapping; the advice changes no content. Failure changes nothing.
+        // SAFETY: the mapping is ours; the advice changes no content. A failure changes nothing.
         unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_DONTDUMP) };
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Reservation {
     ) -> Result<(), MemoryError> {
         self.check(start, len)?;
         let flags = flags | libc::MAP_FIXED;
-        // SAFETY: inside our own reservation, which no Rust object lives in.
+        // SAFETY: the part is inside our own reservation, which contains no Rust object.
         let at = unsafe {
             libc::mmap(
                 start as *mut _,
@@ -192,8 +192,8 @@ impl Reservation {
         }
     }
 
-    /// Takes the right to write from an open part and copies what is not zero into a memory file. On failure the
-    /// part is open again.
+    /// Write-protects an accessible part and copies its pages that are not zero into a memory file. If this fails, the
+    /// part is made writable again.
     pub(super) fn copy_into(
         &self,
         start: u64,
@@ -216,10 +216,10 @@ impl Reservation {
         copied
     }
 
-    /// Asks for huge pages in a part; a hint.
+    /// Requests huge pages for a part; this is a hint.
     pub(super) fn prefer_huge_pages(&self, start: u64, len: u64) {
         if self.check(start, len).is_ok() {
-            // SAFETY: inside our own reservation; the advice changes no content.
+            // SAFETY: the part is inside our own reservation; the advice changes no content.
             unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_HUGEPAGE) };
         }
     }
@@ -241,7 +241,7 @@ impl Drop for Reservation {
 
 fn unmap(start: u64, len: u64) {
     if len != 0 {
-        // SAFETY: called with parts of our own mapping that are in use no more.
+        // SAFETY: callers pass parts of our own mapping that are no longer in use.
         unsafe { libc::munmap(start as *mut _, len as usize) };
     }
 }
@@ -267,7 +267,7 @@ mod tests {
         assert!(base + space.len() < 1 << 47);
         assert!(access::load8(base).is_err());
         space.protect(base, 8192, Rights::ReadWrite).expect("open");
-        // SAFETY: memory of this test alone.
+        // SAFETY: only this test uses the memory.
         unsafe { access::store32(base + 8188, 7) }.expect("open");
         assert!(access::load32(base + 8189).is_err());
         space.protect(base, 8192, Rights::None).expect("close");

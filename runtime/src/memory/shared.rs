@@ -1,8 +1,8 @@
-//! Memory that several mappings, and several processes, may see: files without a name (`memfd`).
+//! Memory that several mappings and processes may access: files without a name (`memfd`).
 //!
-//! Whoever holds a descriptor can map the bytes; they live until the last descriptor and the last mapping are gone,
-//! so a process that dies takes nothing from the others. The size is sealed: no mapping ever reaches beyond the end.
-//! A *label* in the file's name says what it is, so that a descriptor of something else is refused.
+//! A process with a descriptor can map the bytes. They exist until the last descriptor and the last mapping are closed,
+//! so a process that ends takes nothing from the others. The size is sealed: no mapping ever reaches beyond the end. A
+//! *label* in the file's name describes the content, so that descriptors of other files are refused.
 //!
 //! Invariant: a [`SharedMemory`] is a sealed memory file of ours of exactly `len` bytes.
 
@@ -16,14 +16,14 @@ use margay_jit::files::without_size_signal;
 use super::MemoryError;
 use crate::visible_devices::{to_number, to_ordinal};
 
-/// What a memory file holds.
+/// The content of a memory file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedKind {
     /// A physical allocation of the virtual memory interface.
     Physical,
     /// The memory of a stream-ordered pool.
     Pool,
-    /// An allocation that was given to other processes.
+    /// An allocation that was exported to other processes.
     Allocation,
     /// The state of an event.
     Event,
@@ -47,18 +47,19 @@ impl SharedKind {
     }
 }
 
-/// What a memory file says of itself.
+/// The description of a memory file in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// What it holds.
+    /// Kind of the content.
     pub kind: SharedKind,
-    /// Ordinal of the device it belongs to, in this process; -1: the host. The file itself has the device's number in the
-    /// machine, as processes may see different devices.
+    /// Ordinal, in this process, of the device that it belongs to; -1: the host. The file's name contains the number of
+    /// the device in the machine, because processes may see different devices.
     pub device: i32,
 }
 
 const PREFIX: &str = "margay:";
-/// What the system puts in front of the name, and behind that of a file without a link.
+/// The text that the system adds before the name; the next constant is the text that it adds after the name of a file
+/// without a link.
 const SYSTEM_PREFIX: &str = "/memfd:";
 const SYSTEM_SUFFIX: &str = " (deleted)";
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -68,7 +69,7 @@ impl Label {
         format!("{PREFIX}{}:{}", self.kind.word(), to_number(self.device))
     }
 
-    /// From the path that the system shows for a descriptor.
+    /// Parses the path that the system shows for a descriptor.
     fn parse(path: &str) -> Option<Label> {
         let name = path.strip_prefix(SYSTEM_PREFIX)?;
         let name = name.strip_suffix(SYSTEM_SUFFIX).unwrap_or(name);
@@ -79,20 +80,20 @@ impl Label {
     }
 }
 
-/// Names a memory file for other processes, as long as the process that holds it lives.
+/// Identifies a memory file for other processes while the process that holds it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The process.
+    /// Id of the process.
     pub process: i32,
-    /// When it started, in the system's ticks: numbers of processes are used again.
+    /// Start time of the process in the system's ticks, because process ids are reused.
     pub started: u64,
-    /// Its descriptor.
+    /// The descriptor in that process.
     pub descriptor: RawFd,
-    /// The file's number, which no other file has meanwhile.
+    /// Inode number of the file, which no other file has while this one exists.
     pub inode: u64,
 }
 
-/// A memory file.
+/// A sealed memory file.
 #[derive(Debug)]
 pub struct SharedMemory {
     file: std::fs::File,
@@ -100,11 +101,26 @@ pub struct SharedMemory {
     label: Label,
 }
 
+/// Returns a descriptor of the same file that is no standard stream. If the program has closed its standard streams, new files get
+/// their numbers, and what the program prints would go to the file.
+fn above_streams(descriptor: OwnedFd) -> Result<OwnedFd, MemoryError> {
+    if descriptor.as_raw_fd() > 2 {
+        return Ok(descriptor);
+    }
+    // SAFETY: the call only makes a new descriptor.
+    let copy = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
+    match copy {
+        // SAFETY: the descriptor is new, so nothing else owns it.
+        3.. => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
+        _ => Err(system("F_DUPFD_CLOEXEC")),
+    }
+}
+
 impl SharedMemory {
-    /// A new one of `len` zero bytes; they cost memory when first touched.
+    /// Creates a file of `len` zero bytes, which use memory when they are first accessed.
     ///
     /// # Errors
-    /// [`MemoryError::System`].
+    /// [`MemoryError::System`] if the system refuses the file.
     pub fn create(len: u64, label: Label) -> Result<SharedMemory, MemoryError> {
         let name = CString::new(label.text()).map_err(|_| MemoryError::InvalidSize(len))?;
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -113,38 +129,40 @@ impl SharedMemory {
         if descriptor < 0 {
             return Err(system("memfd_create"));
         }
-        // SAFETY: a new descriptor that nobody else owns.
-        let file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        // SAFETY: the descriptor is new, so nothing else owns it.
+        let file = std::fs::File::from(above_streams(unsafe { OwnedFd::from_raw_fd(descriptor) })?);
+        let descriptor = file.as_raw_fd();
         without_size_signal(|| file.set_len(len)).map_err(|source| MemoryError::System {
             what: "ftruncate",
             source,
         })?;
-        // SAFETY: only adds seals to our own file.
+        // SAFETY: the call only adds seals to our own file.
         if unsafe { libc::fcntl(descriptor, libc::F_ADD_SEALS, SEALS) } != 0 {
             return Err(system("F_ADD_SEALS"));
         }
         Ok(SharedMemory { file, len, label })
     }
 
-    /// The memory behind a descriptor of the program's, which stays the program's.
+    /// Returns the memory of a descriptor of the program. The program keeps its descriptor.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] when it is none, or not a memory file of ours.
+    /// [`MemoryError::NotShared`] if the descriptor is invalid or not a memory file of ours.
     pub fn from_descriptor(descriptor: RawFd) -> Result<SharedMemory, MemoryError> {
-        // SAFETY: an invalid descriptor is an error of the call.
+        // SAFETY: the call reports an invalid descriptor as an error.
         let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };
         if copy < 0 {
             return Err(MemoryError::NotShared);
         }
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: the descriptor is new, so nothing else owns it.
         SharedMemory::from_owned(unsafe { OwnedFd::from_raw_fd(copy) })
     }
 
     fn from_owned(descriptor: OwnedFd) -> Result<SharedMemory, MemoryError> {
+        let descriptor = above_streams(descriptor)?;
         let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         let path = std::fs::read_link(link).map_err(|_| MemoryError::NotShared)?;
         let label = Label::parse(&path.to_string_lossy()).ok_or(MemoryError::NotShared)?;
-        // SAFETY: only asks; files that cannot be sealed are an error of the call.
+        // SAFETY: the call only reads the seals; it fails for files that cannot be sealed.
         let seals = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GET_SEALS) };
         if seals < 0 || seals & SEALS != SEALS {
             return Err(MemoryError::NotShared);
@@ -154,16 +172,16 @@ impl SharedMemory {
         Ok(SharedMemory { file, len, label })
     }
 
-    /// Opens what another process named.
+    /// Opens a memory file of another process.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] when the process is gone, has closed it, or belongs to somebody else.
+    /// [`MemoryError::NotShared`] if the process has ended, has closed the file, or belongs to another user.
     pub fn open(address: &Address) -> Result<SharedMemory, MemoryError> {
         if start_of(address.process) != Some(address.started) {
             return Err(MemoryError::NotShared);
         }
         let path = format!("/proc/{}/fd/{}", address.process, address.descriptor);
-        // Looked at before it is opened: opening some other file (a pipe, a device) may have effects.
+        // The link is read before the file is opened, because opening another file (a pipe, a device) may have effects.
         let target = std::fs::read_link(&path).map_err(|_| MemoryError::NotShared)?;
         Label::parse(&target.to_string_lossy()).ok_or(MemoryError::NotShared)?;
         let file = std::fs::OpenOptions::new()
@@ -178,10 +196,10 @@ impl SharedMemory {
         SharedMemory::from_owned(OwnedFd::from(file))
     }
 
-    /// The name by which other processes can open it while this one lives and holds it.
+    /// Returns the address by which other processes can open the file while this process exists and holds it.
     ///
     /// # Errors
-    /// [`MemoryError::System`].
+    /// [`MemoryError::System`] if the file cannot be queried.
     pub fn address(&self) -> Result<Address, MemoryError> {
         let process = std::process::id() as i32;
         let metadata = self.file.metadata().map_err(|source| MemoryError::System {
@@ -196,10 +214,10 @@ impl SharedMemory {
         })
     }
 
-    /// A descriptor for the program, closed on `exec` unless the program says otherwise.
+    /// Returns a descriptor for the program, which is closed on `exec` unless the program changes that.
     ///
     /// # Errors
-    /// [`MemoryError::System`] when there are too many.
+    /// [`MemoryError::System`] if there are too many descriptors.
     pub fn duplicate(&self) -> Result<OwnedFd, MemoryError> {
         self.file
             .as_fd()
@@ -210,12 +228,12 @@ impl SharedMemory {
             })
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.len
     }
 
-    /// What it says of itself.
+    /// Returns the description of the content.
     pub fn label(&self) -> Label {
         self.label
     }
@@ -224,7 +242,7 @@ impl SharedMemory {
         self.file.as_fd()
     }
 
-    /// Writes at an offset, which also is seen through every mapping.
+    /// Writes at an offset; every mapping of the file shows the change.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         without_size_signal(|| self.file.write_all_at(bytes, offset)).map_err(|source| {
             MemoryError::System {
@@ -234,10 +252,10 @@ impl SharedMemory {
         })
     }
 
-    /// Gives the memory of a part back; it reads as zeroes afterwards.
+    /// Releases the memory of a part, which reads as zeroes afterwards.
     pub(super) fn empty(&self, offset: u64, len: u64) -> Result<(), MemoryError> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: changes our own file; a range that makes no sense is an error of the call.
+        // SAFETY: the call changes our own file only; an invalid range is an error of the call.
         let failed = unsafe {
             libc::fallocate(
                 self.file.as_raw_fd(),
@@ -253,33 +271,33 @@ impl SharedMemory {
     }
 }
 
-/// A memory file of one page, mapped into this process: words that every process sees.
+/// A memory file of one page, mapped into this process: 64-bit words that all processes with the file share.
 #[derive(Debug)]
 pub struct SharedPage {
     memory: SharedMemory,
     start: std::ptr::NonNull<AtomicU64>,
 }
 
-// SAFETY: the page is mapped for the value's life, and is only seen as atomic words.
+// SAFETY: the page is mapped during the life of the value, and is only accessed as atomic words.
 unsafe impl Send for SharedPage {}
-// SAFETY: as above.
+// SAFETY: the page is only accessed as atomic words, which threads may share.
 unsafe impl Sync for SharedPage {}
 
 impl SharedPage {
-    /// Size of the file.
+    /// Size of the file in bytes.
     pub const BYTES: u64 = 4096;
 
-    /// Maps a file of that size.
+    /// Maps a file of [`SharedPage::BYTES`] bytes.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] for another size, [`MemoryError::System`].
+    /// [`MemoryError::NotShared`] if the file has another size, [`MemoryError::System`] if it cannot be mapped.
     pub fn new(memory: SharedMemory) -> Result<SharedPage, MemoryError> {
         if memory.bytes() != SharedPage::BYTES {
             return Err(MemoryError::NotShared);
         }
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let file = memory.descriptor().as_raw_fd();
-        // SAFETY: a new mapping of a file that cannot shrink.
+        // SAFETY: this is a new mapping of a file that cannot shrink.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -299,30 +317,30 @@ impl SharedPage {
         }
     }
 
-    /// The file.
+    /// Returns the memory file.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
 
-    /// A word by its number, less than 512.
+    /// Returns the word with a number, which must be less than 512.
     pub fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < SharedPage::BYTES as usize / 8, "a word of the page");
-        // SAFETY: inside the page, aligned, and never seen but as an atomic.
+        // SAFETY: the word is inside the page, aligned, and only accessed as an atomic.
         unsafe { self.start.add(index).as_ref() }
     }
 }
 
 impl Drop for SharedPage {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, which nothing points into any more.
+        // SAFETY: the mapping is ours, and no reference into it exists any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), SharedPage::BYTES as usize) };
     }
 }
 
-/// When a process started, in the system's ticks; `None` when there is none.
+/// Returns the start time of a process in the system's ticks; `None` if there is no such process.
 pub fn start_of(process: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, the second field, may hold anything; the start is the 20th field behind it.
+    // The second field, the name, may contain anything; the start time is the 20th field after it.
     let (_, rest) = text.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()
 }

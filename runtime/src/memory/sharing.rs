@@ -1,12 +1,13 @@
-//! Allocations that other processes use (`cuIpcGetMemHandle` and its kin).
+//! Allocations that other processes use (`cuIpcGetMemHandle` and related functions).
 //!
-//! Device memory is private memory of this process: that is the fastest kind, gets huge pages, and most programs
-//! share nothing. (Measured with 64 MiB on an EPYC: first touch 7 ms, 190 ms for a memory file; reading in order 2.0
-//! and 4.3 ms; 2 million reads at random 14 and 36 ms.) An allocation becomes shared when it is exported: its bytes are copied into a memory file, which
-//! then takes the place of its pages. Meanwhile writers wait (`fault::hold`), so that no write is lost. Small
-//! allocations lie in slabs; the slab becomes shared, and an importer maps the pages of its allocation only.
+//! Device memory is private memory of this process, because that is the fastest kind, gets huge pages, and most
+//! programs share nothing. (Measured with 64 MiB on an EPYC: the first access takes 7 ms, for a memory file 190 ms;
+//! reading in order 2.0 and 4.3 ms; 2 million random reads 14 and 36 ms.) An allocation becomes shared when it is
+//! exported: its bytes are copied into a memory file, which then replaces its pages. Meanwhile writers wait
+//! (`fault::hold`), so that no write is lost. Small allocations are in slabs; then the whole slab becomes shared, and
+//! an importer maps only the pages of its allocation.
 //!
-//! Invariant: the address of an allocation never changes, and its content does not by being exported.
+//! Invariant: an export changes neither the address nor the content of an allocation.
 
 use std::sync::Arc;
 
@@ -15,24 +16,24 @@ use super::space::{Backing, Books, Record};
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind, Request};
 use crate::fault::hold;
 
-/// Where an exported allocation lies.
+/// The location of an exported allocation.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The file.
+    /// The memory file.
     pub memory: Arc<SharedMemory>,
-    /// The allocation's first byte in it.
+    /// Offset of the allocation's first byte in the file.
     pub offset: u64,
-    /// The allocation.
+    /// The exported allocation.
     pub allocation: Allocation,
 }
 
 impl AddressSpace {
-    /// Makes the device memory that starts at `base` visible to other processes, at the first call.
+    /// Makes the device memory that starts at `base` accessible to other processes; later calls return the same file.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] unless it is an allocation of kind `Device`; [`MemoryError::System`].
+    /// [`MemoryError::NotAllocated`] unless an allocation of kind `Device` starts there; [`MemoryError::System`].
     pub fn export(&self, base: u64) -> Result<Export, MemoryError> {
-        // Read under the index's lock, so that it is not freed meanwhile.
+        // The lock of the index is held so that the allocation is not freed meanwhile.
         let index = self.index.read();
         let record = index
             .get(&base)
@@ -59,7 +60,7 @@ impl AddressSpace {
     /// Maps `request.bytes` bytes at `offset` of another process's memory.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] when they are not inside the file, [`MemoryError::OutOfMemory`].
+    /// [`MemoryError::InvalidSize`] if the bytes are not inside the file, [`MemoryError::OutOfMemory`].
     pub fn import(
         &self,
         memory: &SharedMemory,
@@ -89,7 +90,7 @@ impl AddressSpace {
 }
 
 impl Books {
-    /// Replaces an open piece by a memory file with the same content.
+    /// Replaces an accessible piece with a memory file of the same content.
     fn share(
         &mut self,
         start: u64,

@@ -1,9 +1,9 @@
-//! Small allocations: one guarded range cut into equal slots.
+//! Small allocations: one guarded range divided into equal slots.
 //!
-//! A mapping of its own for each would meet the system's limit on mappings at some 32,000
-//! allocations; a slab costs two for up to a thousand.
+//! If each small allocation had a mapping of its own, the system's limit on mappings would be reached at about 32,000
+//! allocations. A slab needs two mappings for up to 2,048 slots.
 //!
-//! Invariant: a slot's bit is set while it is free; `live` counts the others.
+//! Invariant: the bit of a slot is set while the slot is free; `live` counts the other slots.
 
 /// Slot sizes; all are multiples of [`super::ALIGNMENT`].
 pub(super) const CLASSES: [u64; 16] = [
@@ -11,13 +11,13 @@ pub(super) const CLASSES: [u64; 16] = [
     65536,
 ];
 
-/// Index of the smallest class that holds `bytes`.
+/// Returns the index of the smallest class for `bytes` bytes; `None` if they exceed all classes.
 pub(super) fn class_of(bytes: u64) -> Option<usize> {
     let class = CLASSES.partition_point(|&size| size < bytes);
     (class < CLASSES.len()).then_some(class)
 }
 
-/// One range, cut into slots of one class.
+/// One range, divided into slots of one class.
 #[derive(Debug)]
 pub(super) struct Slab {
     pub(super) base: u64,
@@ -28,7 +28,7 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    /// A slab of `len` bytes at `base` with every slot free.
+    /// Creates a slab of `len` bytes at `base` whose slots are all free.
     pub(super) fn new(base: u64, len: u64, class: usize) -> Slab {
         let slots = len / CLASSES[class];
         let words = slots.div_ceil(64);
@@ -47,7 +47,7 @@ impl Slab {
         }
     }
 
-    /// Takes the lowest free slot; its address.
+    /// Takes the lowest free slot and returns its address.
     pub(super) fn take(&mut self) -> Option<u64> {
         let word = self.free.iter().position(|&w| w != 0)?;
         let bit = u64::from(self.free[word].trailing_zeros());
@@ -56,7 +56,7 @@ impl Slab {
         Some(self.base + (word as u64 * 64 + bit) * CLASSES[self.class])
     }
 
-    /// Gives the slot at `address` back; false if it is not a slot in use.
+    /// Frees the slot at `address`; returns false if there is no slot in use.
     pub(super) fn give(&mut self, address: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         let slot = offset / CLASSES[self.class];

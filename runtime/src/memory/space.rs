@@ -1,11 +1,11 @@
-//! The address space of the device: allocate, free, look up, account.
+//! The address space of the device: allocates, frees, looks up and counts.
 //!
-//! Two locks: the index (address to allocation), read by every lookup, and the books (free
-//! ranges, slabs), held while something is allocated or freed. Nobody takes the index
-//! while holding the books' lock, so there is no order to get wrong. The sums are atomic.
+//! There are two locks: the index (address to allocation), which every lookup reads, and the books (free ranges,
+//! slabs), held during an allocation or a free. No thread takes the lock of the index while it holds that of the books,
+//! so there is no deadlock. The sums are atomic.
 //!
-//! Invariant: an address is in the index exactly while its memory is open to the program; what
-//! is removed from the index by one thread is freed by that thread alone.
+//! Invariant: an address is in the index exactly while its memory is accessible to the program. Memory is freed only by
+//! the thread that removed its record from the index.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,43 +23,43 @@ use super::whose::{Freed, FreedBy};
 use super::{MemoryError, limits};
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
-/// Pieces and slots that rest at most.
+/// Maximum number of pieces and slots whose addresses are withheld after [`AddressSpace::retire`].
 const RESTING: usize = 256;
-/// From this size on fresh pages cost less than writing zeroes into old ones.
+/// From this size on, fresh pages cost less than writing zeroes into used ones.
 const DISCARD_FROM: u64 = 256 << 10;
-/// Largest allocation that is served from a slab.
+/// Largest allocation that may be served from a slab.
 pub const SMALL_LIMIT: u64 = 64 << 10;
-/// So many small allocations have pages of their own, which are closed after they are freed. Those beyond share slabs: opening a
-/// piece takes microseconds, and two of the system's mappings, of which a process may have 65,530.
+/// Number of small allocations that have pages of their own, which are made inaccessible after the free. Further ones
+/// share slabs, because a piece takes microseconds and two mappings, of which the system allows 65,530 in a process.
 const SMALL_PIECES: usize = 1024;
 
-/// What kind of memory an allocation is. All kinds are host memory; they differ in what CUDA
-/// says about them and in what they count against.
+/// Kind of an allocation. All kinds are host memory; they differ in what CUDA reports about them and in the limit that
+/// they count against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryKind {
-    /// `cuMemAlloc` and its kin.
+    /// Device memory (`cuMemAlloc` and related functions).
     Device,
     /// Page-locked host memory.
     Pinned,
     /// Managed memory.
     Managed,
-    /// The program's own memory, registered.
+    /// Memory of the program that it has registered.
     Registered,
-    /// From a stream-ordered pool.
+    /// Memory of a stream-ordered pool.
     Pool,
     /// A physical allocation, mapped by the virtual memory interface.
     Mapped,
-    /// Another process's memory.
+    /// Memory of another process.
     Imported,
 }
 
 impl MemoryKind {
-    /// Whether it counts against the device's memory.
+    /// Whether this kind counts against the device's memory.
     pub fn is_device(self) -> bool {
         matches!(self, MemoryKind::Device | MemoryKind::Pool)
     }
 
-    /// Whether [`AddressSpace::alloc`] makes such memory.
+    /// Whether [`AddressSpace::alloc`] allocates this kind.
     fn is_allocated(self) -> bool {
         !matches!(
             self,
@@ -68,29 +68,29 @@ impl MemoryKind {
     }
 }
 
-/// What to allocate.
+/// Parameters of an allocation.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Size; 0 is an error, as in CUDA.
+    /// Size in bytes; 0 is an error, as in CUDA.
     pub bytes: u64,
-    /// Kind; not `Registered`.
+    /// Kind; [`AddressSpace::alloc`] refuses `Registered`, `Mapped` and `Imported`.
     pub kind: MemoryKind,
-    /// Ordinal of the device it is for.
+    /// Ordinal of the device.
     pub device: i32,
     /// Id of the owner (a context), for [`AddressSpace::free_owned`].
     pub owner: u64,
-    /// Flags that the caller keeps with it.
+    /// Flags that the caller wants to store with the allocation.
     pub flags: u32,
 }
 
 /// An allocation or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its first address, a multiple of [`super::ALIGNMENT`] unless registered.
+    /// First address; a multiple of [`super::ALIGNMENT`] unless registered or imported.
     pub base: u64,
-    /// Size as asked for.
+    /// Size as requested.
     pub size: u64,
-    /// Kind.
+    /// Kind of memory.
     pub kind: MemoryKind,
     /// Ordinal of the device.
     pub device: i32,
@@ -115,33 +115,33 @@ impl Allocation {
         }
     }
 
-    /// One past the last byte.
+    /// Returns the address one past the last byte.
     pub fn end(&self) -> u64 {
         self.base + self.size
     }
 
-    /// Whether `bytes` bytes at `address` lie inside.
+    /// Whether `bytes` bytes at `address` are inside the allocation.
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.size && bytes <= self.size - offset
     }
 }
 
-/// Sizes and habits of an address space.
+/// Configuration of an address space.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    /// Addresses to reserve, in bytes; less is taken where the system grants less.
+    /// Number of address bytes to reserve; fewer are used if the system grants fewer.
     pub reserve: u64,
     /// Number of devices.
     pub devices: usize,
-    /// Memory of each device; `None`: equal parts of four fifths of what this process may use.
+    /// Memory of each device; `None`: equal parts of four fifths of the memory that this process may use.
     pub device_limit: Option<u64>,
-    /// Pinned and managed memory there is; `None`: what this process may use.
+    /// Limit of pinned and managed memory; `None`: the memory that this process may use.
     pub host_limit: Option<u64>,
-    /// Bytes of freed memory to keep for reuse; `None`: a quarter of the device's.
+    /// Bytes of freed memory to keep for reuse; `None`: a quarter of the device's memory.
     pub cache_limit: Option<u64>,
-    /// Byte that every new allocation is filled with, to find reads of memory never written;
-    /// `None`: zeroes, or what an earlier allocation left.
+    /// Byte that every new allocation is filled with, to find reads of memory that was never written. `None`: new
+    /// memory reads as zeroes or as an earlier allocation left it.
     pub fresh: Option<u8>,
 }
 
@@ -158,14 +158,14 @@ impl Default for MemoryConfig {
     }
 }
 
-/// Figures for `cuMemGetInfo` and reports.
+/// Numbers for `cuMemGetInfo` and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MemoryInfo {
-    /// The first device's memory.
+    /// Memory of the first device.
     pub total: u64,
-    /// What of it can still be allocated.
+    /// Memory of the first device that can still be allocated.
     pub free: u64,
-    /// What of it is in use, with rounding.
+    /// Memory of the first device that is in use, including rounding.
     pub device: u64,
     /// Pinned memory in use.
     pub pinned: u64,
@@ -173,28 +173,28 @@ pub struct MemoryInfo {
     pub managed: u64,
     /// Freed memory that is kept for reuse.
     pub cached: u64,
-    /// Live allocations and registrations.
+    /// Number of live allocations and registrations.
     pub allocations: usize,
-    /// Addresses reserved.
+    /// Number of reserved address bytes.
     pub reserved: u64,
 }
 
-/// Where an allocation's bytes came from.
+/// The source of an allocation's bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Backing {
-    /// A piece of its own of this length.
+    /// A separate piece of this length.
     Piece(u64),
-    /// The slab at this address.
+    /// A slot of the slab at this address.
     Slab(u64),
-    /// The program, or the virtual memory interface.
+    /// Memory of the program, or of the virtual memory interface.
     Foreign,
-    /// Part of a pool's shared memory, mapped at the allocation's base.
+    /// Part of a pool's shared memory at this offset, mapped at the allocation's base.
     Arena(Arc<Arena>, u64),
-    /// Other processes' memory: the mapped pages.
+    /// Mapped pages of another process.
     Imported {
-        /// First mapped byte.
+        /// First mapped address.
         start: u64,
-        /// Bytes mapped.
+        /// Number of mapped bytes.
         len: u64,
     },
 }
@@ -203,7 +203,7 @@ pub(super) enum Backing {
 pub(super) struct Record {
     pub(super) allocation: Allocation,
     pub(super) place: Backing,
-    /// A stream is going to free it.
+    /// Whether a stream is going to free it ([`AddressSpace::promise`]).
     pub(super) promised: bool,
 }
 
@@ -223,13 +223,13 @@ pub(super) struct Books {
     slabs: HashMap<u64, Slab>,
     /// Slabs with a free slot, by class.
     partial: Vec<Vec<u64>>,
-    /// Pieces and slabs that other processes may see, by address.
+    /// Memory files of pieces and slabs that other processes may access, by address.
     pub(super) shared: HashMap<u64, Arc<SharedMemory>>,
-    /// Live small allocations that have pages of their own.
+    /// Number of live small allocations that have pages of their own.
     small_pieces: usize,
-    /// What was freed last.
+    /// The allocations that were freed last.
     pub(super) freed: Freed,
-    /// Freed pieces and slots whose addresses nobody gets for a while, oldest first.
+    /// Freed pieces and slots whose addresses are not reused for a while, oldest first.
     resting: VecDeque<(u64, Backing)>,
 }
 
@@ -241,25 +241,25 @@ pub struct AddressSpace {
     pub(super) virtual_memory: Mutex<Virtual>,
     pub(super) usage: Arc<Usage>,
     next_id: AtomicU64,
-    /// The reserved addresses; they never change.
+    /// The reserved addresses: start and, in the next field, length; they never change.
     base: u64,
     len: u64,
     has_margins: bool,
-    /// Freed pieces that are still open.
+    /// Number of freed pieces that are still accessible.
     idle: Arc<AtomicUsize>,
     fresh: Option<u8>,
 }
 
-/// Bytes of memory of each device where nothing else is asked for.
+/// Returns the default memory of each device in bytes.
 pub(crate) fn default_device_memory(devices: u32) -> u64 {
     limits::physical_memory() / 5 * 4 / u64::from(devices.max(1))
 }
 
 impl AddressSpace {
-    /// Reserves the addresses.
+    /// Reserves the address range.
     ///
     /// # Errors
-    /// [`MemoryError::System`] if not even 256 MiB of addresses are to be had.
+    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if the system does not even grant 32 MiB of addresses.
     pub fn new(config: &MemoryConfig) -> Result<AddressSpace, MemoryError> {
         let machine = limits::physical_memory();
         let devices = config.devices.max(1);
@@ -270,8 +270,8 @@ impl AddressSpace {
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v` no more memory is reported than there are addresses for: guards take their part, and so does host
-        // memory.
+        // Under `ulimit -v` the reported memory does not exceed what the addresses suffice for: guards and host memory
+        // need addresses, too.
         let room = match limits::address_space_left() {
             Some(_) => len / 4 * 3,
             None => u64::MAX,
@@ -301,11 +301,10 @@ impl AddressSpace {
         })
     }
 
-    /// Allocates. The memory reads as zeroes, as an earlier allocation left it, or as the
-    /// configured byte.
+    /// Allocates memory. It reads as zeroes, as an earlier allocation left it, or as the configured byte.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::OutOfMemory`].
+    /// [`MemoryError::InvalidSize`] for 0 bytes or a kind that cannot be allocated, [`MemoryError::OutOfMemory`].
     pub fn alloc(&self, request: &Request) -> Result<Allocation, MemoryError> {
         if request.bytes == 0 || !request.kind.is_allocated() {
             return Err(MemoryError::InvalidSize(request.bytes));
@@ -314,7 +313,7 @@ impl AddressSpace {
         self.enter(record)
     }
 
-    /// Puts a new allocation's record into the index.
+    /// Adds a new allocation to the index.
     pub(super) fn enter(&self, record: Record) -> Result<Allocation, MemoryError> {
         let allocation = record.allocation;
         if allocation.kind != MemoryKind::Imported
@@ -329,8 +328,8 @@ impl AddressSpace {
     /// Frees the allocation that starts at `base` if it is of one of `kinds`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] otherwise: also for a second free and for addresses inside
-    /// an allocation.
+    /// [`MemoryError::NotAllocated`] if no such allocation starts there, also for a second free and for addresses
+    /// inside an allocation.
     pub fn free(&self, base: u64, kinds: &[MemoryKind]) -> Result<Allocation, MemoryError> {
         let record = {
             let mut index = self.index.write();
@@ -346,8 +345,9 @@ impl AddressSpace {
         Ok(record.allocation)
     }
 
-    /// A stream is going to free the allocation that starts at `base`: pools may hand out as much before it does. Later
-    /// work of a stream has the memory of what earlier work frees, and so it never waits for it.
+    /// Records that a stream is going to free the allocation that starts at `base`: pools may then allocate the same
+    /// amount before the free. Work that is submitted to the stream later gets the memory that earlier work frees, so
+    /// it never waits for memory.
     pub fn promise(&self, base: u64) {
         let found = self.index.read().get(&base).cloned();
         let Some(record) = found.filter(|found| found.allocation.kind == MemoryKind::Pool) else {
@@ -365,11 +365,11 @@ impl AddressSpace {
         }
     }
 
-    /// As [`AddressSpace::free`], but the addresses are not handed out again until [`RESTING`] others were freed like
-    /// this, or none are left.
+    /// Frees like [`AddressSpace::free`], but the addresses are not reused until [`RESTING`] other allocations were
+    /// retired, or no others are left.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] when nothing starts there.
+    /// [`MemoryError::NotAllocated`] if no allocation starts there.
     pub fn retire(&self, base: u64) -> Result<(), MemoryError> {
         let record = self.index.write().remove(&base);
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
@@ -377,7 +377,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Frees everything of one owner, registrations included; how many there were.
+    /// Frees all allocations and registrations of one owner; returns their number.
     pub fn free_owned(&self, owner: u64) -> usize {
         let records: Vec<Record> = {
             let mut index = self.index.write();
@@ -388,12 +388,12 @@ impl AddressSpace {
         for record in &records {
             books.release(record, &self.usage, FreedBy::Owner);
         }
-        // Nothing that comes next shall have the addresses at once.
+        // The next allocations must not get these addresses at once.
         books.pages.close_idle();
         records.len()
     }
 
-    /// The allocation or registration that holds `address`.
+    /// Returns the allocation or registration that contains `address`.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let index = self.index.read();
         let (_, record) = index.range(..=address).next_back()?;
@@ -401,19 +401,19 @@ impl AddressSpace {
         allocation.holds(address, 1).then_some(allocation)
     }
 
-    /// Whether [`margay_jit::MARGIN`] bytes on both sides of the range are ours, and closed.
+    /// Whether [`margay_jit::MARGIN`] bytes before and after the range are reserved and inaccessible.
     pub fn has_margins(&self) -> bool {
         self.has_margins
     }
 
-    /// Whether all bytes of an access lie in host memory that the program registered.
+    /// Whether all bytes of an access are in host memory that the program registered.
     pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
         let index = self.index.read();
         let mut at = address;
         let Some(end) = address.checked_add(bytes) else {
             return false;
         };
-        // Registrations may touch each other.
+        // Registrations may be adjacent.
         while at < end {
             let found = index.range(..=at).next_back();
             let found = found.map(|(_, record)| record.allocation);
@@ -426,17 +426,16 @@ impl AddressSpace {
         true
     }
 
-    /// Every allocation and registration, by address.
+    /// Returns all allocations and registrations, ordered by address.
     pub fn allocations(&self) -> Vec<Allocation> {
         self.index.read().values().map(|r| r.allocation).collect()
     }
 
-    /// Registers the program's own memory.
+    /// Registers memory of the program.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::NotMapped`] if not all of it is
-    /// mapped (or it is device memory), [`MemoryError::AlreadyRegistered`] if some of it is
-    /// registered or was allocated as pinned.
+    /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::NotMapped`] if part of it is not mapped or is device
+    /// memory, [`MemoryError::AlreadyRegistered`] if part of it is registered or was allocated as pinned.
     pub fn register(
         &self,
         base: u64,
@@ -476,16 +475,16 @@ impl AddressSpace {
         Ok(allocation)
     }
 
-    /// Undoes the registration that starts at `base`.
+    /// Removes the registration that starts at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotRegistered`] if there is none.
+    /// [`MemoryError::NotRegistered`] if no registration starts there.
     pub fn unregister(&self, base: u64) -> Result<Allocation, MemoryError> {
         self.free(base, &[MemoryKind::Registered])
             .map_err(|_| MemoryError::NotRegistered(base))
     }
 
-    /// The figures of this moment.
+    /// Returns the current numbers.
     pub fn info(&self) -> MemoryInfo {
         let allocations = self.index.read().len();
         let cached = self.books.lock().pages.warm_bytes();
@@ -502,34 +501,34 @@ impl AddressSpace {
         }
     }
 
-    /// A device's memory, and what of it can still be allocated.
+    /// Returns a device's memory, and how much of it can still be allocated.
     pub fn device_info(&self, device: usize) -> (u64, u64) {
         self.usage.device(device)
     }
 
-    /// A number that nothing here had before.
+    /// Returns an id that was never used before.
     pub(super) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Closes what was freed; a launch is going to run, and an access to it shall fault.
+    /// Makes freed memory inaccessible before a launch runs, so that an access to it faults.
     pub(crate) fn close_freed(&self) {
         if self.idle.load(Ordering::Relaxed) != 0 {
             self.books.lock().pages.close_idle();
         }
     }
 
-    /// Gives all cached memory back to the system.
+    /// Releases all cached memory to the system.
     pub fn trim(&self) {
         self.books.lock().pages.flush();
     }
 
-    /// Whether `address` is one of ours, allocated or not.
+    /// Whether `address` is in the reserved range, allocated or not.
     pub fn contains(&self, address: u64) -> bool {
         self.holds(address, 1)
     }
 
-    /// First and one past the last of our addresses.
+    /// Returns the reserved address range.
     pub fn range(&self) -> std::ops::Range<u64> {
         self.base..self.base + self.len
     }
@@ -539,41 +538,41 @@ impl AddressSpace {
         offset < self.len && bytes <= self.len - offset
     }
 
-    /// Writes to our memory. (Reading needs no check: [`access::read`].)
+    /// Writes to our memory. (Reading needs no check: see [`access::read`].)
     ///
     /// # Errors
-    /// [`MemoryError::Access`] if part of it is closed or not ours.
+    /// [`MemoryError::Access`] if part of the memory is inaccessible or not ours.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         self.check(address, bytes.len() as u64)?;
-        // SAFETY: inside our reservation, which no Rust object lives in.
+        // SAFETY: the range is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::write(address, bytes) }?)
     }
 
-    /// Copies within our memory or from the program's into it.
+    /// Copies within our memory, or from the program's memory to ours.
     ///
     /// # Errors
-    /// [`MemoryError::Access`] if the destination is not ours, or either side faults.
+    /// [`MemoryError::Access`] if the destination is not ours, or if source or destination faults.
     pub fn copy(&self, dst: u64, src: u64, bytes: u64) -> Result<(), MemoryError> {
         self.check(dst, bytes)?;
-        // SAFETY: as in `write`.
+        // SAFETY: the destination is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::copy(dst, src, bytes as usize) }?)
     }
 
     /// Sets bytes of our memory.
     ///
     /// # Errors
-    /// [`MemoryError::Access`] if part of it is closed or not ours.
+    /// [`MemoryError::Access`] if part of the memory is inaccessible or not ours.
     pub fn fill8(&self, address: u64, value: u8, count: u64) -> Result<(), MemoryError> {
         self.check(address, count)?;
-        // SAFETY: as in `write`.
+        // SAFETY: the range is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::fill8(address, value, count as usize) }?)
     }
 
-    /// Zeroes memory that has just been allocated. The pages of a large allocation are given back to the system, which
-    /// hands out zeroed ones when they are used, so an array that nobody touches costs nothing.
+    /// Zeroes memory that has just been allocated. The pages of a large allocation are released to the system, which
+    /// provides zeroed pages at the next access, so an array that is never accessed costs nothing.
     ///
     /// # Errors
-    /// As for [`AddressSpace::fill8`].
+    /// The errors of [`AddressSpace::fill8`].
     pub(crate) fn zero(&self, address: u64, count: u64) -> Result<(), MemoryError> {
         let page = limits::page_size();
         let (start, end) = (
@@ -596,20 +595,20 @@ impl AddressSpace {
     /// Sets 2-byte elements of our memory.
     ///
     /// # Errors
-    /// As for [`AddressSpace::fill8`].
+    /// The errors of [`AddressSpace::fill8`].
     pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), MemoryError> {
         self.check(address, count.saturating_mul(2))?;
-        // SAFETY: as in `write`.
+        // SAFETY: the range is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::fill16(address, value, count as usize) }?)
     }
 
     /// Sets 4-byte elements of our memory.
     ///
     /// # Errors
-    /// As for [`AddressSpace::fill8`].
+    /// The errors of [`AddressSpace::fill8`].
     pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), MemoryError> {
         self.check(address, count.saturating_mul(4))?;
-        // SAFETY: as in `write`.
+        // SAFETY: the range is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::fill32(address, value, count as usize) }?)
     }
 
@@ -625,7 +624,7 @@ impl AddressSpace {
     }
 }
 
-/// Counts a record no longer, of which `cost` bytes were counted.
+/// Removes a record from the counts; `cost` bytes were counted for it.
 fn give(record: &Record, cost: u64, usage: &Usage) {
     let Allocation { kind, device, .. } = record.allocation;
     if record.promised {
@@ -666,7 +665,7 @@ impl Books {
         Ok(Record::new(allocation, place))
     }
 
-    /// A slot, or a piece of its own.
+    /// Takes a slot of a class or, without a class, a separate piece.
     fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Backing)> {
         match class {
             Some(class) => self.take_slot(class),
@@ -699,7 +698,7 @@ impl Books {
         Some((address, Backing::Slab(base)))
     }
 
-    /// What an allocation was counted as.
+    /// Returns the number of bytes that an allocation counts as.
     fn cost_of(&self, record: &Record) -> u64 {
         let cost = match record.place {
             Backing::Foreign | Backing::Imported { .. } => None,
@@ -713,7 +712,7 @@ impl Books {
         cost.unwrap_or(0)
     }
 
-    /// Takes back what a record, already out of the index, holds.
+    /// Frees the memory of a record that was removed from the index.
     fn release(&mut self, record: &Record, usage: &Usage, by: FreedBy) {
         let base = record.allocation.base;
         let cost = self.cost_of(record);
@@ -732,7 +731,7 @@ impl Books {
         give(record, cost, usage);
     }
 
-    /// Takes back what a record holds, but for its addresses.
+    /// Frees the memory of a record, but withholds its addresses for a while.
     fn retire(&mut self, record: Record, usage: &Usage) {
         let base = record.allocation.base;
         match record.place {
@@ -747,7 +746,7 @@ impl Books {
         self.wake(RESTING);
     }
 
-    /// Counts a small allocation with pages of its own no longer.
+    /// Updates the count of small allocations with pages of their own.
     fn forget_small(&mut self, place: &Backing) {
         if let Backing::Piece(len) = place
             && *len <= SMALL_LIMIT
@@ -756,7 +755,7 @@ impl Books {
         }
     }
 
-    /// Ends the rest of the oldest, until `left` are left.
+    /// Makes the oldest withheld addresses available again, until `left` entries are left.
     fn wake(&mut self, left: usize) {
         while self.resting.len() > left {
             match self.resting.pop_front() {
@@ -767,7 +766,7 @@ impl Books {
         }
     }
 
-    /// Closes a piece, shared or not.
+    /// Frees a piece, which may be shared.
     fn close(&mut self, base: u64, len: u64) {
         match self.shared.remove(&base) {
             Some(_) => self.pages.close_shared(base, len),
@@ -787,7 +786,7 @@ impl Books {
         if was_full {
             partial.push(slab_base);
         }
-        // One empty slab of a class is kept open for the next request.
+        // The last slab of a class with free slots is kept for the next request.
         if slab.is_empty() && partial.len() > 1 {
             partial.retain(|&base| base != slab_base);
             self.slabs.remove(&slab_base);
@@ -796,12 +795,12 @@ impl Books {
     }
 }
 
-/// Reservations to try, largest first. Under `ulimit -v` half of what is left is taken: windows of thread blocks, the program
-/// and its threads need addresses too.
+/// Returns the reservation sizes to try, largest first. Under `ulimit -v` they are at most half of the addresses that
+/// are left, because CTA windows, the program and its threads need addresses too.
 fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
     const SMALLEST: u64 = 32 << 20;
     let left = limits::address_space_left().map_or(u64::MAX, |left| (left / 2).max(SMALLEST));
-    // A power of two: generated code compares the addresses of several lanes with it at once.
+    // The size is a power of two because generated code tests the addresses of several lanes against the range at once.
     let first = wanted.max(SMALLEST).next_power_of_two();
     std::iter::successors(Some(first), |size| Some(size / 2))
         .take_while(|&size| size >= SMALLEST)

@@ -1,4 +1,4 @@
-//! The address space as its users see it.
+//! Tests of the public functions of the address space.
 
 use super::*;
 use crate::fault::{install, lookup_code};
@@ -129,12 +129,12 @@ fn arrays_of_middle_size_start_at_different_sets() {
 #[test]
 fn slabs_are_guarded() {
     let space = small_space();
-    // All that have pages of their own.
+    // The first allocations use up the number that get pages of their own.
     let own: Vec<_> = (0..SMALL_PIECES)
         .map(|_| space.alloc(&device(100)).expect("room"))
         .collect();
     for size in [100u64, 5000, 60_000] {
-        // More than two slabs of any class.
+        // This is more than two slabs of any class.
         let all: Vec<_> = (0..3000)
             .map(|_| space.alloc(&device(size)).expect("room"))
             .collect();
@@ -148,8 +148,8 @@ fn slabs_are_guarded() {
     drop(own);
 }
 
-/// A small array has pages of its own: what is behind them faults, and so does the array when it was freed, until many others
-/// were.
+/// A small array has pages of its own: accesses after its end fault, and so do accesses to the array after its free,
+/// until many others were freed.
 #[test]
 fn small_arrays_are_guarded_and_rest() {
     let space = small_space();
@@ -173,7 +173,7 @@ fn small_arrays_are_guarded_and_rest() {
 fn all_kinds_of_small_arrays_fault_in_the_end() {
     let space = small_space();
     for size in [100u64, 5000, 60_000] {
-        // More than two slabs of any class.
+        // This is more than two slabs of any class.
         let all: Vec<_> = (0..3000)
             .map(|_| space.alloc(&device(size)).expect("room"))
             .collect();
@@ -264,7 +264,7 @@ fn addresses_of_retired_memory_rest() {
         for base in taken {
             space.free(base, DEVICE).expect("allocated");
         }
-        // When enough others have been retired, addresses come back.
+        // After enough others have been retired, the addresses are reused.
         let mut retired = std::collections::HashSet::from([old]);
         let again = (0..2 * RESTING).any(|_| {
             let base = space.alloc(&device(size)).expect("room").base;
@@ -309,7 +309,7 @@ fn limits_hold_and_errors_say_what_was_free() {
     let a = space.alloc(&device(200 << 20)).expect("room");
     assert_eq!(space.info().free, 56 << 20);
     assert!(space.alloc(&device(57 << 20)).is_err());
-    // Pinned memory does not count against the device, and has a limit of its own.
+    // Pinned memory does not count against the device, and has a separate limit.
     let pinned = Request {
         kind: MemoryKind::Pinned,
         ..device(200 << 20)
@@ -358,7 +358,7 @@ fn a_hundred_thousand_cycles_do_not_grow() {
     let info = space.info();
     assert_eq!((info.device, info.allocations), (0, 0));
     space.trim();
-    // At most one empty slab of each class stays.
+    // At most one empty slab of each class is kept.
     let kept = before - addresses(&space);
     assert!(kept <= slab::CLASSES.len() as u64 * (5 << 19), "{kept}");
 }
@@ -374,7 +374,8 @@ fn many_small_allocations_need_few_mappings() {
     let all: Vec<_> = (0..50_000)
         .map(|_| space.alloc(&device(400)).expect("room").base)
         .collect();
-    // Two for each that has pages of its own; what is left is 41 slabs; other tests map things meanwhile.
+    // There are two mappings for each allocation with pages of its own, and those of 41 slabs; other tests map memory
+    // meanwhile.
     assert!(mappings() < before + 2 * SMALL_PIECES + 1000);
     for base in all.into_iter().rev() {
         space.free(base, DEVICE).expect("live");
@@ -522,7 +523,7 @@ fn zeroed_memory_costs_no_pages() {
     let space = small_space();
     let pages = |a: u64, bytes: u64| {
         let mut resident = vec![0_u8; (bytes / 4096) as usize];
-        // SAFETY: asks about memory of ours; writes into the vector alone.
+        // SAFETY: queries memory of ours; writes into the vector only.
         let answer = unsafe { libc::mincore(a as *mut _, bytes as usize, resident.as_mut_ptr()) };
         assert_eq!(answer, 0);
         resident.iter().filter(|&&page| page & 1 == 1).count()

@@ -1,18 +1,18 @@
 //! How much memory is in use, by device and by kind of host memory.
 //!
-//! Invariant: what is taken never exceeds the limit of its kind, but for what pools hand out in place of memory that
-//! streams are going to free; everything taken is given back once.
+//! Invariant: the memory in use never exceeds the limit of its kind, except by what pools allocate in place of memory
+//! that streams are going to free. Everything that is taken is given back once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::MemoryKind;
 
-/// The sums of an address space.
+/// The counters of an address space.
 #[derive(Debug)]
 pub(super) struct Usage {
     devices: Vec<AtomicU64>,
-    /// What of a device's memory streams are going to free: later work of streams may have as much.
+    /// Bytes of each device that streams are going to free: later work of streams may allocate the same amount.
     promised: Vec<AtomicU64>,
     device_limit: u64,
     pinned: AtomicU64,
@@ -32,12 +32,12 @@ impl Usage {
         }
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     pub(super) fn devices(&self) -> usize {
         self.devices.len()
     }
 
-    /// What a device has, and what of it is free.
+    /// Returns the memory of a device, and how much of it is free.
     pub(super) fn device(&self, device: usize) -> (u64, u64) {
         let used = self.devices.get(device);
         let used = used.map_or(0, |used| used.load(Ordering::Relaxed));
@@ -52,14 +52,14 @@ impl Usage {
         self.managed.load(Ordering::Relaxed)
     }
 
-    /// What can still be allocated of this kind.
+    /// Returns how many bytes of this kind can still be allocated.
     pub(super) fn free(&self, kind: MemoryKind, device: i32) -> u64 {
         let (sum, others, limit) = self.place(kind, device);
         let used = sum.load(Ordering::Relaxed) + others.map_or(0, |o| o.load(Ordering::Relaxed));
         limit.saturating_sub(used)
     }
 
-    /// Counts `bytes`, if there is room for them.
+    /// Adds `bytes` to the count if the limit permits it.
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
         let (sum, others, limit) = self.place(kind, device);
         let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
@@ -76,20 +76,20 @@ impl Usage {
         sum.fetch_update(order, order, fits).is_ok()
     }
 
-    /// Counts `bytes` no longer.
+    /// Subtracts `bytes` from the count.
     pub(super) fn give(&self, kind: MemoryKind, device: i32, bytes: u64) {
         let (sum, ..) = self.place(kind, device);
         sum.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that a stream is going to free `bytes` of a pool. [`Usage::keep`] ends that.
+    /// Records that a stream is going to free `bytes` of a pool. [`Usage::keep`] reverts this.
     pub(super) fn promise(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// What was promised has come.
+    /// Records that promised memory has been freed.
     pub(super) fn keep(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_sub(bytes, Ordering::Relaxed);
@@ -100,8 +100,8 @@ impl Usage {
         self.promised.get(usize::try_from(device).ok()?)
     }
 
-    /// The sum of a kind, another one that its limit is shared with, and the limit. The host's memory stands for
-    /// devices that there are not.
+    /// Returns the counter of a kind, the other counter that shares its limit, and the limit. Memory of nonexistent
+    /// devices counts as host memory.
     fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, Option<&AtomicU64>, u64) {
         let found = usize::try_from(device)
             .ok()
@@ -116,7 +116,7 @@ impl Usage {
     }
 }
 
-/// Counted memory; given back when dropped.
+/// Counted memory; dropping the value subtracts it from the count.
 #[derive(Debug)]
 pub(super) struct Charge {
     usage: Arc<Usage>,
@@ -125,7 +125,7 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Counts `bytes` of a device, or of the host (-1).
+    /// Counts `bytes` of a device, or of the host (-1); returns `None` if the limit is reached.
     pub(super) fn new(usage: &Arc<Usage>, device: i32, bytes: u64) -> Option<Charge> {
         usage
             .take(MemoryKind::Mapped, device, bytes)

@@ -1,14 +1,15 @@
-//! The virtual memory interface: ranges of addresses that the program reserves, physical allocations that it makes,
-//! and mappings of these in those, with rights.
+//! The virtual memory interface: address ranges that the program reserves, physical allocations, and mappings of these
+//! allocations in those ranges, with rights.
 //!
-//! Ranges lie inside the device's one reservation, so that kernels' checks, guards and faults need to know nothing of
-//! them. A physical allocation is a memory file: mapped twice it shows the same bytes, and another process can map it.
+//! Ranges are inside the device's one reservation, so that address checks, guards and fault handling need no special
+//! case for them. A physical allocation is a memory file: two mappings of it show the same bytes, and another process
+//! can map it.
 //!
-//! Rights are kept for each device and for the host; the pages have the union of them, because all devices are this
-//! process. So an access faults when nobody has the right, and not when only another device has it.
+//! Rights are stored for each device and for the host. The pages have the union of these rights, because all devices
+//! are in this process. So an access faults if no device has the right, but not if only another device has it.
 //!
-//! Invariant: a mapping lies in one range, mappings never overlap, and every page of a range that is not mapped is
-//! closed. A mapping keeps its physical allocation.
+//! Invariant: a mapping is inside one range, mappings never overlap, and every page of a range that is not mapped is
+//! inaccessible. A mapping keeps its physical allocation alive.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,18 +20,18 @@ use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
-/// Sizes and addresses of the interface are multiples of this.
+/// Sizes and addresses of the interface are multiples of this number of bytes.
 pub const GRANULARITY: u64 = 2 << 20;
 
-/// What somebody may do with a mapping.
+/// Rights of a device or of the host for a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Access {
-    /// Nothing.
+    /// No access.
     #[default]
     None,
-    /// Read.
+    /// Reading only.
     Read,
-    /// Read and write.
+    /// Reading and writing.
     ReadWrite,
 }
 
@@ -45,38 +46,38 @@ pub struct Physical {
 }
 
 impl Physical {
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.memory.bytes()
     }
 
-    /// Ordinal of its device; -1: the host.
+    /// Returns the ordinal of its device; -1: the host.
     pub fn device(&self) -> i32 {
         self.memory.label().device
     }
 
-    /// Unique among all memory, never 0, never reused.
+    /// Returns its id, which is unique among all memory, never 0 and never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether it was made to be given to other processes.
+    /// Whether it was created for export to other processes.
     pub fn is_exportable(&self) -> bool {
         self.exportable
     }
 
-    /// What the caller keeps with it.
+    /// Returns the flags that the caller stored with it.
     pub fn flags(&self) -> u64 {
         self.flags
     }
 
-    /// The file.
+    /// Returns the memory file.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
 }
 
-/// A range that the program reserved, and what was taken for it.
+/// A range that the program reserved; `taken` is the argument for its release.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     len: u64,
@@ -87,7 +88,7 @@ struct Range {
 struct Mapping {
     len: u64,
     physical: Arc<Physical>,
-    /// By device; the host comes last.
+    /// Rights by device; the last element is the host's.
     access: Vec<Access>,
 }
 
@@ -99,14 +100,14 @@ pub(super) struct Virtual {
 }
 
 impl Virtual {
-    /// The range that holds `len` bytes at `base`.
+    /// Returns the range that contains `len` bytes at `base`.
     fn range(&self, base: u64, len: u64) -> Option<(u64, u64)> {
         let (&start, range) = self.ranges.range(..=base).next_back()?;
         let offset = base - start;
         (offset < range.len && len <= range.len - offset).then_some((start, range.len))
     }
 
-    /// The starts of the mappings that make up exactly `len` bytes at `base`.
+    /// Returns the starts of the mappings that together cover exactly `len` bytes at `base`.
     fn exactly(&self, base: u64, len: u64) -> Option<Vec<u64>> {
         let end = base.checked_add(len)?;
         let mut at = base;
@@ -118,7 +119,7 @@ impl Virtual {
         (at == end && !starts.is_empty()).then_some(starts)
     }
 
-    /// Whether something is mapped in `len` bytes at `base`.
+    /// Whether any part of `len` bytes at `base` is mapped.
     fn is_mapped(&self, base: u64, len: u64) -> bool {
         let last = self.mappings.range(..base + len).next_back();
         last.is_some_and(|(start, mapping)| start + mapping.len > base)
@@ -139,7 +140,8 @@ impl AddressSpace {
     /// if that is free.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`], [`MemoryError::OutOfMemory`].
+    /// [`MemoryError::InvalidSize`] for an invalid length or alignment; [`MemoryError::OutOfMemory`] if no addresses
+    /// are left.
     pub fn reserve(&self, len: u64, align: u64, hint: u64) -> Result<u64, MemoryError> {
         if len == 0 || !is_granular(len) || (align != 0 && !align.is_power_of_two()) {
             return Err(MemoryError::InvalidSize(len));
@@ -156,10 +158,10 @@ impl AddressSpace {
         Ok(base)
     }
 
-    /// Gives back the addresses that [`AddressSpace::reserve`] gave.
+    /// Releases addresses that [`AddressSpace::reserve`] returned.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] when base and length are not those of a range, or something is mapped in it.
+    /// [`MemoryError::NotAllocated`] if base and length are not those of a range, or if part of it is mapped.
     pub fn unreserve(&self, base: u64, len: u64) -> Result<(), MemoryError> {
         let mut all = self.virtual_memory.lock();
         let range = all.ranges.get(&base).filter(|range| range.len == len);
@@ -172,7 +174,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Makes a physical allocation of a device, or of the host (-1).
+    /// Creates a physical allocation of a device, or of the host (-1).
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] unless the size is a multiple of the granularity,
@@ -202,10 +204,10 @@ impl AddressSpace {
         }))
     }
 
-    /// Another process's physical allocation.
+    /// Returns the physical allocation of another process.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] when the file holds something else.
+    /// [`MemoryError::NotShared`] if the file has other content.
     pub fn import_physical(&self, memory: SharedMemory) -> Result<Arc<Physical>, MemoryError> {
         let is_one = memory.label().kind == SharedKind::Physical;
         if !is_one || memory.bytes() == 0 || !is_granular(memory.bytes()) {
@@ -223,8 +225,8 @@ impl AddressSpace {
     /// Maps the first `len` bytes of a physical allocation at `base`, without rights.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for a length that is none; [`MemoryError::NotAllocated`] when the addresses are
-    /// not inside one range, or partly mapped; [`MemoryError::System`].
+    /// [`MemoryError::InvalidSize`] for an invalid length; [`MemoryError::NotAllocated`] if the addresses are not
+    /// inside one range, or are partly mapped; [`MemoryError::System`].
     pub fn map(&self, base: u64, len: u64, physical: &Arc<Physical>) -> Result<(), MemoryError> {
         if len == 0 || !is_granular(len) || !is_granular(base) || len > physical.size() {
             return Err(MemoryError::InvalidSize(len));
@@ -265,10 +267,10 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Undoes whole mappings that make up `len` bytes at `base`.
+    /// Removes the mappings that together cover exactly `len` bytes at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] when they do not.
+    /// [`MemoryError::NotAllocated`] if there are no such mappings.
     pub fn unmap(&self, base: u64, len: u64) -> Result<(), MemoryError> {
         let mut all = self.virtual_memory.lock();
         let starts = all.exactly(base, len);
@@ -283,10 +285,11 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Changes what a device, or the host (-1), may do with whole mappings that make up `len` bytes at `base`.
+    /// Changes the rights of a device, or of the host (-1), for the mappings that together cover exactly `len` bytes at
+    /// `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] when they do not.
+    /// [`MemoryError::NotAllocated`] if there are no such mappings.
     pub fn set_access(
         &self,
         base: u64,
@@ -317,7 +320,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// What a device, or the host (-1), may do at a mapped address; `None` when nothing is mapped there.
+    /// Returns the rights of a device, or of the host (-1), at an address; `None` if it is not mapped.
     pub fn access(&self, address: u64, device: i32) -> Option<Access> {
         let all = self.virtual_memory.lock();
         let (_, mapping) = all.mapping(address)?;
@@ -325,13 +328,13 @@ impl AddressSpace {
         mapping.access.get(place).copied()
     }
 
-    /// The physical allocation that is mapped at an address.
+    /// Returns the physical allocation that is mapped at an address.
     pub fn physical_at(&self, address: u64) -> Option<Arc<Physical>> {
         let all = self.virtual_memory.lock();
         all.mapping(address).map(|(_, m)| Arc::clone(&m.physical))
     }
 
-    /// The range that the program reserved around an address: start and length.
+    /// Returns start and length of the reserved range that contains an address.
     pub fn range_at(&self, address: u64) -> Option<(u64, u64)> {
         self.virtual_memory.lock().range(address, 1)
     }

@@ -1,4 +1,4 @@
-//! Ranges, mappings and rights, as kernels meet them.
+//! Tests of ranges, mappings and rights, as kernels experience them.
 
 use super::*;
 use crate::fault::{access, install};
@@ -17,7 +17,7 @@ fn space(devices: usize) -> AddressSpace {
 }
 
 fn store(address: u64, value: u32) -> Result<(), access::AccessFault> {
-    // SAFETY: memory of this test alone.
+    // SAFETY: only this test uses the memory.
     unsafe { access::store32(address, value) }
 }
 
@@ -239,7 +239,7 @@ fn no_write_is_lost_while_memory_becomes_shared() {
                 let mut count = 0u32;
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                     count += 1;
-                    // A word at every page, in turn.
+                    // Writes a word in one page after the other.
                     let at = a.base + u64::from(count) % (bytes / 4096) * 4096;
                     store(at, count).expect("never faults");
                 }
@@ -259,7 +259,7 @@ fn no_write_is_lost_while_memory_becomes_shared() {
     }
 }
 
-/// What a range of eight granules should look like: the allocation behind each granule, where in it, and the rights.
+/// The expected state of a range of eight granules: for each granule the allocation, the offset in it, and the rights.
 #[derive(Default)]
 struct Model {
     granules: [Option<(usize, u64, Access)>; 8],
@@ -293,7 +293,8 @@ impl Model {
     }
 }
 
-/// Random maps, unmaps, rights and writes against the model; each refusal must be one of the model's too.
+/// Applies random maps, unmaps, rights and writes and compares with the model; an operation fails exactly if the model
+/// refuses it.
 #[test]
 fn random_mappings_look_like_the_model() {
     let mut seed = 12345u64;

@@ -1,25 +1,25 @@
-//! Whose memory an address belongs to, or belonged to, in words: for reports of faults.
+//! Describes in words the memory that an address belongs to, or belonged to, for reports of faults.
 //!
-//! Everything here is asked after a fault, never before an access.
+//! All functions here are called after a fault, never before an access.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 
 use super::{AddressSpace, Allocation, MemoryKind};
 
-/// Freed allocations that are remembered.
+/// Maximum number of freed allocations that are remembered.
 const REMEMBERED: usize = 4096;
 
-/// How an allocation came to its end.
+/// The reason why an allocation was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreedBy {
-    /// A call for this allocation.
+    /// A call freed this allocation.
     Call,
-    /// The end of its owner.
+    /// Its owner was destroyed.
     Owner,
 }
 
-/// What was freed last, oldest first.
+/// The allocations that were freed last, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Freed(VecDeque<(Allocation, FreedBy)>);
 
@@ -31,7 +31,7 @@ impl Freed {
         self.0.push_back((*allocation, by));
     }
 
-    /// The last one that held an address.
+    /// Returns the freed allocation that contained an address last.
     fn find(&self, address: u64) -> Option<(Allocation, FreedBy)> {
         let mut latest = self.0.iter().rev();
         latest
@@ -40,7 +40,7 @@ impl Freed {
     }
 }
 
-/// What a kind of memory is called.
+/// Returns the name of a kind of memory.
 fn name(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Device => "device memory",
@@ -53,7 +53,7 @@ fn name(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// The call that ends such memory.
+/// Returns the name of the call that frees this kind of memory.
 fn end_of(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Device | MemoryKind::Managed => "cuMemFree",
@@ -65,7 +65,7 @@ fn end_of(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// A number of bytes.
+/// Formats a number of bytes.
 fn bytes(count: u64) -> String {
     match count {
         1 => "1 byte".to_owned(),
@@ -74,7 +74,8 @@ fn bytes(count: u64) -> String {
 }
 
 impl AddressSpace {
-    /// What is, or was, at an address of ours, or next to it; `None` for addresses that nothing of ours is near.
+    /// Describes what is, or was, at or near an address of ours; `None` for addresses that are neither ours nor were
+    /// registered.
     pub fn describe(&self, address: u64) -> Option<String> {
         if let Some(found) = self.find(address) {
             let at = bytes(address - found.base);
@@ -101,7 +102,8 @@ impl AddressSpace {
         )
     }
 
-    /// The nearest live allocation, where the address lies in the guard around it.
+    /// Describes the position of the address relative to the nearest live allocation, if it is in the guard of that
+    /// allocation.
     fn neighbour(&self, address: u64) -> Option<String> {
         const NEAR: u64 = 2 << 20;
         let index = self.index.read();
@@ -132,7 +134,7 @@ impl AddressSpace {
     }
 }
 
-/// What of the process is at an address that is none of ours.
+/// Describes the memory of the process at an address that is not ours.
 pub(crate) fn host_memory(address: u64) -> String {
     const NULL_PAGES: u64 = 64 << 10;
     if address < NULL_PAGES {
@@ -156,7 +158,36 @@ pub(crate) fn host_memory(address: u64) -> String {
     text
 }
 
-/// Range, rights and name of a line of `/proc/self/maps` whose range holds an address.
+/// Returns whether all of a range of the process's memory is mapped and readable, and whether all of it is writable. Without
+/// `/proc` it returns that both hold.
+pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
+    match std::fs::read_to_string("/proc/self/maps") {
+        Ok(maps) => rights_of(&maps, start, start.saturating_add(bytes)),
+        Err(_) => (true, true),
+    }
+}
+
+/// Does the same for the text of such a file.
+fn rights_of(maps: &str, start: u64, end: u64) -> (bool, bool) {
+    let (mut at, mut writable) = (start, true);
+    for line in maps.lines() {
+        // Lines are in ascending order of addresses.
+        let Some((range, rights, _)) = mapping(line, at) else {
+            continue;
+        };
+        if !rights.starts_with('r') {
+            return (false, false);
+        }
+        writable &= rights[1..].starts_with('w');
+        at = range.end;
+        if at >= end {
+            return (true, writable);
+        }
+    }
+    (false, false)
+}
+
+/// Returns range, rights and name from a line of `/proc/self/maps` if its range contains an address.
 fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -164,19 +195,19 @@ fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str
     let mut words = rest.splitn(5, ' ');
     let rights = words.next()?;
     let name = words.nth(3).unwrap_or_default();
-    // Behind the inode.
+    // The name follows the inode.
     range
         .contains(&address)
         .then_some((range, rights, name.trim_start()))
 }
 
-/// Whether the stack pointer of a thread that waits lies in a range.
+/// Whether a range contains the stack pointer of a waiting thread.
 fn is_stack(range: &std::ops::Range<u64>) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return false;
     };
     threads.flatten().any(|thread| {
-        // Number and operands of the system call, stack pointer, program counter.
+        // The fields are number and operands of the system call, stack pointer, program counter.
         let call = std::fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
         let mut words = call.split_whitespace().rev();
         let pointer = words
@@ -256,7 +287,7 @@ mod tests {
         assert!(code.starts_with("code of /"), "{code}");
         let data = host_memory(CONSTANT.as_ptr() as u64);
         assert!(data.starts_with("data of /"), "{data}");
-        // A thread that waits.
+        // The thread must wait, so that its stack pointer can be read.
         let (say, hear) = std::sync::mpsc::channel::<u64>();
         let (end, wait) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -269,6 +300,17 @@ mod tests {
         assert_eq!(host_memory(there), "stack of a host thread");
         drop(end);
         thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn rights_hold_for_the_whole_range() {
+        let maps = "1000-3000 rw-p 0 00:00 0\n3000-4000 r--p 0 00:00 0\n4000-5000 ---p 0 00:00 0\n\
+                    6000-7000 rw-p 0 00:00 0\n";
+        assert_eq!(rights_of(maps, 0x1800, 0x3000), (true, true));
+        assert_eq!(rights_of(maps, 0x1800, 0x3001), (true, false));
+        assert_eq!(rights_of(maps, 0x3800, 0x4001), (false, false), "inaccessible");
+        assert_eq!(rights_of(maps, 0x5800, 0x6800), (false, false), "not mapped at its start");
+        assert_eq!(rights_of(maps, 0x6800, 0x7800), (false, false), "not mapped at its end");
     }
 
     #[test]

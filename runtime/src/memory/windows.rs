@@ -1,19 +1,17 @@
 //! Shared and local memory of resident CTAs.
 //!
-//! Every slot has a window for shared and one for local memory. Offsets in them are 32 bits wide
-//! in generated code, and a window is 4 GiB wide with closed memory behind it, so whatever
-//! offset the code makes up hits the CTA's own bytes or faults, and no access pays for a check.
-//! A window is open to the largest size class (a power of two) that it was ever asked for. Its
-//! content is what the last CTA left, as on a GPU.
+//! Every slot has one window for shared and one for local memory. Offsets in them are 32 bits wide in generated code,
+//! and a window is 4 GiB wide and followed by inaccessible memory. Any offset that the code computes is therefore in
+//! the CTA's own memory or faults, and no access needs a check. A window is accessible up to the largest size class (a
+//! power of two) that was ever requested for it. Its initial content is what the last CTA left, as on a GPU.
 //!
-//! Where the system does not grant so many addresses, windows are small and *masked*: generated
-//! code must reduce every offset with [`WindowGeometry::shared_mask`] and `local_mask`.
+//! If the system does not grant enough addresses, windows are small and *masked*: generated code must reduce every
+//! offset with [`WindowGeometry::shared_mask`] and `local_mask`.
 //!
-//! A slot serves a cluster of CTAs as well: their shared memories lie side by side in one window
-//! (rank times stride), which the closed [`WindowGeometry::tail`] behind it makes room for.
+//! A slot can also be used by a cluster of CTAs: their shared memories are contiguous in one window (rank times
+//! stride), and the inaccessible [`WindowGeometry::tail`] after the window has room for them.
 //!
-//! Invariant: windows of different slots never overlap, and a slot is held by at most one
-//! [`CtaWindow`].
+//! Invariant: windows of different slots never overlap, and a slot is held by at most one [`CtaWindow`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,18 +22,18 @@ use super::reservation::{Reservation, Rights};
 use super::{MemoryError, limits};
 
 const GIB: u64 = 1 << 30;
-/// Smallest part that is opened.
+/// Minimum number of bytes that are made accessible.
 const SMALLEST_CLASS: u64 = 64 << 10;
 
-/// Widths of the windows of a set.
+/// Sizes of the windows of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowGeometry {
     /// Bytes of a window for shared memory: a power of two.
     pub shared_span: u64,
     /// Bytes of a window for local memory: a power of two.
     pub local_span: u64,
-    /// Closed bytes behind each window. An access of 16 bytes at the last offset, plus the
-    /// cluster rank's share, ends inside.
+    /// Inaccessible bytes after each window. An access of 16 bytes at the last offset, plus the offset of the cluster
+    /// rank, ends inside them.
     pub tail: u64,
     /// Whether generated code must mask offsets, because the windows are narrower than 4 GiB.
     pub masked: bool,
@@ -51,17 +49,17 @@ impl WindowGeometry {
         }
     }
 
-    /// What a shared offset is and-ed with; all ones in 32 bits when not masked.
+    /// Returns the mask for shared offsets; all ones in 32 bits if windows are not masked.
     pub fn shared_mask(&self) -> u32 {
         (self.shared_span - 1) as u32
     }
 
-    /// What a local offset is and-ed with; all ones in 32 bits when not masked.
+    /// Returns the mask for local offsets; all ones in 32 bits if windows are not masked.
     pub fn local_mask(&self) -> u32 {
         (self.local_span - 1) as u32
     }
 
-    /// Bytes from slot to slot.
+    /// Returns the number of bytes from one slot to the next.
     pub fn stride(&self) -> u64 {
         self.shared_span + self.local_span + 2 * self.tail
     }
@@ -69,12 +67,12 @@ impl WindowGeometry {
 
 const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 
-/// How many slots there is room for under `ulimit -v`, beside device memory and the program; `None` without that limit.
+/// Returns how many slots fit under `ulimit -v` next to device memory and the program; `None` without that limit.
 pub(crate) fn affordable_slots() -> Option<u64> {
     Some(limits::address_space_left()? / 5 / NARROWEST.stride())
 }
 
-/// What is tried, in this order.
+/// The geometries to try, in this order.
 const GEOMETRIES: [WindowGeometry; 6] = [
     WindowGeometry::new(4 * GIB, 4 * GIB, 64 << 20),
     WindowGeometry::new(64 << 20, GIB, 1 << 20),
@@ -84,7 +82,7 @@ const GEOMETRIES: [WindowGeometry; 6] = [
     WindowGeometry::new(256 << 10, 4 << 20, 64 << 10),
 ];
 
-/// How far a slot's windows are open.
+/// How many bytes of a slot's windows are accessible.
 #[derive(Debug, Default)]
 struct Slot {
     shared_open: AtomicU64,
@@ -97,15 +95,15 @@ pub struct Windows {
     reservation: Reservation,
     geometry: WindowGeometry,
     slots: Box<[Slot]>,
-    /// Free slots; the last one used is the first one taken, for its warm pages.
+    /// Free slots; the slot that was used last is taken first, because its pages have memory.
     free: Mutex<Vec<u32>>,
 }
 
 impl Windows {
-    /// Reserves windows for `slots` resident CTAs (or clusters), narrower ones if need be.
+    /// Reserves windows for `slots` resident CTAs (or clusters), narrower ones if necessary.
     ///
     /// # Errors
-    /// [`MemoryError::System`] if not even the narrowest fit.
+    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if there is no room for the narrowest windows.
     pub fn new(slots: usize) -> Result<Arc<Windows>, MemoryError> {
         let room = limits::address_space_left().map_or(u64::MAX, |left| left / 2);
         let mut last = MemoryError::OutOfMemory {
@@ -142,12 +140,12 @@ impl Windows {
         }))
     }
 
-    /// Widths, and whether generated code must mask.
+    /// Returns the sizes of the windows, and whether generated code must mask offsets.
     pub fn geometry(&self) -> WindowGeometry {
         self.geometry
     }
 
-    /// Slots in all.
+    /// Returns the total number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -157,25 +155,25 @@ impl Windows {
         self.slots.is_empty()
     }
 
-    /// Slots not in use.
+    /// Returns the number of slots that are not in use.
     pub fn free_slots(&self) -> usize {
         self.free.lock().len()
     }
 
-    /// First and one past the last address of all windows.
+    /// Returns the address range of all windows.
     pub fn range(&self) -> std::ops::Range<u64> {
         self.reservation.base()..self.reservation.base() + self.reservation.len()
     }
 
-    /// Takes a slot and opens at least these sizes.
+    /// Takes a slot and makes at least these sizes of its windows accessible.
     ///
     /// # Errors
-    /// [`MemoryError::NoWindow`], [`MemoryError::WindowTooLarge`], or the system's refusal to
-    /// open more.
+    /// [`MemoryError::NoWindow`], [`MemoryError::WindowTooLarge`], or [`MemoryError::System`] if the system refuses
+    /// access to more.
     pub fn claim(self: &Arc<Self>, shared: u64, local: u64) -> Result<CtaWindow, MemoryError> {
         let slot = self.free.lock().pop();
         let slot = slot.ok_or(MemoryError::NoWindow(self.slots.len()))?;
-        // From here on dropping the window gives the slot back.
+        // From here on, dropping the window frees the slot.
         let window = CtaWindow {
             windows: Arc::clone(self),
             slot,
@@ -184,7 +182,7 @@ impl Windows {
         Ok(window)
     }
 
-    /// Gives the memory of all free slots back to the system.
+    /// Releases the memory of all free slots to the system.
     pub fn trim(&self) {
         let free = self.free.lock();
         for &slot in free.iter() {
@@ -192,14 +190,14 @@ impl Windows {
             for part in [shared, local] {
                 let open = part.open.load(Ordering::Relaxed);
                 if open != 0 {
-                    // Failure only costs memory.
+                    // A failure only costs memory.
                     let _ = self.reservation.discard(part.base, open);
                 }
             }
         }
     }
 
-    /// What is at an address among the windows, in words, for reports of faults.
+    /// Describes in words what is at an address in the windows, for reports of faults.
     pub fn describe(&self, address: u64) -> Option<String> {
         let offset = address.wrapping_sub(self.reservation.base());
         if offset >= self.reservation.len() {
@@ -247,7 +245,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Opens at least `wanted` bytes. Only the slot's holder calls this.
+    /// Makes at least `wanted` bytes accessible. Only the holder of the slot calls this.
     fn grow(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         if wanted <= self.open.load(Ordering::Relaxed) {
             return Ok(());
@@ -264,7 +262,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Closes what lies beyond `wanted`, rounded up to pages.
+    /// Makes everything beyond `wanted` bytes, rounded up to pages, inaccessible.
     fn shrink(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         let open = self.open.load(Ordering::Relaxed);
         let keep = super::round_up(wanted, reservation.page()).unwrap_or(open);
@@ -284,37 +282,37 @@ pub struct CtaWindow {
 }
 
 impl CtaWindow {
-    /// Where shared offset 0 is.
+    /// Returns the address of shared offset 0.
     pub fn shared(&self) -> u64 {
         self.windows.shared_base(self.slot)
     }
 
-    /// One past the last open byte of shared memory; what follows is closed.
+    /// Returns the address one past the last accessible byte of shared memory.
     pub fn shared_end(&self) -> u64 {
         let [shared, _] = self.windows.parts(self.slot);
         shared.base + shared.open.load(Ordering::Relaxed)
     }
 
-    /// Where local offset 0 is.
+    /// Returns the address of local offset 0.
     pub fn local(&self) -> u64 {
         let geometry = &self.windows.geometry;
         self.shared() + geometry.shared_span + geometry.tail
     }
 
-    /// Number of the slot, below [`Windows::len`].
+    /// Returns the number of the slot, below [`Windows::len`].
     pub fn slot(&self) -> usize {
         self.slot as usize
     }
 
-    /// The set that it is of.
+    /// Returns the set of windows that it belongs to.
     pub fn windows(&self) -> &Arc<Windows> {
         &self.windows
     }
 
-    /// Opens at least these sizes; costs nothing when they are open already.
+    /// Makes at least these sizes accessible; costs nothing if they are already.
     ///
     /// # Errors
-    /// [`MemoryError::WindowTooLarge`], or the system's refusal.
+    /// [`MemoryError::WindowTooLarge`], or [`MemoryError::System`] if the system refuses.
     pub fn open(&self, shared: u64, local: u64) -> Result<(), MemoryError> {
         let parts = self.windows.parts(self.slot);
         for (part, wanted) in parts.into_iter().zip([shared, local]) {
@@ -323,10 +321,10 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Closes what lies beyond these sizes (to a page), for checked runs.
+    /// Makes everything beyond these sizes (rounded up to pages) inaccessible, for checking runs.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// [`MemoryError::System`] if the system refuses.
     pub fn close_beyond(&self, shared: u64, local: u64) -> Result<(), MemoryError> {
         let parts = self.windows.parts(self.slot);
         for (part, wanted) in parts.into_iter().zip([shared, local]) {
@@ -335,7 +333,7 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Bytes open for shared and for local memory.
+    /// Returns the numbers of accessible bytes of shared and of local memory.
     pub fn opened(&self) -> (u64, u64) {
         let [shared, local] = self.windows.parts(self.slot);
         let open = |part: Part<'_>| part.open.load(Ordering::Relaxed);
@@ -367,7 +365,7 @@ mod tests {
         for window in [&a, &b] {
             let (shared_open, local_open) = window.opened();
             for (base, open) in [(window.shared(), shared_open), (window.local(), local_open)] {
-                // SAFETY: memory of this test alone.
+                // SAFETY: only this test uses the memory.
                 unsafe { access::store32(base + open - 4, 9) }.expect("open");
                 for offset in [open, open + (1 << 20), u64::from(u32::MAX) - 15] {
                     let fault = access::load128(base + offset).expect_err("closed");
@@ -388,7 +386,7 @@ mod tests {
         let _b = windows.claim(0, 0).expect("slot");
         assert!(matches!(windows.claim(0, 0), Err(MemoryError::NoWindow(2))));
         let (slot, shared) = (a.slot(), a.shared());
-        // SAFETY: memory of this test alone.
+        // SAFETY: only this test uses the memory.
         unsafe { access::store32(shared, 5) }.expect("open");
         drop(a);
         assert_eq!(windows.free_slots(), 1);
@@ -425,7 +423,7 @@ mod tests {
             assert!(geometry.tail >= SMALLEST_CLASS);
             assert_eq!(geometry.masked, geometry.shared_mask() != u32::MAX);
         }
-        // 256 slots of the widest stay under 8 TiB, and so do 900.
+        // 256 slots of the widest geometry need less than 8 TiB, and so do 900.
         assert!(GEOMETRIES[0].stride() * 900 < 8 << 40);
     }
 }

@@ -1,7 +1,7 @@
 //! The functions of a loaded image, lowered when they are first needed.
 //!
-//! Invariant: entities keep their numbers from one [`Snapshot`] to the next; a later one has more bodies, and
-//! more source positions behind the earlier ones.
+//! Invariant: entities keep their numbers from one [`Snapshot`] to the next. A later snapshot has more bodies, and more
+//! source positions after the earlier ones.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,13 +19,13 @@ use crate::error::{Error, Result};
 pub(super) struct Bodies(Mutex<BodiesState>);
 
 struct BodiesState {
-    /// Where more bodies come from; nothing when all are there.
+    /// Source of further bodies; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
 }
 
 impl Bodies {
-    /// Functions that are all there.
+    /// Wraps a module in which all functions are lowered.
     pub(super) fn whole(module: Module) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
@@ -33,7 +33,7 @@ impl Bodies {
         }))
     }
 
-    /// Functions that are lowered on demand.
+    /// Wraps a module whose functions are lowered on demand.
     pub(super) fn lazy(module: Box<LazyModule>) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: Some(module),
@@ -41,10 +41,10 @@ impl Bodies {
         }))
     }
 
-    /// A module in which a function and all that it may call have their bodies.
+    /// Returns a module in which a function and all functions that it may call have bodies.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`] when one of them has no meaning.
+    /// [`Error::InvalidPtx`] if one of them has no valid meaning.
     pub(super) fn with(&self, function: FuncId) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
         let BodiesState { source, latest } = &mut *state;
@@ -63,7 +63,7 @@ impl Bodies {
     }
 }
 
-/// A module with some of its bodies.
+/// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
@@ -77,8 +77,8 @@ impl Snapshot {
         }
     }
 
-    /// The module as the interpreter runs it: with the points that PTX leaves implicit and those of
-    /// waiting loops. Native code makes its own, after inlining. Made when it is first needed.
+    /// Returns the module for the interpreter, made at the first call. It contains the sync points that PTX leaves
+    /// implicit and those of waiting loops. Native code inserts its own sync points, after inlining.
     pub(super) fn interpreted(&self) -> (Arc<Module>, Arc<Code>) {
         let made = self.interpreted.get_or_init(|| {
             let mut made = Module::clone(&self.module);

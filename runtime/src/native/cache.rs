@@ -1,9 +1,9 @@
-//! Images by content: one that is loaded again brings its parsed module and its native code along.
+//! Images by content: if an image is loaded again, its parsed module and its native code are reused.
 //!
-//! Programs load the same image once a context, and clients that compile at run time load the same text
-//! again and again. The key is a keyed hash of 128 bits, made with secrets of this process, over
-//! everything that a load depends on. Invariant: images are immutable but for code that is made when it
-//! is first needed, and code does not depend on where a module's variables are.
+//! Programs load the same image once for each context, and clients that compile at run time load the same text
+//! repeatedly. The key is a keyed 128-bit hash, with secrets of this process, over everything that a load depends on.
+//! Invariant: images are immutable, except for code that is made when it is first needed, and code does not depend on
+//! the addresses of a module's variables.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use super::image::PtxImage;
 use crate::engine::{Image, LoadOptions};
 
-/// Most images that are kept after their last module was unloaded.
+/// Maximum number of images that are kept after their last module was unloaded.
 const MOST_IMAGES: usize = 64;
-/// Most bytes of image that are kept so.
+/// Maximum size in bytes of the images that are kept.
 const MOST_BYTES: usize = 32 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ struct Entry {
     image: Arc<PtxImage>,
 }
 
-/// The images loaded last, the latest at the end.
+/// The images that were used last, the latest at the end.
 #[derive(Default)]
 pub(super) struct ImageCache {
     seeds: [RandomState; 2],
@@ -36,7 +36,7 @@ pub(super) struct ImageCache {
 }
 
 impl ImageCache {
-    /// The key of an image and its size in bytes.
+    /// Returns the key of an image and its size in bytes.
     pub(super) fn key(&self, image: &Image<'_>, options: &LoadOptions) -> (Key, usize) {
         let parts: &[&[u8]] = match image {
             Image::Ptx(text) => &[text.as_bytes()],
@@ -53,7 +53,7 @@ impl ImageCache {
         (Key(words), parts.iter().map(|part| part.len()).sum())
     }
 
-    /// The image with that key.
+    /// Returns the image with a key.
     pub(super) fn find(&self, key: Key) -> Option<Arc<PtxImage>> {
         let mut entries = self.entries.lock();
         let at = entries.iter().position(|entry| entry.key == key)?;
@@ -63,7 +63,7 @@ impl ImageCache {
         Some(image)
     }
 
-    /// Keeps an image, and forgets those that have not been asked for longest.
+    /// Adds an image, and removes the images that have not been used for the longest time.
     pub(super) fn keep(&self, (key, bytes): (Key, usize), image: &Arc<PtxImage>) {
         let mut entries = self.entries.lock();
         entries.push_back(Entry {

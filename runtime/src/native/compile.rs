@@ -1,12 +1,12 @@
-//! Threads that compile, each for one piece of work.
+//! Threads for compilation; each of them does one piece of work.
 //!
-//! Programs launch kernels from threads with stacks of a few pages; what reads and compiles needs more the deeper its input is
-//! nested. So it runs on a thread with [`STACK`] bytes of address space, of which no more is ever touched than is used. The
-//! thread that wants the result waits for it ([`run`]), at most until its time is up ([`Slot`]); then the work goes on, and
-//! its result is there for the next one who asks. Where no thread can start, the caller's has to do, if its stack is large
-//! enough.
+//! Programs launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs more. So
+//! this work runs on a thread with [`STACK`] bytes of address space, of which only the pages that are used cost memory.
+//! The thread that needs the result waits for it ([`run`]), or until a deadline ([`Slot`]). After the deadline the work
+//! continues, and the next caller gets its result. If no thread can start, the work runs on the calling thread,
+//! provided that its stack is large enough.
 //!
-//! Invariant: nobody waits for these threads when the process ends, and they hold no lock while they start.
+//! Invariant: the end of the process does not wait for these threads, and they hold no lock while they start.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use parking_lot::{Condvar, Mutex};
 use crate::error::{Error, Result};
 use crate::memory::{address_space_left, stack_left};
 
-/// Bytes of the stack.
+/// Preferred stack size in bytes.
 const STACK: usize = 64 << 20;
-/// The same where so much is not to be had.
+/// Stack size in bytes if the preferred size is not available.
 const SMALL_STACK: usize = 8 << 20;
 
-/// The least that will do.
+/// Minimum stack size in bytes.
 const LEAST_STACK: usize = 2 << 20;
 
-/// Stacks to try: of the addresses that a limit of the process leaves, at most an eighth.
+/// Returns the stack sizes to try: each is at most an eighth of the addresses that the process's limit leaves.
 fn stacks() -> impl Iterator<Item = usize> {
     let most = address_space_left().map_or(u64::MAX, |left| left / 8);
     [STACK, SMALL_STACK, LEAST_STACK]
@@ -40,7 +40,7 @@ fn builder(stack: usize) -> Builder {
         .stack_size(stack)
 }
 
-/// Runs `work` on a thread that compiles, and waits for it.
+/// Runs `work` on a new thread and waits for it.
 pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let work = Mutex::new(Some(work));
     let body = || {
@@ -59,7 +59,7 @@ pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T>
     run_here(&work)
 }
 
-/// Runs it on the calling thread.
+/// Runs the work on the calling thread.
 fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     let left = stack_left().unwrap_or(0);
     if left < LEAST_STACK as u64 {
@@ -105,7 +105,8 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T: Clone + Send + 'static> Slot<T> {
-    /// The result, which `make` makes if nobody has yet. `None` if it is not there at the deadline.
+    /// Returns the result, which `make` computes if this is the first call; `None` if it is not available at the
+    /// deadline.
     pub(super) fn get(
         &self,
         deadline: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Whether and where native code is kept on disk for later processes: what the environment says.
+//! Configuration of the disk cache, which keeps native code for later processes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,24 +8,24 @@ use margay_jit::DiskCache;
 
 use crate::environment::{env, number};
 
-/// Bytes of the cache that is not told otherwise.
+/// Default limit of the cache in bytes.
 const LIMIT: u64 = 256 << 20;
 
-/// Whether kernels take code from the disk and leave it there.
+/// Whether kernels load code from the disk cache and store it there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Caching {
-    /// As the environment says; with nothing said, they do.
+    /// As the environment configures it; by default they do.
     #[default]
     Configured,
-    /// They do not.
+    /// Kernels do not use the disk cache.
     Off,
 }
 
-/// The cache that the environment asks for.
+/// Returns the cache that the environment configures.
 ///
-/// `MARGAY_CACHE=0` is none, and `MARGAY_CACHE=all` one that keeps all code, also what compiles faster than it is
-/// read (tests). `MARGAY_CACHE_BYTES` is its limit, with K, M or G. It is in `MARGAY_CACHE_DIR`, else
-/// in `margay` of `XDG_CACHE_HOME`, else in `~/.cache/margay`; where none of them is set, there is none.
+/// `MARGAY_CACHE=0` disables it. `MARGAY_CACHE=all` keeps all code, even if compiling is faster than reading it (for
+/// tests). `MARGAY_CACHE_BYTES` is its limit, with K, M or G. Its folder is `MARGAY_CACHE_DIR`, else `margay` in
+/// `XDG_CACHE_HOME`, else `~/.cache/margay`; if none of these variables is set, there is no cache.
 pub(super) fn configured() -> Option<DiskCache> {
     let which = env("MARGAY_CACHE").unwrap_or_default();
     if which == "0" {
@@ -44,15 +44,15 @@ pub(super) fn configured() -> Option<DiskCache> {
     })
 }
 
-/// The cache's folder, by the variables of an environment.
+/// Returns the cache's folder according to environment variables.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name| {
         let value = variable(name).filter(|value| !value.is_empty())?;
         Some(PathBuf::from(value))
     };
-    // The folder must stay the same when the program goes to another one.
+    // The folder must stay the same if the program changes its working directory.
     let own = path("MARGAY_CACHE_DIR").and_then(|path| std::path::absolute(path).ok());
-    // Relative paths there are to be ignored (XDG base directory specification, 0.8).
+    // Relative paths in these variables must be ignored (XDG base directory specification, 0.8).
     let absolute = |name| path(name).filter(|path| path.is_absolute());
     own.or_else(|| Some(absolute("XDG_CACHE_HOME")?.join("margay")))
         .or_else(|| Some(absolute("HOME")?.join(".cache/margay")))

@@ -1,7 +1,7 @@
-//! What people are told about kernels whose code is slower than it could be.
+//! Messages about kernels whose code is slower than it could be.
 //!
-//! A kernel that the interpreter runs is named once; with `MARGAY_LOG=fallback` every reason that code generation counts
-//! ([`margay_jit::Fallback`]) is shown.
+//! A kernel that the interpreter runs is reported once. With `MARGAY_LOG=fallback`, every fallback that code generation
+//! counts ([`margay_jit::Fallback`]) is reported.
 
 use std::sync::OnceLock;
 
@@ -10,13 +10,13 @@ use margay_jit::CompileError;
 use super::kernel::NativeKernel;
 use crate::error::tell;
 
-/// What `MARGAY_LOG` asks for.
+/// Returns the value of `MARGAY_LOG`.
 fn log() -> &'static str {
     static LOG: OnceLock<String> = OnceLock::new();
     LOG.get_or_init(|| std::env::var("MARGAY_LOG").unwrap_or_default())
 }
 
-/// The kernel has no native code.
+/// Reports that a kernel has no native code.
 pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     if log() != "off" {
         let reason = why.fallback();
@@ -27,7 +27,7 @@ pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     }
 }
 
-/// The kernel has native code.
+/// Reports all fallbacks in the native code of a kernel, if they are requested.
 pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
     if log() != "fallback" {
         return;

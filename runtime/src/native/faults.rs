@@ -1,4 +1,4 @@
-//! From what an engine met to what the runtime reports.
+//! Converts faults of the engines to the runtime's reports.
 
 use margay_exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
 use margay_ir::function::SourceLoc;
@@ -9,15 +9,15 @@ use super::launch::PtxLaunch;
 use crate::error::{Fault, FaultKind, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 
-/// Detail of the fault that stands for an obeyed stop.
+/// Detail of the fault that represents a stop of the launch.
 const STOPPED: &str = "stopped";
 
-/// Whether a fault only says that the launch was stopped.
+/// Whether a fault only means that the launch was stopped.
 pub(super) fn is_stop(fault: &Fault) -> bool {
     fault.kind == FaultKind::LaunchFailed && fault.detail == STOPPED
 }
 
-/// Who was where when a launch was stopped.
+/// Describes the position of a thread when its launch was stopped.
 pub(super) fn place(fault: &Fault) -> String {
     let mut text = String::new();
     if let Some([x, y, z]) = fault.cta {
@@ -33,7 +33,7 @@ pub(super) fn place(fault: &Fault) -> String {
     text
 }
 
-/// The kind of a failed access by a helper.
+/// Returns the fault kind of a failed access by a helper.
 pub(super) fn of_access(fault: AccessFault) -> IrKind {
     let write = Some(fault.access == AccessKind::Write);
     match fault.kind {
@@ -47,14 +47,14 @@ pub(super) fn of_access(fault: AccessFault) -> IrKind {
     }
 }
 
-/// The kind of a trap in generated code.
+/// Returns the fault kind of a trap in generated code.
 pub(super) fn of_trap(trap: &Trap) -> IrKind {
     match trap.kind {
         TrapKind::Misaligned => IrKind::Misaligned {
             address: trap.address,
         },
         TrapKind::StackOverflow => IrKind::StackOverflow,
-        // The only instructions of generated code that trap are those behind tests of addresses (`margay_jit`).
+        // Generated code contains trap instructions only after failed alignment tests of addresses (`margay_jit`).
         TrapKind::IllegalInstruction => IrKind::Misaligned { address: None },
         TrapKind::Arithmetic => IrKind::IllegalInstruction,
         TrapKind::Stopped => IrKind::Stopped,
@@ -65,7 +65,7 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
     }
 }
 
-/// The kind of a status that generated code returned.
+/// Returns the fault kind of a status that generated code returned.
 pub(super) fn of_status(code: i32) -> IrKind {
     match code {
         status::TRAP => IrKind::Trap,
@@ -76,8 +76,8 @@ pub(super) fn of_status(code: i32) -> IrKind {
     }
 }
 
-/// Source file and line of a position. Of inlined code that of the outermost call, then the inlined functions from the
-/// outside in; what a user wrote is outside, headers of libraries are inside.
+/// Returns source file and line of a position. In inlined code they are those of the outermost call, followed by the
+/// inlined functions from the outside in, because user code is outside and library headers are inside.
 pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<SourceLine> {
     let (locs, files) = (&code.module.locs, &code.module.files);
     let mut lines = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<SourceLine>
     })
 }
 
-/// The runtime's report of a fault in a CTA.
+/// Returns the runtime's report of a fault in a CTA.
 pub(super) fn report(launch: &PtxLaunch, cta: &CtaInfo, fault: IrFault) -> Fault {
     let mut report = Fault::new(FaultKind::LaunchFailed, &launch.code.name).at_cta(cta.index);
     report.thread = fault.thread.map(|thread| launch.info.thread_index(thread));

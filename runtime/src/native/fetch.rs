@@ -1,5 +1,5 @@
-//! Texture fetches for generated code: of one lane, and of a slice's lanes in one call. The commonest go by the
-//! texture's plan ([`margay_ops::texture::lanes`]), in code for this processor; all others lane by lane.
+//! Texture fetches for generated code, of one lane or of all lanes of a chunk in one call. The most common fetches use
+//! the texture's plan ([`margay_ops::texture::lanes`]), compiled for this processor; all others run lane by lane.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -11,12 +11,12 @@ use smallvec::SmallVec;
 use super::textures::{self, DeviceBytes};
 use crate::texture_table::{Bound, TextureTable};
 
-/// Lanes that a plan serves at once.
+/// Number of lanes that a plan serves at once.
 const LANES: usize = 8;
 
-/// Elements of some lanes.
+/// The elements that some lanes fetched.
 type Elements<const N: usize> = [[u32; N]; 4];
-/// Or the lane that failed.
+/// The result of a fetch; an error contains the lane that failed.
 type Fetched = Result<(), (usize, FaultKind)>;
 
 #[inline(always)]
@@ -30,7 +30,7 @@ fn fetch<const N: usize>(
     plan.fetch(shape, coordinates, live, &mut DeviceBytes, out)
 }
 
-/// The same in code for processors with AVX2. Nothing is contracted: the bits are the same.
+/// Fetches like [`fetch`], compiled for processors with AVX2. No operations are contracted, so the bits are the same.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn fetch_avx2<const N: usize>(
@@ -52,13 +52,13 @@ fn fetch_here<const N: usize>(
 ) -> Fetched {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor has AVX2.
         return unsafe { fetch_avx2(plan, shape, coordinates, live, out) };
     }
     fetch(plan, shape, coordinates, live, out)
 }
 
-/// The plan of a texture for a shape, if there is one.
+/// Returns the plan of a texture for a shape, if one exists.
 fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     match table.get(handle)? {
         Bound::Texture(texture) => texture.plan.as_deref().filter(|plan| plan.takes(shape)),
@@ -66,7 +66,7 @@ fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     }
 }
 
-/// One of the commonest fetches, by the access's number; `None` for all others.
+/// Performs one of the most common fetches, given by the access's payload; returns `None` for all others.
 pub(super) fn one(
     table: &TextureTable,
     access: u64,
@@ -92,15 +92,15 @@ pub(super) fn one(
     Ok(Some(out.map(|[element]| element)))
 }
 
-/// Operands and results of an access for the lanes of a slice: a row of `2 * width` words for each, operands first.
-/// Values of 64 bits have two words in a row, others one.
+/// Operands and results of an access for the lanes of a chunk: a row of `2 * width` words for each, operands first. A
+/// 64-bit value uses two words of its row per lane, any other value one.
 pub(super) struct Rows<'a> {
     pub(super) words: &'a mut [u32],
-    /// Lanes.
+    /// Number of lanes.
     pub(super) width: usize,
-    /// Operands.
+    /// Number of operands.
     pub(super) args: usize,
-    /// Operands of which only the first lane is given, which is all lanes'.
+    /// Mask of the operands that are uniform: only the value of the first lane is set.
     pub(super) uniform: u32,
 }
 
@@ -123,7 +123,7 @@ impl Rows<'_> {
         }
     }
 
-    /// An operand of 32 bits, of the lanes from `first` on; those that are not there are 0.
+    /// Returns a 32-bit operand of the lanes from `first` on; lanes beyond the width are 0.
     fn lanes(&self, arg: usize, first: usize) -> [u32; LANES] {
         if arg >= self.args {
             return [0; LANES];
@@ -142,7 +142,7 @@ impl Rows<'_> {
         out
     }
 
-    /// Stores elements in the rows of the results, those of the lanes that fetched.
+    /// Stores elements in the result rows of the lanes that have fetched.
     fn put(&mut self, found: &Elements<LANES>, count: usize, first: usize, live: u32) {
         let size = 2 * self.width;
         let n = LANES.min(self.width - first);
@@ -187,7 +187,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// The lanes of `live` that name the same texture as the lowest, and no sampler of their own.
+    /// Returns the texture of the lowest lane in `live`, and the lanes that use the same texture and no separate
+    /// sampler.
     fn together(&self, live: u32) -> (u64, u32) {
         let first = live.trailing_zeros() as usize;
         let handle = self.arg(0, first, true);
@@ -200,10 +201,10 @@ impl Rows<'_> {
     }
 }
 
-/// An access for the lanes whose bits are set in `live`.
+/// Performs an access for the lanes whose bits are set in `live`.
 ///
 /// # Errors
-/// The first lane that failed in the order in which they are served.
+/// Returns the first lane that failed, in the order of execution.
 pub(super) fn lanes(
     table: &TextureTable,
     payload: u64,
@@ -232,7 +233,7 @@ pub(super) fn lanes(
     Ok(())
 }
 
-/// Any access, for one lane.
+/// Performs any access for one lane.
 fn single(
     table: &TextureTable,
     access: &Access,

@@ -20,13 +20,13 @@ use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
 use super::reach::Reach;
-use super::{faults, fetch, points, textures};
+use super::{faults, fetch, sync_points, textures};
 use crate::engine::{Coordinates, Services};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::outside;
 use crate::texture_table::TextureTable;
 
-/// Coordinates of every thread of a CTA.
+/// The thread indices of all threads of a CTA.
 #[derive(Debug, Default)]
 pub(super) struct TidTable {
     block: [u32; 3],
@@ -45,7 +45,7 @@ impl TidTable {
         }
     }
 
-    /// The shape of the CTAs.
+    /// Returns the shape of the CTAs.
     pub(super) fn block(&self) -> [u32; 3] {
         self.block
     }
@@ -55,7 +55,7 @@ impl TidTable {
     }
 }
 
-/// What helpers need of the CTA that runs; generated code carries a pointer to it.
+/// The data that helpers use for the running CTA; generated code passes a pointer to it.
 pub(super) struct HostData<'a> {
     info: &'a LaunchInfo,
     cta: CtaInfo,
@@ -87,7 +87,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Tests that threads of the CTA may access memory that one of them names.
+    /// Checks whether threads of the CTA may access the given memory.
     fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         allowed(self.reach.as_ref(), address, bytes, access)
     }
@@ -98,7 +98,7 @@ impl<'a> HostData<'a> {
     }
 }
 
-/// Tests that threads of a CTA may access memory that one of them names.
+/// Checks whether threads of a CTA may access the given memory; without `reach` they may.
 fn allowed(
     reach: Option<&Reach<'_>>,
     address: u64,
@@ -111,14 +111,14 @@ fn allowed(
     }
 }
 
-/// Nanoseconds since the first question.
+/// Returns the nanoseconds since the first call.
 fn nanoseconds() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    // Never zero: programs take a zero clock for a failure.
+    // The result is never zero, because programs treat a zero clock as a failure.
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
 }
 
-/// Value of a clock register. `%clock` ticks at the reported clock rate, 1 GHz.
+/// Returns the value of a clock register. `%clock` ticks at the reported clock rate of 1 GHz.
 fn clock_value(payload: u64) -> u64 {
     let now = nanoseconds();
     match payload_sreg(payload) {
@@ -127,7 +127,7 @@ fn clock_value(payload: u64) -> u64 {
     }
 }
 
-/// The name of the function with a handle.
+/// Returns the name of the function with a handle.
 fn name_of(module: &Module, handle: u64) -> Option<String> {
     let offset = handle.checked_sub(FUNCTION_BASE)?;
     let id = FuncId(u32::try_from(offset / 16).ok()?);
@@ -196,13 +196,13 @@ pub(super) fn update_at(
     new: &mut dyn FnMut(Bits) -> Bits,
 ) -> Result<Bits, FaultKind> {
     if bytes <= 8 {
-        // SAFETY: device code names the address; what it may not touch faults and is reported.
+        // SAFETY: device code chooses the address; an access that is not permitted faults and is reported.
         let old = unsafe { access::update(address, bytes, |old| new(Bits::from(old)) as u64) };
         return old.map(Bits::from).map_err(faults::of_access);
     }
     let mut old = access::load128(address).map_err(faults::of_access)?;
     loop {
-        // SAFETY: as above.
+        // SAFETY: device code chooses the address; an access that is not permitted faults and is reported.
         let seen = unsafe { access::cas128(address, old, new(old)) }.map_err(faults::of_access)?;
         if seen == old {
             return Ok(old);
@@ -211,23 +211,23 @@ pub(super) fn update_at(
     }
 }
 
-/// The host's data behind a context.
+/// Returns the host data of a context.
 ///
 /// # Safety
-/// `context` must be the context of a running native call, whose `host` is a `HostData` that nobody
-/// else uses meanwhile.
+/// `context` must be the context of a running native call, whose `host` is a `HostData` that nothing else uses at the
+/// same time.
 unsafe fn host<'a>(context: *mut NativeContext) -> &'a mut HostData<'a> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { &mut *(*context).host.cast::<HostData<'a>>() }
 }
 
 unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
-    // SAFETY: generated code passes a description that lives as long as itself.
+    // SAFETY: generated code passes a description that exists as long as the code.
     let desc = unsafe { &*desc };
     if let Meaning::Pure(meaning) = desc.opcode.meaning() {
-        // SAFETY: generated code has written so many operands.
+        // SAFETY: generated code has written this number of operands.
         let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
-        // SAFETY: generated code's stack holds so many results, apart from the operands.
+        // SAFETY: the stack of generated code has room for this number of results, separate from the operands.
         let out = unsafe { std::slice::from_raw_parts_mut(out, (counts >> 16) as usize) };
         out.fill(0);
         meaning(desc, args, out);
@@ -241,20 +241,20 @@ unsafe extern "C" fn update(
     args: *const Bits,
     out: *mut Bits,
 ) -> i32 {
-    // SAFETY: as in `pure_op`.
+    // SAFETY: generated code passes a description that exists as long as the code.
     let desc = unsafe { &*desc };
     // SAFETY: generated code passes its own context.
     let host = unsafe { host(context) };
     let Meaning::Rmw(meaning) = desc.opcode.meaning() else {
         return host.fail(FaultKind::IllegalInstruction);
     };
-    // SAFETY: at most two operands, in an area of at least 16 cells.
+    // SAFETY: there are at most two operands, in an area of at least 16 cells.
     let args = unsafe { std::slice::from_raw_parts(args, 2) };
     match update_at(address, desc.ty.bits().div_ceil(8), &mut |old| {
         meaning(desc, old, args)
     }) {
         Ok(old) => {
-            // SAFETY: `out` is a cell of generated code's stack.
+            // SAFETY: `out` is a cell on the stack of generated code.
             unsafe { out.write(old) };
             status::OK
         }
@@ -292,7 +292,7 @@ unsafe extern "C" fn syscall(
     let Some(which) = Syscall::from_payload(u64::from(which)) else {
         return host.fail(FaultKind::IllegalInstruction);
     };
-    // SAFETY: an area of at least 16 cells; no system function has more parameters.
+    // SAFETY: the area has at least 16 cells; no system function has more parameters.
     let args = unsafe { std::slice::from_raw_parts(args, which.params().len()) };
     let mut at = host.cta;
     if at.linear != cta {
@@ -309,7 +309,7 @@ unsafe extern "C" fn syscall(
     ) {
         Ok(results) => {
             for (i, &bits) in results.iter().enumerate() {
-                // SAFETY: an area of at least 16 cells.
+                // SAFETY: the area has at least 16 cells.
                 unsafe { out.add(i).write(bits) };
             }
             status::OK
@@ -327,13 +327,13 @@ unsafe extern "C" fn texture(
 ) -> i32 {
     // SAFETY: generated code passes its own context.
     let host = unsafe { host(context) };
-    // SAFETY: generated code has written so many operands.
+    // SAFETY: generated code has written this number of operands.
     let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
     match fetch::one(host.textures, access, args) {
         Ok(None) => {}
         Ok(Some(found)) => {
             for (i, &bits) in found.iter().take((counts >> 16) as usize).enumerate() {
-                // SAFETY: generated code's stack holds so many results.
+                // SAFETY: the stack of generated code has room for this number of results.
                 unsafe { out.add(i).write(Bits::from(bits)) };
             }
             return status::OK;
@@ -346,7 +346,7 @@ unsafe extern "C" fn texture(
     match textures::perform(host.textures, &access, args) {
         Ok(results) => {
             for (i, &bits) in results.iter().take((counts >> 16) as usize).enumerate() {
-                // SAFETY: generated code's stack holds so many results.
+                // SAFETY: the stack of generated code has room for this number of results.
                 unsafe { out.add(i).write(bits) };
             }
             status::OK
@@ -366,7 +366,7 @@ unsafe extern "C" fn texture_lanes(
     // SAFETY: generated code passes its own context.
     let host = unsafe { host(context) };
     let [args, results, width, _] = counts.to_le_bytes().map(usize::from);
-    // SAFETY: generated code's stack holds so many rows.
+    // SAFETY: the stack of generated code has room for this number of rows.
     let words = unsafe { std::slice::from_raw_parts_mut(rows, (args + results) * 2 * width) };
     let mut rows = fetch::Rows {
         words,
@@ -449,7 +449,8 @@ unsafe extern "C" fn copy(
     let done = may_read
         .and_then(|()| host.may(target, bytes as u64, AccessKind::Write))
         .and_then(|()| access::read(&mut buffer[..wanted], source))
-        // SAFETY: device code names the target, which it may access; what is closed faults and is reported.
+        // SAFETY: device code chooses the target, which it may access; an access to inaccessible memory faults and is
+        // reported.
         .and_then(|()| unsafe { access::write(target, &buffer[..bytes]) });
     match done {
         Ok(()) => status::OK,
@@ -470,7 +471,7 @@ unsafe extern "C" fn verify(
         return status::OK;
     };
     let address = |lane| reach.affine(what, first, stride, lane);
-    // SAFETY: as above.
+    // SAFETY: generated code passes its own context.
     unsafe { decide(context, reach.refused(what, address, thread), what) }
 }
 
@@ -491,25 +492,26 @@ unsafe extern "C" fn verify_lanes(
     unsafe { decide(context, reach.refused(what, address, thread), what) }
 }
 
-/// Answers generated code that asked about accesses, one of which may be refused.
+/// Returns the status of an access check to generated code. If a lane's access is refused, records the fault and the
+/// lane.
 ///
 /// # Safety
-/// As for [`host`].
+/// `context` must satisfy the contract of [`host`].
 unsafe fn decide(context: *mut NativeContext, refused: Option<(u32, u64)>, what: Verify) -> i32 {
     let Some((lane, address)) = refused else {
         return status::OK;
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { (*context).thread += lane };
     let kind = FaultKind::IllegalAddress {
         address: Some(address),
         write: Some(what.writes()),
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { host(context) }.fail(kind)
 }
 
-/// The table that generated code calls through.
+/// The table of host functions that generated code calls.
 pub(super) static HELPERS: Helpers = Helpers {
     pure_op,
     update,
@@ -520,20 +522,20 @@ pub(super) static HELPERS: Helpers = Helpers {
     texture_lanes,
     in_space,
     copy,
-    collective: points::collective,
-    reduce: points::reduce,
-    sort_out: points::sort_out,
-    settle: points::settle,
+    collective: sync_points::collective,
+    reduce: sync_points::reduce,
+    sort_out: sync_points::sort_out,
+    settle: sync_points::settle,
     verify,
     verify_lanes,
 };
 
-/// A pointer to the host's data for a context.
+/// Returns an untyped pointer to the host data, for a context.
 pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
     std::ptr::from_mut(host).cast()
 }
 
-/// The interpreter's view of the host.
+/// The host services that the interpreter uses.
 pub(super) struct HostMachine<'a> {
     pub(super) info: &'a LaunchInfo,
     pub(super) services: &'a dyn Services,
@@ -566,7 +568,7 @@ impl Machine for HostMachine<'_> {
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind> {
         let bytes = (bytes as usize).min(16);
         self.may(address, bytes as u32, AccessKind::Write)?;
-        // SAFETY: device code names the address; what it may not touch faults and is reported.
+        // SAFETY: device code chooses the address; an access that is not permitted faults and is reported.
         let stored = unsafe {
             match bytes {
                 1 => access::store8(address, value as u8),

@@ -1,4 +1,4 @@
-//! Loading: bytes to modules, modules to kernels at addresses.
+//! Loads images: converts bytes to modules, and modules to kernels with addresses.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,11 +25,11 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 
-/// Handle of function 0 of every module; function `i` is 16 bytes further each. Not a canonical
-/// address, so no data pointer can equal one.
+/// Handle of function 0 of every module; the handles of further functions follow at distances of 16 bytes. It is not a
+/// canonical address, so it differs from every data pointer.
 pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 
-/// Loads PTX from any image that holds some.
+/// Loads PTX from all kinds of images that contain it.
 #[derive(Debug)]
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
@@ -38,7 +38,7 @@ pub(crate) struct PtxLoader {
 }
 
 impl PtxLoader {
-    /// A loader whose kernels run as `choice` says.
+    /// Creates a loader whose kernels run on the engine `choice`.
     pub(crate) fn new(choice: EngineChoice) -> PtxLoader {
         PtxLoader {
             choice,
@@ -47,14 +47,14 @@ impl PtxLoader {
         }
     }
 
-    /// The same with another way to keep code on disk.
+    /// Returns this loader with another configuration of the disk cache.
     pub(crate) fn caching(self, caching: Caching) -> PtxLoader {
         PtxLoader { caching, ..self }
     }
 }
 
-/// The compiler that all kernels share that keep code in this way. `MARGAY_LANES` sets how many lanes of a warp run
-/// side by side (1, 4, 8, 16 or 32) where the kernel's own best is not wanted.
+/// Returns the compiler that all kernels with this configuration of the disk cache share. `MARGAY_LANES` replaces the
+/// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes).
 pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     type Made = OnceLock<Result<Compiler, String>>;
     static WITH_DISK: Made = OnceLock::new();
@@ -81,7 +81,7 @@ impl Loader for PtxLoader {
             return Ok(known);
         }
         let read = || {
-            // Constants are read and folded here.
+            // Constants are parsed and folded during this call.
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
@@ -98,20 +98,20 @@ impl Loader for PtxLoader {
     }
 }
 
-/// How the names begin of what NVIDIA's device runtime asks of a driver for barriers over a grid.
+/// Prefix of the functions for grid barriers that NVIDIA's device runtime requires from a driver.
 const COOPERATIVE: &str = "__cuda_syscall_CGS_";
-/// These functions.
+/// PTX text that defines these functions.
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
-/// A module that was read.
+/// A module that has been read.
 enum Loaded {
-    /// Of one text.
+    /// A module of one PTX text, whose functions are lowered on demand.
     Lazy(Box<LazyModule>),
-    /// Linked of several.
+    /// A module that was linked from several texts.
     Whole(Module),
 }
 
-/// What one or several images hold; one text alone is lowered when it is needed.
+/// Reads the modules of one or several images. A single text is lowered on demand.
 fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Loaded> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
     match selection.texts.as_slice() {
@@ -122,7 +122,7 @@ fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String)
     }
 }
 
-/// The module of one or several images.
+/// Reads and links the modules of one or several images.
 pub(crate) fn linked(
     images: &[&[u8]],
     options: &LoadOptions,
@@ -169,7 +169,7 @@ fn image_error(error: container::ImageError) -> Error {
     }
 }
 
-/// Parses and resolves one text; warnings go to the log.
+/// Parses and resolves one text; warnings are written to the log.
 fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     let parsed: Parsed = margay_frontend::parse(source);
     let mut note = |problems: &[Diagnostic]| {
@@ -187,7 +187,7 @@ fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     Ok((parsed, resolution))
 }
 
-/// One text, whose functions are lowered when they are needed.
+/// Reads one text, whose functions are lowered on demand.
 fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
     let source = Arc::clone(&parsed.source);
@@ -202,7 +202,7 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
     margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
 }
 
-/// The error of a text with problems, the first of which are shown.
+/// Returns the error for a text with problems; it contains the first 20 errors.
 pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     let errors = problems.iter().filter(|diagnostic| diagnostic.is_error());
     let rendered: Vec<String> = errors
@@ -214,17 +214,17 @@ pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     }
 }
 
-/// A loaded module.
+/// A loaded image with its kernels and variables.
 pub(super) struct PtxImage {
     bodies: Arc<Bodies>,
-    /// Native code of each function that has been launched.
+    /// Native code of all functions that have been launched.
     native: Arc<NativeCode>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,
-    /// The function of each kernel.
+    /// The functions of the kernels, in their order.
     functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
-    /// The symbol of each variable.
+    /// The symbols of the variables, in their order.
     symbols: Vec<SymbolId>,
     /// All symbols, with their initial contents.
     contents: PrimaryMap<SymbolId, Symbol>,
@@ -247,7 +247,7 @@ impl PtxImage {
         }
     }
 
-    /// Address of each symbol; shared ones are placed by each kernel.
+    /// Returns the address of each symbol. Shared symbols get 0 here; each kernel places them.
     fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {
@@ -256,7 +256,7 @@ impl PtxImage {
         all
     }
 
-    /// Initial bytes of a variable with addresses filled in.
+    /// Returns the initial bytes of a variable with relocated addresses.
     fn initial(&self, id: SymbolId, addresses: &[u64]) -> Vec<u8> {
         let symbol = &self.contents[id];
         let mut bytes = symbol.init.clone();
@@ -277,13 +277,13 @@ impl PtxImage {
     }
 }
 
-/// What an image tells of itself without looking at its functions' bodies.
+/// The facts of an image that are known without its functions' bodies.
 struct Heads {
     kernels: Vec<KernelInfo>,
     functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
     symbols: Vec<SymbolId>,
-    /// Functions, kernels or not.
+    /// Number of functions, including kernels.
     count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A CTA that the interpreter runs.
+//! CTAs that the interpreter runs.
 
 use margay_exec::interp::{Interpreter, Threads};
 use margay_exec::{CtaInfo, CtaState};
@@ -8,7 +8,7 @@ use super::helpers::HostMachine;
 use super::launch::{PtxLaunch, Turn};
 use crate::error::Fault;
 
-/// Threads of the CTA and where they wait.
+/// The threads of one CTA and the places where they wait.
 pub(super) struct InterpretedCta {
     state: CtaState,
     threads: Threads,
@@ -64,7 +64,7 @@ impl InterpretedCta {
         outcome.map_err(|fault| faults::report(launch, &self.info, fault))
     }
 
-    /// Who waits where.
+    /// Describes which threads wait, and where.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),

@@ -1,4 +1,4 @@
-//! One kernel: its facts, and its native code as far as it has been needed.
+//! A kernel: its properties, and the native code that has been needed so far.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,8 +24,8 @@ use super::fallback;
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
-use super::pace::Trial;
 use super::shared::{self, SharedLayout};
+use super::tier::TierSelection;
 use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
 };
@@ -33,7 +33,7 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
 
-/// Facts of a kernel's head. `const_bytes` is the module's constant memory.
+/// Returns the properties in a kernel's head. `const_bytes` is the size of the module's constant memory.
 pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo {
     let function = &module.functions[id];
     let kernel = function.kernel.clone().unwrap_or_default();
@@ -64,25 +64,25 @@ pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo 
     }
 }
 
-/// A native function that may be entered.
+/// The address of a native function that can be entered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry(pub(super) *const u8);
 
-// SAFETY: code is immutable and owned by the kernel that hands out the entry.
+// SAFETY: the code is immutable and owned by the kernel that provides the entry.
 unsafe impl Send for Entry {}
-// SAFETY: as above.
+// SAFETY: the code is immutable and owned by the kernel that provides the entry.
 unsafe impl Sync for Entry {}
 
-/// Native functions of a module, by function number; null where there is none.
+/// Native functions of a module, by function number; null for functions without native code.
 #[derive(Debug, Default)]
 pub(super) struct FunctionTable(pub(super) Vec<*const u8>);
 
 // SAFETY: the pointers are addresses of immutable code that the same kernel owns.
 unsafe impl Send for FunctionTable {}
-// SAFETY: as above.
+// SAFETY: the pointers are addresses of immutable code that the same kernel owns.
 unsafe impl Sync for FunctionTable {}
 
-/// Most functions that a kernel calls, beside those that are inlined.
+/// Maximum number of functions that a kernel calls, in addition to inlined functions.
 const MAX_FUNCTIONS: usize = 2_000;
 
 /// Native code of a kernel.
@@ -91,23 +91,23 @@ pub(super) struct NativeKernel {
     compiler: &'static Compiler,
     pub(super) compiled: CompiledKernel,
     pub(super) functions: FunctionTable,
-    /// What the code asks the host through, where it tests accesses.
+    /// The routines with which generated code calls the host to check accesses.
     pub(super) verifiers: [Entry; 2],
-    /// Device functions that `functions` points into.
+    /// Native code of the device functions that `functions` points to.
     devices: Vec<CompiledKernel>,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
-    /// By version.
+    /// Code for whole CTAs, by specialisation.
     cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
-    /// Lanes of a slice.
+    /// Chunk widths of the vector code.
     widths: Widths,
-    /// Whether they are faster than lanes one by one.
-    pub(super) trial: Trial,
+    /// The choice between scalar and vector code.
+    pub(super) tier_selection: TierSelection,
     owner: u64,
 }
 
 impl NativeKernel {
-    /// The native code of a kernel that is about to run with blocks of a shape.
+    /// Compiles the native code of a kernel that is about to run with blocks of a given shape.
     fn new(
         module: &Module,
         id: FuncId,
@@ -133,7 +133,7 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            trial: Trial::new(compiled.compile_budget(compiler)),
+            tier_selection: TierSelection::new(compiled.compile_budget(compiler)),
             compiled,
             owner,
         };
@@ -145,16 +145,16 @@ impl NativeKernel {
             kernel.functions.0[callee.0.index()] = register(made, owner).0;
             kernel.devices.push(callee.1);
         }
-        // A kernel that native code refuses must be known before the first thread runs.
-        // What most launches run: those that get pointers to other memory have code of their own.
-        let wanted = kernel.version(block).trusted(compiler.isolates());
+        // A kernel that native code does not support must be detected before the first thread runs. The code made here
+        // is the one that most launches run; launches with pointers to other memory use a separate specialisation.
+        let wanted = kernel.specialisation(block).trusted(compiler.isolates());
         if kernel.compiled.is_kept(compiler, wanted) {
-            kernel.trial.hurry();
+            kernel.tier_selection.hurry();
         }
-        let version = kernel.trial.now(wanted);
-        if kernel.compiled.has_no_sync_points() {
-            kernel.cta_entry(version)?;
-        } else if kernel.phases_entry(version).is_err() {
+        let specialisation = kernel.tier_selection.now(wanted);
+        if !kernel.compiled.has_sync_points() {
+            kernel.cta_entry(specialisation)?;
+        } else if kernel.phases_entry(specialisation).is_err() {
             kernel.compiled.check_regions()?;
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(SyncPoint(index as u32))?;
@@ -163,7 +163,7 @@ impl NativeKernel {
         Ok(kernel)
     }
 
-    /// The functions that stay calls behind inlining: each is called from native code.
+    /// Compiles the functions that are still called after inlining. Native code must be able to call each of them.
     fn called(
         &self,
         module: &Module,
@@ -197,22 +197,22 @@ impl NativeKernel {
         Ok(found)
     }
 
-    /// The version of the code for blocks of a shape.
-    pub(super) fn version(&self, block: [u32; 3]) -> Specialisation {
+    /// Returns the specialisation for blocks of a shape.
+    pub(super) fn specialisation(&self, block: [u32; 3]) -> Specialisation {
         Specialisation::of(block, self.widths)
     }
 
-    /// Makes the code that runs CTAs of a version; whether that can be done shows when it is asked for.
-    pub(super) fn compile(&self, version: Specialisation) {
-        let _ = if self.compiled.has_no_sync_points() {
-            self.cta_entry(version)
+    /// Compiles the code that runs CTAs of a specialisation. An error is reported when the code is requested.
+    pub(super) fn compile(&self, specialisation: Specialisation) {
+        let _ = if !self.compiled.has_sync_points() {
+            self.cta_entry(specialisation)
         } else {
-            self.phases_entry(version)
+            self.phases_entry(specialisation)
         };
         fallback::tell_all(&self.compiled.function.name, self);
     }
 
-    /// Why the code made so far is slower than it could be, by function.
+    /// Returns the fallbacks of the code made so far, with their numbers.
     pub(super) fn fallbacks(&self) -> Vec<(Fallback, u32)> {
         let mut all: Vec<(Fallback, u32)> = Vec::new();
         for kernel in self.devices.iter().chain([&self.compiled]) {
@@ -227,47 +227,50 @@ impl NativeKernel {
         all
     }
 
-    /// The function that runs whole CTAs.
-    pub(super) fn cta_entry(&self, version: Specialisation) -> Result<Entry, CompileError> {
-        let made = self.cta[version.index()].get_or_init(|| {
+    /// Returns the function that runs whole CTAs without sync points.
+    pub(super) fn cta_entry(&self, specialisation: Specialisation) -> Result<Entry, CompileError> {
+        let made = self.cta[specialisation.index()].get_or_init(|| {
             self.compiled
-                .cta(self.compiler, version)
+                .cta(self.compiler, specialisation)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
     }
 
-    /// The function that runs whole CTAs in phases.
-    pub(super) fn phases_entry(&self, version: Specialisation) -> Result<Entry, CompileError> {
-        let made = self.phases[version.index()].get_or_init(|| {
+    /// Returns the function that runs whole CTAs in phases.
+    pub(super) fn phases_entry(
+        &self,
+        specialisation: Specialisation,
+    ) -> Result<Entry, CompileError> {
+        let made = self.phases[specialisation.index()].get_or_init(|| {
             self.compiled
-                .phases(self.compiler, version)
+                .phases(self.compiler, specialisation)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
     }
 
     /// Whether CTAs can run in phases.
-    pub(super) fn has_phases(&self, version: Specialisation) -> bool {
-        self.phases_entry(version).is_ok()
+    pub(super) fn has_phases(&self, specialisation: Specialisation) -> bool {
+        self.phases_entry(specialisation).is_ok()
     }
 
-    /// The function that runs lanes from behind a stop.
-    pub(super) fn region_entry(&self, stop: SyncPoint) -> Result<Entry, CompileError> {
-        let Some(cell) = self.regions.get(stop.0 as usize) else {
+    /// Returns the function that runs lanes from a resume point.
+    pub(super) fn region_entry(&self, sync_point: SyncPoint) -> Result<Entry, CompileError> {
+        let Some(cell) = self.regions.get(sync_point.0 as usize) else {
             return Err(CompileError::Unsupported(
                 "a region that does not exist".into(),
             ));
         };
         let made = cell.get_or_init(|| {
             self.compiled
-                .region(self.compiler, stop)
+                .region(self.compiler, sync_point)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
     }
 
-    /// Source position of a program counter, and the lane behind the context's thread that it is for.
+    /// Returns the source position of a program counter, and the lane that it is for, relative to the context's thread.
     pub(super) fn loc_at(&self, pc: u64) -> Option<(margay_ir::function::SourceLoc, u32)> {
         let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
         self.compiled
@@ -286,7 +289,7 @@ impl Drop for NativeKernel {
     }
 }
 
-/// Why a kernel is not native that calls a function which is not.
+/// Returns the reason why a kernel is not native that calls a function without native code.
 fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -> CompileError {
     let before = pass::prepare_within(module, id, inline, Some("waiting"));
     match pass::calls::declined(&before, module, inline) {
@@ -301,43 +304,43 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
     Entry(start)
 }
 
-/// What the stack of a thread holds.
+/// The content of a thread's stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StackUse {
-    /// Nothing: no function is called.
+    /// No content: no function is called.
     None,
     /// Local variables of functions.
     Slots,
-    /// The same and all that lives across calls.
+    /// Local variables of functions and all values that live across calls.
     Frames,
 }
 
-/// What a launch of a kernel uses.
+/// The data of a kernel that its launches use.
 #[derive(Debug)]
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
-    /// What the interpreter precomputed; empty for native code.
+    /// Precomputed data of the interpreter; empty if there is native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
     pub(super) name: String,
-    /// Addresses of all symbols as this kernel sees them.
+    /// Addresses of all symbols in this kernel.
     pub(super) symbols: Arc<[u64]>,
     pub(super) shared: SharedLayout,
-    /// Native code, or why the interpreter runs the kernel.
+    /// The native code, or the reason why the interpreter runs the kernel.
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
-    /// Whether a thread may wait for memory.
+    /// Whether a thread may wait until memory changes.
     pub(super) may_park: bool,
-    /// Whether a thread may update memory that is not its block's own.
+    /// Whether a thread may atomically update memory outside its CTA's shared memory.
     pub(super) contends: bool,
-    /// What threads need a stack for.
+    /// The content of the threads' stacks.
     pub(super) stack: StackUse,
     pub(super) local_bytes: u32,
-    /// Of the last launch: the next one mostly has the same block.
+    /// Thread indices of the last launch; the next launch usually has the same block shape.
     tids: Mutex<Arc<TidTable>>,
 }
 
 impl KernelCode {
-    /// The coordinates of the threads of a launch.
+    /// Returns the thread indices of a launch.
     pub(super) fn tids(&self, info: &LaunchInfo) -> Arc<TidTable> {
         let mut last = self.tids.lock();
         if last.block() != info.block {
@@ -347,15 +350,15 @@ impl KernelCode {
     }
 }
 
-/// Native code of a module's kernels. It does not depend on where variables are, so all contexts that
-/// load the module share it.
+/// Native code of a module's kernels. The code does not depend on the addresses of variables, so all contexts that load
+/// the module share it.
 pub(super) struct NativeCode {
     kernels: Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>,
     caching: Caching,
 }
 
 impl NativeCode {
-    /// For a module of so many functions.
+    /// Creates the table for a module with this number of functions.
     pub(super) fn new(functions: usize, caching: Caching) -> NativeCode {
         NativeCode {
             kernels: (0..functions).map(|_| OnceLock::new()).collect(),
@@ -380,9 +383,9 @@ impl NativeCode {
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     source: Arc<Source>,
-    /// Filled when somebody first asks.
+    /// Set by the first query.
     sizes: OnceLock<Result<KernelSizes>>,
-    /// Filled by the first launch.
+    /// Set by the first launch.
     ready: Slot<Arc<KernelCode>>,
 }
 
@@ -396,7 +399,7 @@ impl PtxKernel {
     }
 }
 
-/// What a kernel's code is made from.
+/// The data that a kernel's code is made from.
 pub(super) struct Source {
     pub(super) bodies: Arc<Bodies>,
     pub(super) native: Arc<NativeCode>,
@@ -408,7 +411,7 @@ pub(super) struct Source {
 
 impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
-        // Constants are read here.
+        // Constants are parsed during this call.
         let _mode = FloatMode::of_device();
         let snapshot = self.bodies.with(self.id)?;
         let module = &snapshot.module;
@@ -422,9 +425,9 @@ impl Source {
         })
     }
 
-    /// `block` is the shape of the first launch's blocks.
+    /// Compiles the kernel. `block` is the shape of the first launch's blocks.
     fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
-        // Constants are read and folded here.
+        // Constants are parsed and folded during this call.
         let _mode = FloatMode::of_device();
         let snapshot = self.bodies.with(self.id)?;
         let reached = shared::reachable(&snapshot.module, self.id);
@@ -448,7 +451,7 @@ impl Source {
             Ok(_) => (Arc::clone(&snapshot.module), Arc::default()),
             Err(_) => snapshot.interpreted(),
         };
-        let points_of = |id: FuncId| {
+        let sync_points_of = |id: FuncId| {
             let function = &module.functions[id];
             let blocks = function.blocks().iter();
             blocks
@@ -462,7 +465,7 @@ impl Source {
                 .regions
                 .resume_points
                 .iter()
-                .filter_map(|e| e.point)
+                .filter_map(|resume_point| resume_point.sync_point)
                 .any(|inst| {
                     kernel
                         .compiled
@@ -470,9 +473,11 @@ impl Source {
                         .effects(inst)
                         .contains(Effects::YIELDS)
                 }),
-            Err(_) => reached
-                .iter()
-                .any(|&id| points_of(id).iter().any(|e| e.contains(Effects::YIELDS))),
+            Err(_) => reached.iter().any(|&id| {
+                sync_points_of(id)
+                    .iter()
+                    .any(|e| e.contains(Effects::YIELDS))
+            }),
         };
         let updates = |&id: &FuncId| {
             let function = &module.functions[id];
@@ -506,7 +511,7 @@ impl Source {
         }))
     }
 
-    /// The kernel's native code, or why the interpreter runs it.
+    /// Returns the kernel's native code, or the reason why the interpreter runs it.
     fn native(
         &self,
         module: &Module,
@@ -525,7 +530,7 @@ impl Source {
         }
     }
 
-    /// What is left out is an error that names it, before anything runs.
+    /// Returns an error for unsupported features and unresolved functions, before anything runs.
     fn refuse_unsupported(&self, module: &Module, reached: &[FuncId]) -> Result<()> {
         for &id in reached {
             let function = &module.functions[id];

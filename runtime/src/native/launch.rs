@@ -1,4 +1,4 @@
-//! One launch: what its CTAs share, and how a unit runs.
+//! A launch: the data that its CTAs share, and the execution of a unit.
 
 use std::sync::Arc;
 
@@ -11,29 +11,32 @@ use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
-use super::pace::Pace;
 use super::reach::{self, Reach};
+use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
 
-/// Largest local memory of a CTA: its window.
+/// Maximum local memory of a CTA in bytes: the size of its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
 
-/// Bytes from the local memory of one CTA of a cluster to that of the next.
+/// Returns the distance in bytes between the local memories of two CTAs of a cluster.
 fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
     (u64::from(stride) * u64::from(info.threads())).next_multiple_of(64)
 }
 
-/// Frames take so many times the bytes that they take on a GPU, where most of what lives across a call is in registers.
+/// A stack for frames has this many times the bytes of the stack limit: on a GPU most values that live across calls are
+/// in registers.
 const FRAME_FACTOR: u64 = 8;
-/// Bytes that a stack of frames has at least, where there is room: recursion of a depth that is usual needs no larger limit.
+/// Minimum size in bytes of a stack for frames, if there is room, so that recursion of usual depth needs no larger
+/// limit.
 const LEAST_FRAMES: u64 = 64 << 10;
-/// Stacks of neighbouring threads begin so many bytes off a power of two, for caches.
+/// The stacks of neighbouring threads begin at distances that are this many bytes more than a power of two, because of
+/// cache sets.
 const SKEW: u64 = 208;
 
-/// Bytes of a thread's stack.
+/// Returns the size of a thread's stack in bytes.
 fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32 {
     let limit = shape.stack_bytes;
     let bytes = match code.stack {
@@ -54,11 +57,11 @@ pub(super) struct PtxLaunch {
     pub(super) code: Arc<KernelCode>,
     pub(super) shape: LaunchShape,
     pub(super) info: LaunchInfo,
-    /// The same for each rank of a cluster of several CTAs, whose shared variables lie elsewhere.
+    /// Launch data for each rank of a cluster of several CTAs; shared variables have different offsets in each rank.
     ranks: Box<[LaunchInfo]>,
     pub(super) tids: Arc<TidTable>,
-    /// Of the native code.
-    pub(super) version: Specialisation,
+    /// Specialisation of the native code.
+    pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
@@ -72,7 +75,7 @@ impl PtxLaunch {
             grid: array(shape.grid),
             block: array(shape.block),
             cluster: array(shape.cluster),
-            // Known when the launch lies where it stays.
+            // Set below, when the launch is at its final address.
             params: 0,
             static_shared: code.shared.bytes,
             dynamic_shared: shape.dynamic_shared,
@@ -98,20 +101,23 @@ impl PtxLaunch {
         }
         let tids = code.tids(&info);
         let native = code.native.as_ref();
-        let version = native.map_or_else(|_| Specialisation::SINGLE, |kernel| kernel.version(info.block));
+        let specialisation = native.map_or_else(
+            |_| Specialisation::SINGLE,
+            |kernel| kernel.specialisation(info.block),
+        );
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
             info,
             ranks: Box::default(),
             tids,
-            version,
+            specialisation,
             local_stride,
             _workspace: workspace,
         });
         if let Some(launch) = Arc::get_mut(&mut launch) {
             launch.info.params = launch.shape.params.address();
-            launch.version = launch.version.trusted(launch.is_trusted());
+            launch.specialisation = launch.specialisation.trusted(launch.is_trusted());
             if launch.ranks() > 1 {
                 launch.ranks = (0..launch.ranks()).map(|rank| launch.rank(rank)).collect();
             }
@@ -123,7 +129,7 @@ impl PtxLaunch {
         Fault::new(crate::error::FaultKind::LaunchFailed, &self.code.name).with_detail(why)
     }
 
-    /// What the CTAs with a rank of a cluster are told.
+    /// Returns the launch data for CTAs with a given rank in their cluster.
     fn rank(&self, rank: u32) -> LaunchInfo {
         let mut info = self.info.clone();
         let beyond = u64::from(rank) << info.shared_shift();
@@ -136,7 +142,7 @@ impl PtxLaunch {
         info
     }
 
-    /// What a CTA is told of its launch.
+    /// Returns the launch data for a CTA.
     pub(super) fn info_for(&self, cta: &CtaInfo) -> &LaunchInfo {
         match self.ranks.is_empty() {
             true => &self.info,
@@ -144,7 +150,7 @@ impl PtxLaunch {
         }
     }
 
-    /// A window, opened as far as this launch needs.
+    /// Takes a window with accessible memory for this launch.
     fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
         let ranks = u64::from(self.ranks());
         let shared = match ranks {
@@ -157,7 +163,7 @@ impl PtxLaunch {
             .map_err(|error| self.internal(&error.to_string()))
     }
 
-    /// What a CTA of a unit is.
+    /// Returns index, memory and multiprocessor of a CTA of a unit.
     pub(super) fn cta_info(&self, unit: u64, rank: u32, window: &CtaWindow) -> CtaInfo {
         let cluster = self.info.cluster.map(|n| n.max(1));
         let index = if cluster == [1, 1, 1] {
@@ -190,7 +196,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Where shared memory begins in a window: where its last byte is the last open one, if its alignment lets it.
+    /// Returns the start of shared memory in a window. If alignment permits, its last byte is the last accessible one.
     fn shared_base(&self, window: &CtaWindow) -> u64 {
         match self.ends_exactly() {
             true => window.shared_end() - reach::shared_bytes(&self.info),
@@ -198,15 +204,15 @@ impl PtxLaunch {
         }
     }
 
-    /// Whether shared memory ends where its open pages end, so that what lies behind faults by itself.
+    /// Whether shared memory ends exactly where accessible pages end, so that accesses after it fault.
     fn ends_exactly(&self) -> bool {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
         self.ranks() == 1 && !self.shape.windows.masked && bytes.is_multiple_of(align)
     }
 
-    /// Whether the pointers among the parameters name device memory, so that code need not test what is computed from
-    /// them.
+    /// Whether the pointers among the parameters point to device memory, so that generated code need not test addresses
+    /// computed from them.
     fn is_trusted(&self) -> bool {
         let (Some(visible), Ok(kernel)) = (&self.shape.visible, &self.code.native) else {
             return false;
@@ -227,7 +233,7 @@ impl PtxLaunch {
         small && self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
     }
 
-    /// What the threads of a CTA may access; `None` if they are trusted.
+    /// Returns the memory that the threads of a CTA may access; `None` if accesses are not checked.
     pub(super) fn reach(&self, cta: &CtaInfo) -> Option<Reach<'_>> {
         let visible = self.shape.visible.as_deref()?;
         let params = self.shape.params.bytes().len() as u32;
@@ -238,7 +244,7 @@ impl PtxLaunch {
         self.info.cluster_size()
     }
 
-    /// Where the threads of a CTA stand at its start.
+    /// Returns the scheduler's state of a CTA at its start.
     pub(super) fn new_state(&self) -> CtaState {
         let order = match self.shape.reverse {
             true => Order::Reverse,
@@ -251,12 +257,12 @@ impl PtxLaunch {
         }
     }
 
-    /// Whether every CTA has to go from point to point, warp by warp.
-    pub(super) fn goes_by_points(&self) -> bool {
+    /// Whether every CTA must run from sync point to sync point, warp by warp.
+    pub(super) fn goes_by_sync_points(&self) -> bool {
         self.shape.reverse || self.shape.findings.is_some()
     }
 
-    /// Hands on what a CTA of a checking run has noted.
+    /// Passes on the findings of a CTA in a checking run.
     pub(super) fn hand_on_findings(&self, cta: &CtaInfo, state: &mut CtaState) {
         let Some(findings) = &self.shape.findings else {
             return;
@@ -277,7 +283,7 @@ impl PtxLaunch {
         }
     }
 
-    /// A unit with all its threads at the start.
+    /// Creates a unit with all threads at the start.
     fn start(&self, unit: u64, window: CtaWindow) -> Resident {
         let cta = |rank| {
             let info = self.cta_info(unit, rank, &window);
@@ -294,7 +300,7 @@ impl PtxLaunch {
     }
 }
 
-/// How a turn of a CTA ended.
+/// The result of a turn of a CTA.
 pub(super) enum Turn {
     Done,
     Parked { progressed: bool },
@@ -302,7 +308,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// What [`CtaState`] said, where it asks for nothing else first.
+    /// Converts the outcome of [`CtaState::run`]; `Err` means that the converged CTA continues in phases.
     pub(super) fn of(outcome: CtaOutcome) -> Result<Turn, SyncPoint> {
         match outcome {
             CtaOutcome::Done => Ok(Turn::Done),
@@ -310,7 +316,7 @@ impl Turn {
             CtaOutcome::AtClusterBarrier { progressed } => {
                 Ok(Turn::AtClusterBarrier { progressed })
             }
-            CtaOutcome::Converged(stop) => Err(stop),
+            CtaOutcome::Converged(sync_point) => Err(sync_point),
         }
     }
 }
@@ -330,19 +336,20 @@ impl PreparedLaunch for PtxLaunch {
             Err(fault) => return RunOutcome::Fault(fault),
         };
         if let Ok(kernel) = &self.code.native
-            && kernel.compiled.has_no_sync_points()
+            && !kernel.compiled.has_sync_points()
             && self.ranks() == 1
         {
-            let mut pace = Pace::new(self.version, kernel);
+            let mut tiered = TieredLaunch::new(self.specialisation, kernel);
             let mut unit = first;
             while unit < first + count {
-                let range = (unit, pace.part(first + count - unit));
-                let outcome = native_cta::run_range(self, kernel, pace.version, range, &window);
+                let range = (unit, tiered.part(first + count - unit));
+                let outcome =
+                    native_cta::run_range(self, kernel, tiered.specialisation, range, &window);
                 if let Err(fault) = outcome {
                     worker.return_window(window);
                     return self.fail(worker, fault);
                 }
-                pace.done();
+                tiered.done();
                 unit += range.1;
             }
             worker.return_window(window);
@@ -350,11 +357,11 @@ impl PreparedLaunch for PtxLaunch {
         }
         let mut in_phases = match &self.code.native {
             Ok(kernel)
-                if kernel.has_phases(kernel.trial.now(self.version))
+                if kernel.has_phases(kernel.tier_selection.now(self.specialisation))
                     && self.ranks() == 1
-                    && !self.goes_by_points() =>
+                    && !self.goes_by_sync_points() =>
             {
-                Some((kernel, Pace::new(self.version, kernel)))
+                Some((kernel, TieredLaunch::new(self.specialisation, kernel)))
             }
             _ => None,
         };
@@ -366,12 +373,13 @@ impl PreparedLaunch for PtxLaunch {
                 };
             }
             let resident = match &mut in_phases {
-                Some((kernel, pace)) => {
-                    let range = (unit, pace.part(first + count - unit));
-                    let ran = native_cta::run_phases(self, kernel, pace.version, range, &window);
+                Some((kernel, tiered)) => {
+                    let range = (unit, tiered.part(first + count - unit));
+                    let ran =
+                        native_cta::run_phases(self, kernel, tiered.specialisation, range, &window);
                     match ran {
                         Ok(None) => {
-                            pace.done();
+                            tiered.done();
                             unit += range.1;
                             continue;
                         }
@@ -420,7 +428,7 @@ impl std::fmt::Debug for PtxLaunch {
     }
 }
 
-/// The data that helpers of a CTA use.
+/// Returns the data that helpers of a CTA use.
 pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a> {
     HostData::new(
         launch.info_for(&cta),

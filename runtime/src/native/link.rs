@@ -1,4 +1,4 @@
-//! Linking of several modules: `.extern` of one against definitions of others.
+//! Links several modules: resolves `.extern` declarations by definitions in other modules.
 
 mod calls;
 
@@ -11,7 +11,7 @@ use margay_ops::ops::Opcode;
 
 use crate::error::{Error, Result};
 
-/// Functions that are called, or variables that are used, but nowhere defined.
+/// Returns the names of functions that are called, and variables that are used, but defined nowhere.
 pub(super) fn unresolved(module: &Module) -> Vec<String> {
     let functions = module
         .functions
@@ -26,7 +26,7 @@ pub(super) fn unresolved(module: &Module) -> Vec<String> {
     functions.chain(variables).collect()
 }
 
-/// Where a module's entities are in the result.
+/// The numbers of a module's entities in the linked module.
 struct Placed {
     functions: PrimaryMap<FuncId, FuncId>,
     symbols: PrimaryMap<SymbolId, SymbolId>,
@@ -35,7 +35,7 @@ struct Placed {
     first_file: u32,
 }
 
-/// Joins modules. One module is returned as it is.
+/// Links modules. A single module is returned unchanged.
 pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
     if modules.len() == 1 {
         return modules
@@ -59,10 +59,11 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
     Ok(whole)
 }
 
-/// Bytes of constant memory that the variables of a module may fill.
+/// Maximum size of the constant variables of a module in bytes.
 const MAX_CONSTANT_BYTES: u64 = 64 << 10;
 
-/// The constant memory of all modules together has the limit of one; each alone was checked when it was read.
+/// Checks the constant memory of all modules together, which has the limit of one module; each module was checked
+/// before.
 fn constant_memory(whole: &Module) -> Result<()> {
     let mut end = 0_u64;
     for symbol in whole.symbols.values() {
@@ -86,7 +87,7 @@ fn is_global(linkage: Linkage) -> bool {
     linkage != Linkage::Internal
 }
 
-/// Gives every entity of a module its number in the whole.
+/// Assigns every entity of a module its number in the linked module.
 fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
     let mut placed = Placed {
         functions: PrimaryMap::default(),
@@ -164,11 +165,11 @@ fn check_symbols(a: &Symbol, b: &Symbol) -> Result<()> {
     Ok(())
 }
 
-/// Renumbers the bodies and initial contents that the whole took from a module.
+/// Renumbers the bodies and initial contents that the linked module took from a module.
 fn fill(whole: &mut Module, module: Module, placed: &Placed) {
     for (old, function) in module.functions.iter() {
         let id = placed.functions[old];
-        // Only what came from this module: an earlier definition of the same name stays.
+        // Only bodies of this module are renumbered: an earlier definition of the same name stays.
         if function.has_body() && same_body(&whole.functions[id], function) {
             renumber(&mut whole.functions[id], placed);
         }

@@ -1,14 +1,12 @@
-//! The engine that is built in: PTX to native code, and the interpreter for what native code cannot
-//! do.
+//! The built-in engine: compiles PTX to native code, and uses the interpreter for kernels that native code does not
+//! support.
 //!
-//! [`PtxLoader`] reads images, lowers them and gives one [`Engine`](crate::engine::Engine) a kernel.
-//! A launch of a kernel in which no thread waits for another runs in the CTA form; any other in phases,
-//! as long as the threads of each warp stay together, and else driven by
-//! [`margay_exec::CtaState`] over native regions ([`native_cta`]), or over the interpreter
-//! ([`interpreted`]) when the kernel holds something native code refuses.
+//! [`PtxLoader`] reads images, lowers them and provides one [`Engine`](crate::engine::Engine) per kernel. A kernel
+//! without sync points runs in the CTA form. Any other kernel runs in phases while the threads of each warp stay
+//! converged. Otherwise [`margay_exec::CtaState`] schedules native regions ([`native_cta`]), or the interpreter
+//! ([`interpreted`]) if native code does not support the kernel.
 //!
-//! Invariant: generated code is entered through [`crate::fault::enter`] alone and registered before
-//! it is.
+//! Invariant: generated code is entered only through [`crate::fault::enter`], and is registered before that.
 
 mod bodies;
 mod cache;
@@ -24,12 +22,12 @@ mod kernel;
 mod launch;
 mod link;
 mod native_cta;
-mod pace;
-mod points;
 mod products;
 mod reach;
 mod shared;
+mod sync_points;
 mod textures;
+mod tier;
 mod unit;
 
 pub(crate) use disk::Caching;

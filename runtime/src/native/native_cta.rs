@@ -1,10 +1,11 @@
-//! CTAs that native code runs: ranges of them without points or in phases, and single ones whose
-//! threads have parted, region by region.
+//! CTAs that native code runs: ranges of CTAs without sync points or in phases, and single CTAs whose threads have
+//! diverged, region by region.
 
 use std::hash::{Hash, Hasher};
 
 use margay_exec::{
-    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, SyncPointData, Runner, SyncPoint, lanes,
+    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Runner, SyncPoint,
+    SyncPointData, lanes,
 };
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
@@ -19,7 +20,7 @@ use super::faults;
 use super::helpers::{self, HELPERS, HostData};
 use super::kernel::{Entry, NativeKernel};
 use super::launch::{self, PtxLaunch, Turn};
-use super::{points, reach};
+use super::{reach, sync_points};
 use crate::error::Fault;
 use crate::fault::{GeneratedFn, enter};
 use crate::memory::CtaWindow;
@@ -39,14 +40,14 @@ impl Frames {
         }
     }
 
-    /// Where each lane of a warp stands, by its frame's header.
-    fn stops(&self, warp: u32) -> [SyncPoint; 32] {
+    /// Returns the sync points at which the lanes of a warp stand, from the header of its frame.
+    fn stop_words(&self, warp: u32) -> [SyncPoint; 32] {
         // SAFETY: a frame begins with 32 stop words, which generated code has written.
         let header = unsafe { *self.warp(warp).cast::<[u32; 32]>() };
         header.map(SyncPoint)
     }
 
-    /// Lanes of a warp that have not exited, by its frame's header.
+    /// Returns the lanes of a warp that have not exited, from the header of its frame.
     fn alive(&self, warp: u32) -> u32 {
         self.words(warp)[FRAME_ALIVE as usize / 8] as u32
     }
@@ -55,7 +56,7 @@ impl Frames {
         self.bytes_mut(warp)[FRAME_ALIVE as usize / 8] = alive.into();
     }
 
-    /// Tells apart what the frames hold now and what they held before.
+    /// Returns a hash of the frames' content, to detect changes.
     fn digest(&self) -> u64 {
         let mut hasher = FxHasher::default();
         self.cells.hash(&mut hasher);
@@ -82,7 +83,7 @@ impl Frames {
         self.cells[start..start + self.stride].as_flattened()
     }
 
-    /// Reads `bytes` bytes (1, 2, 4, 8 or 16) at an offset aligned to that.
+    /// Reads `bytes` bytes (1, 2, 4, 8 or 16) at an offset that is a multiple of `bytes`.
     fn read(&self, warp: u32, offset: u32, bytes: u32) -> Bits {
         let words = self.words(warp);
         let word = words[offset as usize / 8];
@@ -109,12 +110,12 @@ impl Frames {
     }
 }
 
-/// Frames and places of a CTA's threads.
+/// The frames and the scheduler's state of a CTA's threads.
 pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,
     info: CtaInfo,
-    /// Of the frames, when the threads last gave way.
+    /// Hash of the frames when the threads last yielded.
     seen: u64,
 }
 
@@ -148,25 +149,25 @@ impl NativeCta {
         let context = context(launch, kernel, &self.info, &mut host);
         let mut runner = NativeRunner {
             kernel,
-            version: kernel.trial.now(launch.version),
+            specialisation: kernel.tier_selection.now(launch.specialisation),
             frames: &mut self.frames,
             host: &mut host,
             context,
-            steps: !launch.goes_by_points(),
+            phased: !launch.goes_by_sync_points(),
         };
         loop {
             let outcome = self.state.run(&mut runner).map(Turn::of);
             launch.hand_on_findings(&self.info, &mut self.state);
             match outcome {
                 Ok(Ok(Turn::Parked { progressed: false })) => {
-                    // In a loop that only waits, nothing that lives there changes.
+                    // In a loop that only waits, the live values do not change.
                     let seen = std::mem::replace(&mut self.seen, runner.frames.digest());
                     return Ok(Turn::Parked {
                         progressed: seen != self.seen,
                     });
                 }
                 Ok(Ok(turn)) => return Ok(turn),
-                Ok(Err(stop)) => match runner.go_on(&self.state, stop) {
+                Ok(Err(sync_point)) => match runner.go_on(&self.state, sync_point) {
                     Ok(None) => return Ok(Turn::Done),
                     Ok(Some(state)) => self.state = state,
                     Err(fault) => return Err(faults::report(launch, &self.info, fault)),
@@ -176,7 +177,7 @@ impl NativeCta {
         }
     }
 
-    /// Who waits where.
+    /// Describes which threads wait, and where.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let Ok(kernel) = &launch.code.native else {
             return Vec::new();
@@ -188,19 +189,19 @@ impl NativeCta {
     }
 }
 
-/// Frames for the warps of one CTA.
+/// Allocates frames for the warps of one CTA.
 fn frames(launch: &PtxLaunch) -> Frames {
     let kernel = launch.code.native.as_ref();
     let bytes = kernel.map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
     Frames::new(launch.info.warps(), bytes)
 }
 
-/// Runs CTAs `first .. first + count` in phases; the CTA that the scheduler has to go on with, if the
-/// threads of one part.
+/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, returns this CTA, which the CTA
+/// scheduler must continue.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
-    version: Specialisation,
+    specialisation: Specialisation,
     (first, count): (u64, u64),
     window: &CtaWindow,
 ) -> Result<Option<NativeCta>, Fault> {
@@ -210,11 +211,11 @@ pub(super) fn run_phases(
     let context = context(launch, kernel, &cta, &mut host);
     let mut runner = NativeRunner {
         kernel,
-        version,
+        specialisation,
         frames: &mut frames,
         host: &mut host,
         context,
-        steps: true,
+        phased: true,
     };
     let outcome = runner.phases(SyncPoint::START, count);
     let at = runner.context.cta;
@@ -231,7 +232,7 @@ pub(super) fn run_phases(
     }
 }
 
-/// What generated code is told of a CTA.
+/// Creates the context that generated code uses for a CTA.
 fn context(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
@@ -260,7 +261,7 @@ fn context(
         moved: 0,
         alive: 0,
         group: 0,
-        stop: 0,
+        sync_point: 0,
         symbols: info.symbols.as_ptr(),
         tid: launch.tids.as_ptr(),
         functions: kernel.functions.0.as_ptr(),
@@ -283,26 +284,26 @@ fn context(
     context
 }
 
-/// Enters generated code.
+/// Calls a native function through [`enter`].
 fn call(
     entry: Entry,
     context: &mut NativeContext,
     a: u64,
     b: u64,
 ) -> Result<i32, crate::fault::Trap> {
-    // SAFETY: the entry is a native function of three words, which this crate's compiler made.
+    // SAFETY: the entry is a native function with three 64-bit parameters that this crate's compiler made.
     let function = unsafe { std::mem::transmute::<*const u8, GeneratedFn>(entry.0) };
-    // SAFETY: the code is registered, owns nothing, and touches device memory, its own stack, the
-    // context and the frames given to it.
+    // SAFETY: the code is registered, owns nothing, and accesses device memory, its own stack, the context and the
+    // frames that are passed to it.
     let code = unsafe { enter(function, std::ptr::from_mut(context).cast(), a, b) }?;
     Ok(code as u32 as i32)
 }
 
-/// Runs CTAs `first .. first + count` of a kernel without points.
+/// Runs CTAs `first .. first + count` of a kernel without sync points.
 pub(super) fn run_range(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
-    version: Specialisation,
+    specialisation: Specialisation,
     (first, count): (u64, u64),
     window: &CtaWindow,
 ) -> Result<(), Fault> {
@@ -310,7 +311,7 @@ pub(super) fn run_range(
     let mut host = launch::host_data(launch, cta);
     let mut context = context(launch, kernel, &cta, &mut host);
     let entry = kernel
-        .cta_entry(version)
+        .cta_entry(specialisation)
         .map_err(|error| faults::report(launch, &cta, unsupported(error)))?;
     match call(entry, &mut context, first, count) {
         Ok(status::OK) => Ok(()),
@@ -323,7 +324,7 @@ pub(super) fn run_range(
     }
 }
 
-/// The fault that ended a native call.
+/// Returns the fault that ended a native call.
 fn fault_of(
     kernel: &NativeKernel,
     context: &NativeContext,
@@ -344,7 +345,7 @@ fn fault_of(
         Err(trap) => match kernel.loc_at(trap.pc) {
             Some((loc, behind)) => {
                 lane = behind;
-                // What the host refused, the code that asked ends by a trap.
+                // If the host refused an access, the code that requested the check ends by a trap.
                 let refused = host.fault.take();
                 (refused.unwrap_or_else(|| faults::of_trap(&trap)), Some(loc))
             }
@@ -360,34 +361,38 @@ fn fault_of(
 
 struct NativeRunner<'a, 'b> {
     kernel: &'a NativeKernel,
-    version: Specialisation,
+    specialisation: Specialisation,
     frames: &'a mut Frames,
     host: &'a mut HostData<'b>,
     context: NativeContext,
-    /// Whether CTAs in step are run in phases.
-    steps: bool,
+    /// Whether converged CTAs run in phases.
+    phased: bool,
 }
 
 impl NativeRunner<'_, '_> {
-    /// Goes on with a CTA whose threads are all about to go on behind `stop`.
-    fn go_on(&mut self, state: &CtaState, stop: SyncPoint) -> Result<Option<CtaState>, IrFault> {
+    /// Continues a CTA whose threads are all about to resume after sync point `sync_point`.
+    fn go_on(
+        &mut self,
+        state: &CtaState,
+        sync_point: SyncPoint,
+    ) -> Result<Option<CtaState>, IrFault> {
         for warp in 0..self.context.warps {
             self.frames.set_alive(warp, state.alive(warp));
         }
-        self.phases(stop, 1)
+        self.phases(sync_point, 1)
     }
 
-    /// Runs `count` CTAs in phases, the first from behind `stop`. When the threads of one part, where
-    /// they stand; its number is in the context.
-    fn phases(&mut self, stop: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
+    /// Runs `count` CTAs in phases, the first from sync point `sync_point`. If the threads of a CTA diverge, returns their
+    /// state; the number of this CTA is in the context.
+    fn phases(&mut self, sync_point: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
             .kernel
-            .phases_entry(self.version)
+            .phases_entry(self.specialisation)
             .map_err(unsupported)?;
-        if stop == SyncPoint::START {
+        if sync_point == SyncPoint::START {
             self.context.turns = TURNS;
         }
-        self.context.phase = stop.0;
+        self.context.phase = sync_point.0;
         self.context.depth = 0;
         let frames = self.frames.warp_mut(0) as u64;
         match call(entry, &mut self.context, frames, count) {
@@ -395,7 +400,7 @@ impl NativeRunner<'_, '_> {
             Ok(status::GENERAL) => {
                 let from = (SyncPoint(self.context.phase), self.context.moved);
                 let threads = self.context.threads;
-                let place = |warp| (self.frames.stops(warp), self.frames.alive(warp));
+                let place = |warp| (self.frames.stop_words(warp), self.frames.alive(warp));
                 let order = Order::Forward;
                 Ok(Some(CtaState::taken_over(
                     threads, order, self, from, place,
@@ -412,16 +417,16 @@ fn unsupported(error: margay_jit::CompileError) -> IrFault {
     })
 }
 
-/// What can be read of a CTA that does not run.
+/// A read-only view of a CTA that does not run.
 struct NativeView<'a> {
     kernel: &'a NativeKernel,
     frames: &'a Frames,
 }
 
-fn point_of(kernel: &NativeKernel, stop: SyncPoint) -> SyncPointData {
+fn data_of(kernel: &NativeKernel, sync_point: SyncPoint) -> SyncPointData {
     kernel
         .compiled
-        .point(stop)
+        .sync_point_data(sync_point)
         .unwrap_or_else(margay_exec::SyncPointData::exit)
 }
 
@@ -431,15 +436,15 @@ fn read_operand(
     at: (u32, u32, SyncPoint),
     index: usize,
 ) -> Bits {
-    let (warp, lane, stop) = at;
+    let (warp, lane, sync_point) = at;
     let function = &kernel.compiled.function;
-    let point = kernel
+    let inst = kernel
         .compiled
         .regions
         .resume_points
-        .get(stop.0 as usize)
-        .and_then(|entry| entry.point);
-    let Some(&value) = point.and_then(|inst| function.dfg.args(inst).get(index)) else {
+        .get(sync_point.0 as usize)
+        .and_then(|resume_point| resume_point.sync_point);
+    let Some(&value) = inst.and_then(|inst| function.dfg.args(inst).get(index)) else {
         return 0;
     };
     match function.dfg.constant(value) {
@@ -450,7 +455,7 @@ fn read_operand(
     }
 }
 
-/// Offset and bytes of a value's lane in the frame.
+/// Returns offset and size of a value's lane in the frame.
 fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
     let ty = kernel.compiled.function.dfg.ty(value);
     let offset = kernel.compiled.regions.lane_offset(value, ty, lane)?;
@@ -463,12 +468,12 @@ impl Runner for NativeRunner<'_, '_> {
         warp: u32,
         from: SyncPoint,
         mask: u32,
-        stops: &mut [SyncPoint; 32],
+        sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), IrFault> {
         let entry = self.kernel.region_entry(from).map_err(unsupported)?;
-        // Not behind every point: a loop that polls through a collective, a volatile access or a
-        // barrier would never be due.
-        if from == SyncPoint::START || self.point(from).desc.opcode == Opcode::Yield {
+        // The turns are not reset at every sync point: otherwise a loop that polls through a collective, a volatile
+        // access or a barrier would never yield.
+        if from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield {
             self.context.turns = TURNS;
         }
         self.context.depth = 0;
@@ -476,9 +481,9 @@ impl Runner for NativeRunner<'_, '_> {
         let packed = u64::from(mask) | u64::from(warp) << 32;
         match call(entry, &mut self.context, frame, packed) {
             Ok(status::OK) => {
-                let header = self.frames.stops(warp);
+                let header = self.frames.stop_words(warp);
                 for lane in lanes(mask) {
-                    stops[lane as usize] = header[lane as usize];
+                    sync_points[lane as usize] = header[lane as usize];
                 }
                 Ok(())
             }
@@ -486,54 +491,62 @@ impl Runner for NativeRunner<'_, '_> {
         }
     }
 
-    fn point(&self, stop: SyncPoint) -> SyncPointData {
-        point_of(self.kernel, stop)
+    fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData {
+        data_of(self.kernel, sync_point)
     }
 
-    fn perform(&mut self, warp: u32, stop: SyncPoint, active: u32) -> bool {
-        let Some(point) = self.kernel.compiled.points().get(stop) else {
+    fn perform(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> bool {
+        let Some(places) = self.kernel.compiled.sync_points().get(sync_point) else {
             return false;
         };
-        // SAFETY: the frame is this warp's, and the point one of its kernel.
-        let frame = unsafe { points::Frame::new(self.frames.warp_mut(warp)) };
-        // Old forms name no members; their last operand is who takes part, which `active` says.
-        points::perform(frame, point, active);
+        // SAFETY: the frame belongs to this warp, and the sync point to its kernel.
+        let frame = unsafe { sync_points::Frame::new(self.frames.warp_mut(warp)) };
+        // Old forms have no member mask; their last operand selects the lanes that take part, which `active` contains
+        // already.
+        sync_points::perform(frame, places, active);
         true
     }
 
-    fn takes_converged(&self, stop: SyncPoint) -> bool {
-        self.steps
-            && self.kernel.has_phases(self.version)
-            && self.kernel.compiled.points().begins_at(stop)
+    fn takes_converged(&self, sync_point: SyncPoint) -> bool {
+        self.phased
+            && self.kernel.has_phases(self.specialisation)
+            && self.kernel.compiled.sync_points().begins_at(sync_point)
     }
 
-    fn constant_operand(&self, stop: SyncPoint, index: usize) -> Option<Bits> {
+    fn constant_operand(&self, sync_point: SyncPoint, index: usize) -> Option<Bits> {
         let function = &self.kernel.compiled.function;
-        let point = self
+        let inst = self
             .kernel
             .compiled
             .regions
             .resume_points
-            .get(stop.0 as usize)?
-            .point?;
-        let &value = function.dfg.args(point).get(index)?;
+            .get(sync_point.0 as usize)?
+            .sync_point?;
+        let &value = function.dfg.args(inst).get(index)?;
         function.dfg.constant(value).map(Bits::from)
     }
 
-    fn operand(&self, warp: u32, lane: u32, stop: SyncPoint, index: usize) -> Bits {
-        read_operand(self.kernel, self.frames, (warp, lane, stop), index)
+    fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits {
+        read_operand(self.kernel, self.frames, (warp, lane, sync_point), index)
     }
 
-    fn set_result(&mut self, warp: u32, lane: u32, stop: SyncPoint, index: usize, value: Bits) {
+    fn set_result(
+        &mut self,
+        warp: u32,
+        lane: u32,
+        sync_point: SyncPoint,
+        index: usize,
+        value: Bits,
+    ) {
         let function = &self.kernel.compiled.function;
-        let point = self
+        let inst = self
             .kernel
             .compiled
             .regions
             .resume_points
-            .get(stop.0 as usize)
-            .and_then(|e| e.point);
-        let Some(&result) = point.and_then(|inst| function.dfg.results(inst).get(index)) else {
+            .get(sync_point.0 as usize)
+            .and_then(|resume_point| resume_point.sync_point);
+        let Some(&result) = inst.and_then(|inst| function.dfg.results(inst).get(index)) else {
             return;
         };
         if let Some((offset, bytes)) = slot(self.kernel, result, lane) {
@@ -543,16 +556,22 @@ impl Runner for NativeRunner<'_, '_> {
 }
 
 impl Runner for NativeView<'_> {
-    fn run(&mut self, _: u32, _: SyncPoint, _: u32, _: &mut [SyncPoint; 32]) -> Result<(), IrFault> {
+    fn run(
+        &mut self,
+        _: u32,
+        _: SyncPoint,
+        _: u32,
+        _: &mut [SyncPoint; 32],
+    ) -> Result<(), IrFault> {
         Err(IrKind::Stopped.into())
     }
 
-    fn point(&self, stop: SyncPoint) -> SyncPointData {
-        point_of(self.kernel, stop)
+    fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData {
+        data_of(self.kernel, sync_point)
     }
 
-    fn operand(&self, warp: u32, lane: u32, stop: SyncPoint, index: usize) -> Bits {
-        read_operand(self.kernel, self.frames, (warp, lane, stop), index)
+    fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits {
+        read_operand(self.kernel, self.frames, (warp, lane, sync_point), index)
     }
 
     fn set_result(&mut self, _: u32, _: u32, _: SyncPoint, _: usize, _: Bits) {}

@@ -1,5 +1,5 @@
-//! Products of matrices for generated code: registers are read from a warp's frame, multiplied by the plan of
-//! their point ([`margay_ops::meaning::matrix::plan`]) in code for this processor, and written there.
+//! Matrix products for generated code: reads registers from a warp's frame, multiplies them by the plan of the sync
+//! point ([`margay_ops::meaning::matrix::plan`]), compiled for this processor, and writes the results to the frame.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use margay_exec::lanes;
 use margay_jit::sync_points::{LaneStorage, SyncPointPlaces};
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 
-use super::points::Frame;
+use super::sync_points::Frame;
 
 #[inline(always)]
 fn words<const FUSED: bool>(
@@ -18,7 +18,8 @@ fn words<const FUSED: bool>(
     plan.words::<FUSED>(from, scratch, out)
 }
 
-/// The same in code for processors with AVX2 and fused steps, which the plan uses where they are exact.
+/// Computes like [`words`], compiled for processors with AVX2 and FMA; the plan uses fused operations where they are
+/// exact.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt")]
 fn words_avx2(
@@ -39,7 +40,7 @@ fn doubles_avx2(
     plan.doubles(from, scratch, out)
 }
 
-/// Whether this processor has what the code above is made for.
+/// Whether this processor has the features that the functions above need.
 #[cfg(target_arch = "x86_64")]
 fn is_modern() -> bool {
     use std::arch::is_x86_feature_detected as has;
@@ -53,7 +54,7 @@ fn words_here(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_modern() {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor has the features.
         return unsafe { words_avx2(plan, from, to) };
     }
     words::<false>(plan, from, to)
@@ -66,13 +67,13 @@ fn doubles_here(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_modern() {
-        // SAFETY: the processor has it.
+        // SAFETY: the processor has the features.
         return unsafe { doubles_avx2(plan, from, (scratch, out)) };
     }
     plan.doubles(from, scratch, out)
 }
 
-/// Room for the products of a thread.
+/// Buffers for the products of a thread.
 #[derive(Default)]
 struct Room {
     scratch: Scratch,
@@ -84,20 +85,20 @@ thread_local! {
     static ROOM: RefCell<Box<Room>> = RefCell::default();
 }
 
-/// Computes a product for the lanes `active`; the others' registers count as zeros. False, with nothing done,
-/// where its meaning has to.
-pub(super) fn perform(frame: Frame, point: &SyncPointPlaces, active: u32) -> bool {
-    let Some(plan) = &point.plan else {
+/// Computes a product for the lanes in `active`; the registers of other lanes count as zeros. Returns false, with
+/// nothing done, if the op's meaning must compute it.
+pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
+    let Some(plan) = &sync_point.plan else {
         return false;
     };
-    // Behind the member mask.
+    // The registers follow the member mask.
     let [a, b, c, _] = plan.registers();
-    let Some(args) = point.args.get(1..=a + b + c) else {
+    let Some(args) = sync_point.args.get(1..=a + b + c) else {
         return false;
     };
     ROOM.with_borrow_mut(|room| match plan.is_wide() {
-        true => doubles_of(plan, frame, (args, &point.results), active, room),
-        false => words_of(plan, frame, (args, &point.results), active, room),
+        true => doubles_of(plan, frame, (args, &sync_point.results), active, room),
+        false => words_of(plan, frame, (args, &sync_point.results), active, room),
     })
 }
 
@@ -136,7 +137,7 @@ fn words_of(
     let is_array = |place: &LaneStorage| matches!(place, LaneStorage::Stored { bytes: 4, .. });
     let out = (&mut room.scratch, &mut room.words);
     let done = if active == u32::MAX && args.iter().all(is_array) {
-        // All lanes, where they are.
+        // All lanes are active: the registers are read in place.
         words_here(plan, &operands(plan, |i| frame.row(args[i])), out)
     } else {
         let mut rows = [[0; 32]; 24];
@@ -156,10 +157,10 @@ fn words_of(
     done
 }
 
-/// The rows of the matrices, which lie one behind the other.
+/// Returns the rows of the matrices, which are contiguous.
 fn operands<'a, W>(plan: &Plan, row: impl Fn(usize) -> &'a [W; 32]) -> Operands<'a, W> {
     let [a, b, c, _] = plan.registers();
-    // What is behind a matrix's last register is not looked at.
+    // Rows after a matrix's last register are not used.
     let part = |first: usize| std::array::from_fn(|i| row((first + i).min(a + b + c - 1)));
     Operands {
         a: part(0),

@@ -1,5 +1,5 @@
-//! What a thread may access, decided for addresses that generated code is not sure of and for all that the host
-//! accesses in a thread's name.
+//! Decides which memory a thread may access: for addresses that generated code cannot check itself, and for all
+//! accesses that the host makes for a thread.
 
 use margay_exec::{CtaInfo, LaunchInfo};
 use margay_jit::abi::{NativeContext, Verify};
@@ -7,7 +7,7 @@ use margay_ops::mods::StateSpace;
 
 use crate::memory::{Visible, within};
 
-/// The memory of the threads of one CTA.
+/// The memory that the threads of one CTA may access.
 #[derive(Clone, Copy)]
 pub(super) struct Reach<'a> {
     visible: &'a Visible,
@@ -35,7 +35,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Whether a thread, or where it is not told any thread of the CTA, may access memory at a generic address.
+    /// Whether a thread (`None`: any thread of the CTA) may access memory at a generic address.
     pub(super) fn generic(&self, address: u64, bytes: u64, thread: Option<u32>) -> bool {
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
         part(self.shared_base, shared_bytes(self.info))
@@ -54,7 +54,7 @@ impl<'a> Reach<'a> {
         within(&(start..start + count * self.local_stride), address, bytes)
     }
 
-    /// Whether one lane's access is one that its thread may make.
+    /// Whether the thread of one lane may make an access.
     fn lane(&self, what: Verify, address: u64, thread: u32) -> bool {
         let bytes = what.bytes();
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
@@ -71,7 +71,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The first lane that runs and may not access its address.
+    /// Returns the first active lane that may not access its address.
     pub(super) fn refused(
         &self,
         what: Verify,
@@ -84,7 +84,7 @@ impl<'a> Reach<'a> {
             .find(|&(lane, address)| !self.lane(what, address, first.wrapping_add(lane)))
     }
 
-    /// The address of a lane whose addresses are affine: offsets in windows have 32 bits.
+    /// Returns the address of a lane whose addresses are affine; offsets in windows have 32 bits.
     pub(super) fn affine(&self, what: Verify, first: u64, stride: i64, lane: u32) -> u64 {
         let step = stride.wrapping_mul(i64::from(lane)) as u64;
         match what.space() {
@@ -97,10 +97,10 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Bytes of the workspace of grid barriers.
+/// Size in bytes of the workspace of grid barriers.
 pub(super) const WORKSPACE: u64 = 256;
 
-/// Bytes of shared memory that a CTA may access: its own, or that of its cluster.
+/// Returns the bytes of shared memory that a CTA may access: its own, or those of its cluster.
 pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     match info.cluster_size() {
         1 => u64::from(info.static_shared) + u64::from(info.dynamic_shared),
@@ -108,7 +108,7 @@ pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     }
 }
 
-/// Tells generated code what its kernel may access.
+/// Stores in the context which memory the kernel may access.
 pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &LaunchInfo) {
     [
         context.reach_base,

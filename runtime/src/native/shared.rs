@@ -1,4 +1,4 @@
-//! Where a kernel's `.shared` variables lie in its window.
+//! The layout of a kernel's `.shared` variables in its window.
 
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::function::{Function, Linkage, payload_func, split_symbol_payload};
@@ -7,18 +7,18 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
 
-/// Offsets of the shared variables that a kernel reaches.
+/// Offsets of the shared variables that a kernel uses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SharedLayout {
-    /// Symbol index and offset.
+    /// Index and offset of each symbol.
     pub(super) offsets: Vec<(usize, u32)>,
-    /// Bytes before dynamic memory begins.
+    /// Number of bytes before dynamic shared memory.
     pub(super) bytes: u32,
-    /// What the place of the first byte must be a multiple of: the greatest alignment of all, at least 16.
+    /// Alignment of the first byte: the greatest alignment of all variables, at least 16.
     pub(super) align: u32,
 }
 
-/// Functions that a kernel may run: itself, what it calls, what has its address taken.
+/// Returns the functions that a kernel may run: itself, functions that it calls, and functions whose address is taken.
 pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
     let mut seen = FxHashSet::from_iter([kernel]);
     let mut work = vec![kernel];
@@ -38,12 +38,12 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
                     Opcode::Call => add(payload_func(data.payload())),
                     Opcode::FuncAddr => {
                         let id = payload_func(data.payload());
-                        // A kernel's address is for launching it.
+                        // The address of a kernel is only used to launch it.
                         if module.functions[id].kernel.is_none() {
                             add(id);
                         }
                     }
-                    // Through a handle anything without an own launch may be called.
+                    // A call through a handle may reach any function that is no kernel.
                     Opcode::CallIndirect => {
                         for (id, callee) in module.functions.iter() {
                             if callee.kernel.is_none() && callee.has_body() {
@@ -78,8 +78,8 @@ fn shared_symbols(module: &Module, function: &Function, found: &mut FxHashSet<us
     }
 }
 
-/// Lays out the shared variables of the functions that a kernel reaches; `.extern` arrays share the
-/// place behind the others.
+/// Lays out the shared variables of the functions that a kernel may run; `.extern` arrays share the offset after all
+/// others.
 pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
     let mut used = FxHashSet::default();
     for &id in functions {

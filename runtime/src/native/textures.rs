@@ -1,5 +1,4 @@
-//! Texture and surface accesses of kernels: handles are looked up here, the rest is
-//! [`margay_ops::texture`]'s.
+//! Texture and surface accesses of kernels: looks up handles; [`margay_ops::texture`] performs the accesses.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -14,12 +13,12 @@ use super::{faults, helpers};
 use crate::fault::access;
 use crate::texture_table::{Bound, Texels, TextureTable};
 
-/// Device memory, where what is gone is a fault.
+/// Access to device memory in which unmapped memory causes a fault.
 pub(super) struct DeviceBytes;
 
 impl Memory for DeviceBytes {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-        // The usual sizes are one access each.
+        // The usual sizes use a single access each.
         let done = match bytes.len() {
             1 => access::load8(address).map(|value| bytes[0] = value),
             2 => access::load16(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),
@@ -44,7 +43,7 @@ impl Memory for DeviceBytes {
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
-        // SAFETY: the address lies in an array or buffer of the program's; what may not be touched faults and is
+        // SAFETY: the address is in an array or buffer of the program; an access that is not permitted faults and is
         // reported.
         unsafe { access::write(address, bytes) }.map_err(faults::of_access)
     }
@@ -105,7 +104,7 @@ fn surface<'t>(
     }
 }
 
-/// The sampler of an access that names one besides the texture: what describes texels stays the texture's.
+/// Returns the sampler of an access with a separate sampler; the texture determines how texels are read.
 fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     Sampler {
         normalized: own.normalized,
@@ -115,7 +114,7 @@ fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     }
 }
 
-/// Performs an access with its operands.
+/// Performs an access with the given operands.
 pub(super) fn perform(
     table: &TextureTable,
     access: &Access,
@@ -183,7 +182,7 @@ fn sampler_of<'t>(
     }
 }
 
-/// `txq`; of a sampler the properties that samplers have.
+/// Performs `txq`; a handle of a sampler provides only sampler properties.
 fn txq(
     table: &TextureTable,
     access: &Access,

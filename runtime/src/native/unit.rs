@@ -1,4 +1,4 @@
-//! A unit of the scheduler: the CTAs of a cluster, most often one, which take turns on one worker.
+//! A unit of the scheduler: the CTAs of a cluster, usually one, which take turns on one worker.
 
 use margay_exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
 
@@ -10,7 +10,7 @@ use crate::engine::{ParkedUnit, RunOutcome, Worker};
 use crate::error::Fault;
 use crate::memory::CtaWindow;
 
-/// Turns that the CTAs of a cluster take before a unit with lanes that gave way gives its worker away.
+/// Number of turns of a cluster's CTAs before a unit with yielded lanes gives up its worker.
 const ROUNDS: u32 = 64;
 
 pub(super) enum CtaKind {
@@ -48,20 +48,20 @@ impl CtaKind {
     }
 }
 
-/// A unit: its window, and its CTAs that are not done, by rank.
+/// A resident unit: its window, and by rank its CTAs that are not done.
 pub(super) struct Resident {
     pub(super) unit: u64,
     pub(super) ctas: Box<[Option<CtaKind>]>,
     pub(super) window: CtaWindow,
 }
 
-/// What the CTAs of a unit did in a turn of each.
+/// The result of one turn of all CTAs of a unit.
 #[derive(Default)]
 struct Round {
-    /// Whether any got past a wait.
+    /// Whether any CTA passed a wait.
     moved: bool,
-    /// Whether any has lanes that gave way.
-    gave_way: bool,
+    /// Whether any CTA has lanes that yielded.
+    yielded: bool,
 }
 
 impl PtxLaunch {
@@ -97,8 +97,9 @@ impl PtxLaunch {
             }
             progressed |= moved;
             rounds += 1;
-            // Where others move, those that gave way look again, but not for ever: they may wait for another unit.
-            if round.gave_way && (!moved || rounds >= ROUNDS || left.len() == 1) {
+            // While other CTAs make progress, yielded lanes poll again, but not without limit: they may wait for
+            // another unit.
+            if round.yielded && (!moved || rounds >= ROUNDS || left.len() == 1) {
                 return RunOutcome::Parked(ParkedUnit {
                     unit: resident.unit,
                     state: Box::new(resident),
@@ -112,7 +113,7 @@ impl PtxLaunch {
         }
     }
 
-    /// A turn for each CTA of a unit; those that end leave it.
+    /// Runs one turn of each CTA of a unit and removes the CTAs that are done.
     fn round(&self, resident: &mut Resident) -> Result<Round, Fault> {
         let mut round = Round::default();
         let last = resident.ctas.len().saturating_sub(1);
@@ -127,7 +128,7 @@ impl PtxLaunch {
                     round.moved = true;
                 }
                 Turn::Parked { progressed } => {
-                    round.gave_way = true;
+                    round.yielded = true;
                     round.moved |= progressed;
                 }
                 Turn::AtClusterBarrier { progressed } => round.moved |= progressed,
@@ -136,7 +137,7 @@ impl PtxLaunch {
         Ok(round)
     }
 
-    /// Where the threads of a unit wait, CTA by CTA.
+    /// Describes where the threads of a unit wait, CTA by CTA.
     pub(super) fn places(&self, resident: &Resident) -> Vec<String> {
         let line = |cta: &CtaKind| {
             let [x, y, z] = cta.info().index;
@@ -145,7 +146,7 @@ impl PtxLaunch {
         resident.ctas.iter().flatten().map(line).collect()
     }
 
-    /// The barrier of a cluster cannot complete: where the threads of all its CTAs wait.
+    /// Returns the fault of a cluster barrier that cannot complete, with the places where the threads of its CTAs wait.
     fn deadlock(&self, resident: &Resident) -> Fault {
         let waiting = self.places(resident);
         match resident.ctas.iter().flatten().next() {

@@ -1,4 +1,4 @@
-//! Runs launches over the worker threads (execution-model section 4).
+//! Runs launches on the worker threads (execution-model section 4).
 //!
 //! Workers are the threads of a private rayon pool; each runs our own loop until the process ends. A launch that may
 //! run is a [`Run`] in the list of active runs. A worker picks the next run in the list and claims its next units in
@@ -97,7 +97,7 @@ impl Scheduler {
         }
     }
 
-    /// Number of workers.
+    /// Returns the number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.shared.config.workers
     }

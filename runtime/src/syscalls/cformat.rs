@@ -1,8 +1,7 @@
-//! Number formatting by the C library.
+//! Formats numbers with the C library.
 //!
-//! Numbers are formatted by the host's `snprintf`, which is what prints the program's own
-//! output. Invariant: a conversion given to it is one that [`Conversion::spec`] wrote, with one
-//! value of the matching type.
+//! The host's `snprintf` formats the numbers, as it does for the program's own output. Invariant: `snprintf` gets only
+//! conversions that [`Conversion::spec`] wrote, with one value of the matching type.
 
 use std::ffi::{CString, c_char, c_int, c_longlong};
 
@@ -11,7 +10,7 @@ use super::printf::Conversion;
 /// The value of one conversion.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value {
-    /// Sign-extended for `d` and `i`, zero-extended for the others.
+    /// Sign-extended for `d` and `i`, zero-extended for the other conversions.
     Integer(u64),
     Double(f64),
 }

@@ -1,9 +1,8 @@
-//! What device code may call: printf, assertions, malloc and free.
+//! Functions that device code calls: printf, assertions, malloc, free and the device runtime.
 //!
-//! The engine calls these on a worker with the addresses that the device code passed. They touch
-//! device memory only through `fault::access`, so a bad address is a [`Fault`] of the kernel.
-//! Invariant: nothing that device code passes makes them panic, loop for ever or take more
-//! memory than the limits allow.
+//! The engine calls these functions on a worker with the addresses that device code passed. They access device memory
+//! only through `fault::access`, so a bad address is a [`Fault`] of the kernel. Invariant: no argument makes them
+//! panic, loop forever or use more memory than the limits permit.
 
 mod cformat;
 pub(crate) mod device_runtime;
@@ -22,7 +21,7 @@ pub use crate::heap::DeviceHeap;
 use crate::memory::Visible;
 use device_runtime::DeviceRuntime;
 
-/// The system calls' state for one launch.
+/// The state of the system calls for one launch.
 pub struct LaunchServices {
     kernel: Arc<str>,
     visible: Option<Arc<Visible>>,
@@ -37,16 +36,16 @@ pub struct LaunchServices {
 
 #[derive(Default)]
 struct Printed {
-    /// In order of arrival: the CTA's number and the text.
+    /// The CTA's number and the text, in order of arrival.
     records: std::collections::VecDeque<(u64, Vec<u8>)>,
     bytes: u64,
 }
 
-/// Characters of a string that are read from device memory, at most.
+/// Largest number of characters of a string that are read from device memory.
 const LONGEST_STRING: usize = 1 << 20;
 
 impl LaunchServices {
-    /// For a launch of `kernel` in a context with these limits.
+    /// Creates the state for a launch of `kernel` in a context with these limits.
     pub(crate) fn new(
         kernel: &Arc<str>,
         visible: Option<Arc<Visible>>,
@@ -66,7 +65,7 @@ impl LaunchServices {
         }
     }
 
-    /// Tests that device code may make an access that it asks for.
+    /// Checks that device code may make an access.
     fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         match &self.visible {
             Some(visible) => visible.check(address, bytes, access),
@@ -87,8 +86,8 @@ impl LaunchServices {
         fault
     }
 
-    /// A NUL-terminated string of device memory, without the NUL. Characters of more than one byte
-    /// are cut to their lowest one.
+    /// Returns a NUL-terminated string from device memory, without the NUL. Of characters with several bytes, only the
+    /// lowest byte is kept.
     fn string(&self, address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
         let step = char_size.clamp(1, 8);
         let mut text = Vec::new();
@@ -105,7 +104,7 @@ impl LaunchServices {
         Ok(text)
     }
 
-    /// Takes the text that was printed, in CTA order.
+    /// Takes the printed text, in CTA order.
     pub(crate) fn take_printed(&self) -> Vec<u8> {
         if !self.has_printed.load(Ordering::Acquire) {
             return Vec::new();
@@ -118,8 +117,8 @@ impl LaunchServices {
 }
 
 impl Services for LaunchServices {
-    // The text is kept until the next synchronising call; when more is printed than the buffer
-    // (`CU_LIMIT_PRINTF_FIFO_SIZE`) holds, the oldest is lost.
+    // The text is kept until the next synchronising call. If the buffer (`CU_LIMIT_PRINTF_FIFO_SIZE`) is too small for
+    // all text, the oldest is lost.
     fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault> {
         if format == 0 {
             return Ok(-1);
@@ -163,7 +162,7 @@ impl Services for LaunchServices {
         Err(fault.with_detail(format!("{handle:#x} is no conditional handle of a graph")))
     }
 
-    // The assertion goes to the standard error output.
+    // The assertion is reported on standard error.
     fn assert_fail(
         &self,
         at: &Coordinates,
@@ -184,7 +183,7 @@ impl Services for LaunchServices {
             text(function),
             text(message)
         );
-        // What the program printed before comes first, as far as it is flushed at all.
+        // Earlier output of the program comes first only if the program has flushed it.
         margay_jit::files::tell(format_args!("{report}"));
         self.fault(at, FaultKind::Assert).with_detail(report)
     }

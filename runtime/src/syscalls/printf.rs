@@ -1,17 +1,17 @@
-//! The format language of device-side printf: C's, as CUDA supports it (CUDA programming guide,
-//! "Formatted Output": flags `# ' ' 0 + -`, width and precision with `*`, sizes `h l ll`, types
-//! `% c d i o u x X p e E f F g G a A s`).
+//! The format language of device-side printf: C's, as far as CUDA supports it (CUDA programming guide, "Formatted
+//! Output": flags `# ' ' 0 + -`, width and precision with `*`, sizes `h l ll`, types `% c d i o u x X p e E f F g G a A
+//! s`).
 //!
-//! Arguments lie packed in memory: each at the next multiple of its size, `char` and `short`
-//! promoted to `int`, `float` to `double`.
+//! Arguments are packed in memory: each is located at the next multiple of its size. `char` and `short` are promoted to
+//! `int`, `float` to `double`.
 
 use super::LaunchServices;
 use super::cformat::{self, Value};
 use crate::fault::{AccessFault, AccessKind, access};
 
-/// Width and precision beyond this are cut; nobody reads that many blanks.
+/// Largest width and precision; larger ones are reduced.
 const WIDEST: u32 = 4096;
-/// A call may have so many arguments.
+/// Largest number of arguments of a call.
 const MOST_ARGUMENTS: i32 = 32;
 
 /// One conversion of a format.
@@ -20,7 +20,7 @@ pub(super) struct Conversion {
     flags: Vec<u8>,
     width: Option<u32>,
     precision: Option<u32>,
-    /// Eight bytes (`l`, `ll`, `j`, `z`, `t`) instead of four.
+    /// Whether the integer has eight bytes (`l`, `ll`, `j`, `z`, `t`) instead of four.
     long: bool,
     /// Bits to keep of a shorter integer: 8 for `hh`, 16 for `h`.
     narrow: Option<u32>,
@@ -28,7 +28,7 @@ pub(super) struct Conversion {
 }
 
 impl Conversion {
-    /// The conversion as text for `snprintf`, with this size.
+    /// Returns the conversion as text for `snprintf`, with this size.
     pub(super) fn spec(&self, size: &str) -> Vec<u8> {
         let mut spec = vec![b'%'];
         spec.extend_from_slice(&self.flags);
@@ -45,7 +45,7 @@ impl Conversion {
     }
 }
 
-/// The packed arguments.
+/// Reads the packed arguments.
 struct Arguments<'a> {
     services: &'a LaunchServices,
     address: u64,
@@ -72,7 +72,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Formats; the text and the number of arguments, or -2 for a text of too many arguments.
+/// Formats a text. Returns the text and the number of arguments, or -2 instead of the number if there are too many.
 pub(super) fn format(
     services: &LaunchServices,
     format: &[u8],
@@ -96,7 +96,7 @@ pub(super) fn format(
     Ok((text, arguments.count))
 }
 
-/// Converts the conversion that `rest` begins with; what comes after it.
+/// Formats the conversion at the beginning of `rest`; returns the text after it.
 fn convert<'a>(
     rest: &'a [u8],
     arguments: &mut Arguments<'_>,
@@ -140,7 +140,7 @@ fn convert<'a>(
             };
             pad(&conversion, pointer.as_bytes(), text);
         }
-        // Not a conversion: it is shown as it stands.
+        // This is not a conversion, so it is printed unchanged.
         _ => text.extend_from_slice(&rest[..rest.len() - after.len()]),
     }
     Ok(after)
@@ -204,7 +204,7 @@ impl Reader<'_, '_, '_> {
             conversion.width = Some(width.unsigned_abs().min(WIDEST));
         }
         if self.accept(b'.') {
-            // A negative precision counts as none.
+            // A negative precision counts as absent.
             let precision = self.count()?.unwrap_or(0);
             conversion.precision = u32::try_from(precision).ok().map(|p| p.min(WIDEST));
         }
@@ -216,7 +216,7 @@ impl Reader<'_, '_, '_> {
         Ok(conversion)
     }
 
-    /// Digits, or `*` for the next argument.
+    /// Reads digits, or the next argument for `*`.
     fn count(&mut self) -> Result<Option<i32>, AccessFault> {
         if self.accept(b'*') {
             return Ok(Some(self.arguments.four()? as i32));

@@ -12,34 +12,34 @@ use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::next_id;
 use crate::texture_table::Texels;
 
-/// `CUDA_ARRAY3D_*`.
+/// The flags of an array: `CUDA_ARRAY3D_*`.
 pub mod array_flags {
-    /// Slices are layers.
+    /// The slices are layers.
     pub const LAYERED: u32 = 0x01;
-    /// Surfaces may be made of it.
+    /// Surfaces can be created from the array.
     pub const SURFACE_LDST: u32 = 0x02;
-    /// Six slices are the faces of a cube.
+    /// The slices are faces of cubes, six for each cube.
     pub const CUBEMAP: u32 = 0x04;
-    /// `tld4` is used on it.
+    /// The array can be used with `tld4`.
     pub const TEXTURE_GATHER: u32 = 0x08;
-    /// Depths that are compared.
+    /// The texels are depths for comparisons (unsupported).
     pub const DEPTH_TEXTURE: u32 = 0x10;
-    /// Graphics may draw on it.
+    /// Graphics can render to the array.
     pub const COLOR_ATTACHMENT: u32 = 0x20;
-    /// Only parts have memory.
+    /// Only parts of the array have memory (unsupported).
     pub const SPARSE: u32 = 0x40;
-    /// Memory comes later.
+    /// The memory is mapped later (unsupported).
     pub const DEFERRED_MAPPING: u32 = 0x80;
-    /// Video codecs use it.
+    /// Video codecs use the array (unsupported).
     pub const VIDEO_ENCODE_DECODE: u32 = 0x100;
-    /// All of them.
+    /// All flags.
     pub const ALL: u32 = 0x1ff;
 }
 
-/// Levels begin at multiples of this.
+/// Alignment of levels in bytes.
 const ALIGNMENT: u64 = 512;
 
-/// What an array is to be: `CUDA_ARRAY3D_DESCRIPTOR`.
+/// The properties of an array to create: `CUDA_ARRAY3D_DESCRIPTOR`.
 ///
 /// ```
 /// use margay::texture::ArrayDescriptor;
@@ -55,15 +55,15 @@ const ALIGNMENT: u64 = 512;
 pub struct ArrayDescriptor {
     /// Texels in a row.
     pub width: u64,
-    /// Rows; 0: one dimension.
+    /// Number of rows; 0 for one dimension.
     pub height: u64,
-    /// Slices, layers or faces; 0: none.
+    /// Number of slices, layers or faces; 0 for none.
     pub depth: u64,
-    /// `CUarray_format`.
+    /// Format of the components (`CUarray_format`).
     pub format: u32,
-    /// Components.
+    /// Components of a texel.
     pub channels: u32,
-    /// [`array_flags`].
+    /// Flags of [`array_flags`].
     pub flags: u32,
 }
 
@@ -149,7 +149,7 @@ impl ArrayDescriptor {
         Ok((format, shape))
     }
 
-    /// Size of a level.
+    /// Returns the size of a level.
     fn level(&self, shape: Shape, number: u32) -> [u64; 3] {
         let part = |size: u64| (size >> number.min(63)).max(1);
         let depth = match shape {
@@ -159,7 +159,7 @@ impl ArrayDescriptor {
         [part(self.width), part(self.height), depth]
     }
 
-    /// The descriptor of a level.
+    /// Returns the descriptor of a level.
     fn of_level(&self, number: u32) -> ArrayDescriptor {
         let part = |size: u64| {
             if size == 0 {
@@ -178,7 +178,7 @@ impl ArrayDescriptor {
     }
 }
 
-/// Device memory of an array; freed with the last that uses it.
+/// Device memory of an array, freed with its last user.
 #[derive(Debug)]
 pub(crate) struct Storage {
     context: Weak<Inner>,
@@ -188,7 +188,7 @@ pub(crate) struct Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // A context that began another life has freed it.
+        // If the context has begun another life, the memory is already freed.
         if let Some(inner) = self.context.upgrade() {
             let context = Context::from(inner);
             if context.life() == self.life {
@@ -198,7 +198,7 @@ impl Drop for Storage {
     }
 }
 
-/// Sizes and places of all levels.
+/// Sizes and offsets of all levels.
 struct Plan {
     levels: Vec<Level>,
     bytes: u64,
@@ -234,7 +234,7 @@ fn plan(descriptor: &ArrayDescriptor, shape: Shape, format: Format, count: u32) 
     Ok(plan)
 }
 
-/// One or more levels in memory.
+/// One or more levels in device memory.
 #[derive(Debug)]
 struct Made {
     id: u64,
@@ -293,7 +293,7 @@ impl Made {
     }
 }
 
-/// An array. Clones are the same array.
+/// An array. Clones refer to the same array.
 ///
 /// ```
 /// use margay::texture::ArrayDescriptor;
@@ -313,7 +313,7 @@ pub struct Array {
     made: Arc<Made>,
 }
 
-/// An array of levels, each half the size of the one before. Clones are the same.
+/// A mipmapped array: each level has half the size of the previous one. Clones refer to the same array.
 ///
 /// ```
 /// use margay::texture::ArrayDescriptor;
@@ -331,20 +331,20 @@ pub struct MipmappedArray {
 }
 
 impl Context {
-    /// An array.
+    /// Creates an array.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a size, format or flag that there is not, [`Error::Unsupported`] for one that is
-    /// left out, [`Error::OutOfMemory`].
+    /// [`Error::InvalidValue`] for an invalid size, format or flag, [`Error::Unsupported`] for one that Margay does not
+    /// support, [`Error::OutOfMemory`].
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> Result<Array> {
         let made = Arc::new(Made::new(self, descriptor, None)?);
         Ok(Array { made })
     }
 
-    /// An array of `levels` levels, or as many as the size has, if that is less.
+    /// Creates a mipmapped array of `levels` levels, or of fewer levels if the size does not permit more.
     ///
     /// # Errors
-    /// As for [`Context::create_array`].
+    /// The errors of [`Context::create_array`].
     pub fn create_mipmapped_array(
         &self,
         descriptor: &ArrayDescriptor,
@@ -360,27 +360,27 @@ impl Context {
 }
 
 impl Array {
-    /// The context it belongs to.
+    /// Returns the context that owns the array.
     pub fn context(&self) -> &Context {
         &self.made.context
     }
 
-    /// What it is.
+    /// Returns the descriptor.
     pub fn descriptor(&self) -> &ArrayDescriptor {
         &self.made.descriptor
     }
 
-    /// Unique in the process; the same for clones.
+    /// Returns the array's number; unique in the process and the same for clones.
     pub fn id(&self) -> u64 {
         self.made.id
     }
 
-    /// Bytes of memory, and the alignment of its beginning.
+    /// Returns the bytes of memory and the alignment of its beginning.
     pub fn memory(&self) -> (u64, u64) {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// Whether its context lives on.
+    /// Returns `Ok` while the array can be used.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`], or the context's fault.
@@ -388,14 +388,15 @@ impl Array {
         self.made.check()
     }
 
-    /// The first byte, bytes in a row, rows in a slice, slices. Rows and slices lie close together.
+    /// Returns the address of the first byte, the bytes in a row, the rows in a slice and the number of slices. Rows
+    /// and slices are contiguous.
     pub fn place(&self) -> (DevicePtr, [u64; 3]) {
         let level = self.level();
         let size = [level.pitch, level.height.into(), level.depth.into()];
         (DevicePtr::new(level.address), size)
     }
 
-    /// The place of all texels, for a copy of this number of bytes.
+    /// Returns the address and the size of all texels, for a copy of `bytes` bytes.
     pub(crate) fn whole(&self, bytes: usize) -> Result<(DevicePtr, u64)> {
         self.check()?;
         let (start, [row, rows, slices]) = self.place();
@@ -408,13 +409,13 @@ impl Array {
         }
     }
 
-    /// Bytes of a texel.
+    /// Returns the bytes of a texel.
     pub fn texel_bytes(&self) -> u64 {
         self.made.texels.image.format.bytes() as u64
     }
 
     fn level(&self) -> Level {
-        // There always is one.
+        // There is always at least one level.
         self.made.texels.image.levels[0]
     }
 
@@ -422,39 +423,39 @@ impl Array {
         &self.made.texels
     }
 
-    /// Ends the array's use by the host: waits for the work submitted so far. Its memory is freed with the last texture.
+    /// Waits for the work submitted so far, before the host gives up the array. The last texture frees the memory.
     pub fn wait(&self) {
         self.made.context.settle();
     }
 }
 
 impl MipmappedArray {
-    /// The context it belongs to.
+    /// Returns the context that owns the array.
     pub fn context(&self) -> &Context {
         &self.made.context
     }
 
-    /// What the first level is.
+    /// Returns the descriptor of the first level.
     pub fn descriptor(&self) -> &ArrayDescriptor {
         &self.made.descriptor
     }
 
-    /// Unique in the process; the same for clones.
+    /// Returns the array's number; unique in the process and the same for clones.
     pub fn id(&self) -> u64 {
         self.made.id
     }
 
-    /// Bytes of memory, and the alignment of its beginning.
+    /// Returns the bytes of memory and the alignment of its beginning.
     pub fn memory(&self) -> (u64, u64) {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// How many levels there are.
+    /// Returns the number of levels.
     pub fn levels(&self) -> u32 {
         self.made.texels.image.levels.len() as u32
     }
 
-    /// Whether its context lives on.
+    /// Returns `Ok` while the array can be used.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`], or the context's fault.
@@ -466,10 +467,10 @@ impl MipmappedArray {
         &self.made.texels
     }
 
-    /// A level as an array of its own, in the same memory.
+    /// Returns a level as an array in the same memory.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when there is no such level.
+    /// [`Error::InvalidValue`] when the level does not exist.
     pub fn level(&self, number: u32) -> Result<Array> {
         self.check()?;
         let texels = &self.made.texels;
@@ -496,7 +497,7 @@ impl MipmappedArray {
         })
     }
 
-    /// As [`Array::wait`].
+    /// Waits for the work submitted so far, like [`Array::wait`].
     pub fn wait(&self) {
         self.made.context.settle();
     }

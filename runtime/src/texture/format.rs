@@ -1,8 +1,8 @@
-//! The driver interface's numbers for formats.
+//! The format numbers of the driver interface.
 
 use margay_ops::texture::{Channel, Format};
 
-/// `CU_AD_FORMAT_*` of components without a count: number and channel.
+/// Number and channel of each `CU_AD_FORMAT_*` that does not determine the number of components.
 const PLAIN: [(u32, Channel); 8] = [
     (0x01, Channel::U8),
     (0x02, Channel::U16),
@@ -14,7 +14,8 @@ const PLAIN: [(u32, Channel); 8] = [
     (0x20, Channel::F32),
 ];
 
-/// Those of normalised integers, for one, two and four components from this number on.
+/// Number and channel of the formats of normalised integers. The given number is that of the format with one component;
+/// the next two are those with two and four components.
 const NORMALIZED: [(u32, Channel); 4] = [
     (0xc0, Channel::U8),
     (0xc3, Channel::U16),
@@ -27,8 +28,8 @@ const COUNTS: [u8; 3] = [1, 2, 4];
 /// `CU_AD_FORMAT_UNORM_INT_101010_2`.
 const PACKED: u32 = 0x50;
 
-/// The format of a `CUarray_format` with so many components; `None` for block-compressed and planar ones, which are
-/// left out, and for counts that the number does not go with.
+/// Returns the format of a `CUarray_format` with `channels` components. Returns `None` for block-compressed and planar
+/// formats, which are not supported, and for numbers of components that the format does not permit.
 pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     let count = u8::try_from(channels).ok().filter(|n| COUNTS.contains(n))?;
     if let Some((_, channel)) = PLAIN.iter().find(|(known, _)| *known == number) {
@@ -51,8 +52,8 @@ pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     })
 }
 
-/// The format of a `CUresourceViewFormat`, with its number as an array's; `None` for block-compressed ones and
-/// numbers that name none.
+/// Returns the format of a `CUresourceViewFormat`, and the number of its components' format in an array. Returns `None`
+/// for block-compressed formats and invalid numbers.
 pub fn view_format_of(number: u32) -> Option<(Format, u32)> {
     const ORDER: [u32; 8] = [0x01, 0x08, 0x02, 0x09, 0x03, 0x0a, 0x10, 0x20];
     let index = number.checked_sub(1)?;

@@ -1,8 +1,8 @@
-//! The sizes that the device's attributes allow.
+//! The array sizes that the device's attributes permit.
 
 use crate::device::Device;
 
-/// What an array is, as far as its size limits go.
+/// The shape of an array, which determines its size limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Line,
@@ -14,7 +14,7 @@ pub(super) enum Shape {
     Cubes,
 }
 
-/// `CU_DEVICE_ATTRIBUTE_MAXIMUM_*` of width, height and slices; 0: not limited by an attribute.
+/// Attributes `CU_DEVICE_ATTRIBUTE_MAXIMUM_*` for width, height and slices; 0: no attribute limits the size.
 type Rows = [i32; 3];
 
 fn texture(shape: Shape) -> Rows {
@@ -41,7 +41,7 @@ fn surface(shape: Shape) -> Rows {
     }
 }
 
-/// Volumes that are deep may be less wide.
+/// Alternative limits of volumes, which permit a greater depth and a smaller width.
 const ALTERNATE: Rows = [47, 48, 49];
 const GATHERED: Rows = [45, 46, 0];
 const MIPMAPPED_LINE: Rows = [77, 0, 0];
@@ -56,7 +56,7 @@ fn within(device: &Device, rows: Rows, size: [u64; 3]) -> bool {
     })
 }
 
-/// What is asked of an array.
+/// How an array is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) surface: bool,
@@ -64,7 +64,7 @@ pub(super) struct Use {
     pub(super) mipmapped: bool,
 }
 
-/// Whether an array of this size can be.
+/// Returns whether the device permits an array of this size.
 pub(super) fn allows(device: &Device, shape: Shape, used: Use, size: [u64; 3]) -> bool {
     let mut fits = within(device, texture(shape), size)
         || (shape == Shape::Volume && within(device, ALTERNATE, size));

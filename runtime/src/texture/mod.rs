@@ -1,12 +1,12 @@
-//! Arrays, textures, surfaces: what the host makes of them and what kernels get.
+//! Arrays, textures and surfaces: the objects of the host, and the handles that kernels use.
 //!
-//! An array is device memory of ours, texel after texel, row after row, slice after slice, level after level
-//! ([`Array`], [`MipmappedArray`]). A texture or surface object is an entry of the machine's [`TextureTable`]; kernels
-//! name it by its handle. A launch keeps the table as it was when the launch was submitted, so that a handle is looked up without
-//! a lock, and what is destroyed meanwhile stays until the launch is over. What texels mean and how they are filtered is
-//! [`margay_ops::texture`]'s.
+//! An array ([`Array`], [`MipmappedArray`]) is device memory that holds texel after texel, row after row, slice after
+//! slice, level after level. A texture or surface object is an entry of the machine's [`TextureTable`]; kernels refer
+//! to it by its handle. A launch keeps the table as it was when the launch was submitted. Therefore a handle is looked
+//! up without a lock, and objects that are destroyed in the meantime exist until the launch is complete.
+//! [`margay_ops::texture`] defines the meaning of texels and how they are filtered.
 //!
-//! Invariant: a handle is never an address; one that names nothing, or something of another kind, is a fault of the
+//! Invariant: a handle is never an address. An invalid handle, or a handle of another kind of object, is a fault of the
 //! kernel.
 
 mod array;

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::texture_table::{Bound, Texels};
 
-/// `CU_DEVICE_ATTRIBUTE_*` of textures in buffers.
+/// Attributes `CU_DEVICE_ATTRIBUTE_*` that limit textures in device memory.
 const TEXTURE_ALIGNMENT: i32 = 14;
 const PITCH_ALIGNMENT: i32 = 51;
 const LINEAR_WIDTH: i32 = 69;
@@ -18,7 +18,7 @@ const PITCH_WIDTH: i32 = 70;
 const PITCH_HEIGHT: i32 = 71;
 const PITCH_PITCH: i32 = 72;
 
-/// What a texture looks at: `CUDA_RESOURCE_DESC`.
+/// The texels of a texture: `CUDA_RESOURCE_DESC`.
 ///
 /// ```
 /// use margay::texture::Resource;
@@ -34,32 +34,32 @@ const PITCH_PITCH: i32 = 72;
 pub enum Resource {
     /// An array.
     Array(Array),
-    /// All levels of an array.
+    /// All levels of a mipmapped array.
     Mipmapped(MipmappedArray),
     /// A row of texels in device memory.
     Linear {
-        /// Address of the first.
+        /// Address of the first texel.
         address: u64,
-        /// `CUarray_format`.
+        /// Format of the components (`CUarray_format`).
         format: u32,
-        /// Components.
+        /// Components of a texel.
         channels: u32,
         /// Bytes of all texels.
         bytes: u64,
     },
     /// Rows of texels in device memory.
     Pitch {
-        /// Address of the first.
+        /// Address of the first texel.
         address: u64,
-        /// `CUarray_format`.
+        /// Format of the components (`CUarray_format`).
         format: u32,
-        /// Components.
+        /// Components of a texel.
         channels: u32,
         /// Texels in a row.
         width: u64,
-        /// Rows.
+        /// Number of rows.
         height: u64,
-        /// Bytes from row to row.
+        /// Bytes from one row to the next.
         pitch: u64,
     },
 }
@@ -75,7 +75,7 @@ pub enum Resource {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// `CUresourceViewFormat`; 0: the array's own.
+    /// `CUresourceViewFormat`; 0: the format of the array.
     pub format: u32,
     /// Width, height and depth of the first level.
     pub size: [u64; 3],
@@ -91,10 +91,10 @@ fn known_format(number: u32, channels: u32) -> Result<Format> {
 }
 
 impl Resource {
-    /// The texels.
+    /// Returns the texels.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for what cannot be one.
+    /// [`Error::InvalidValue`] when the resource cannot be a texture.
     pub(super) fn texels(&self, context: &Context) -> Result<Arc<Texels>> {
         match *self {
             Resource::Array(ref array) => {
@@ -158,7 +158,7 @@ fn aligned(context: &Context, number: u64, attribute: i32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that texels lie in one allocation and are not too many.
+/// Checks that the texels are inside one allocation and that the sizes do not exceed their limits.
 fn buffer(context: &Context, range: (u64, u64), sizes: &[(u64, i32)]) -> Result<()> {
     let (address, bytes) = range;
     for &(size, attribute) in sizes {
@@ -210,7 +210,7 @@ fn texels_at(
 }
 
 impl View {
-    /// The part of an array's texels that the view shows.
+    /// Returns the part of an array's texels that the view selects.
     fn of(&self, texels: &Arc<Texels>) -> Result<Arc<Texels>> {
         let image = &texels.image;
         let wrong = |what: &str| Error::invalid(format!("resource view: {what}"));
@@ -274,7 +274,7 @@ impl View {
     }
 }
 
-/// A texture object. Clones are the same object.
+/// A texture object. Clones refer to the same object.
 ///
 /// ```
 /// use margay::texture::{Resource, Sampler};
@@ -293,7 +293,7 @@ pub struct TextureObject {
     handle: u64,
 }
 
-/// A surface object. Clones are the same object.
+/// A surface object. Clones refer to the same object.
 ///
 /// ```
 /// use margay::texture::{ArrayDescriptor, array_flags};
@@ -313,11 +313,11 @@ pub struct SurfaceObject {
 }
 
 impl Context {
-    /// A texture object.
+    /// Creates a texture object.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a resource or view that cannot be one, [`Error::Unsupported`] for formats that are
-    /// left out.
+    /// [`Error::InvalidValue`] for an invalid resource or view, [`Error::Unsupported`] for formats that Margay does not
+    /// support.
     pub fn create_texture(
         &self,
         resource: &Resource,
@@ -340,10 +340,10 @@ impl Context {
         })
     }
 
-    /// A surface object.
+    /// Creates a surface object.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an array that is not made for surfaces.
+    /// [`Error::InvalidValue`] for an array that was not created for surfaces.
     pub fn create_surface(&self, array: &Array) -> Result<SurfaceObject> {
         self.status()?;
         let texels = surface_texels(array)?;
@@ -356,7 +356,7 @@ impl Context {
     }
 }
 
-/// The texels of an array that surfaces may be made of.
+/// Returns the texels of an array, if surfaces can be created from it.
 pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
     array.check()?;
     if array.descriptor().flags & array_flags::SURFACE_LDST == 0 {
@@ -365,7 +365,7 @@ pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
     Ok(Arc::clone(array.texels()))
 }
 
-/// The sampler with everything in range.
+/// Returns the sampler with values that are clamped to their ranges.
 pub(super) fn sampler_for(sampler: Sampler) -> Sampler {
     let max_anisotropy = match sampler.filter {
         Filter::Point => 1,
@@ -378,40 +378,40 @@ pub(super) fn sampler_for(sampler: Sampler) -> Sampler {
 }
 
 impl TextureObject {
-    /// The context it belongs to.
+    /// Returns the context that owns the object.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// What kernels get.
+    /// Returns the handle that kernels use.
     pub fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Destroys it; launches submitted before still see it.
+    /// Destroys the object; launches that were submitted before can still use it.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is destroyed already.
+    /// [`Error::InvalidValue`] when the object is already destroyed.
     pub fn destroy(&self) -> Result<()> {
         destroy(&self.context, self.handle)
     }
 }
 
 impl SurfaceObject {
-    /// The context it belongs to.
+    /// Returns the context that owns the object.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// What kernels get.
+    /// Returns the handle that kernels use.
     pub fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// Destroys it; launches submitted before still see it.
+    /// Destroys the object; launches that were submitted before can still use it.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when it is destroyed already.
+    /// [`Error::InvalidValue`] when the object is already destroyed.
     pub fn destroy(&self) -> Result<()> {
         destroy(&self.context, self.handle)
     }

@@ -1,4 +1,5 @@
-//! Texture and surface references: variables of modules, or made by the program, to which the host binds texels.
+//! Texture and surface references, to which the host binds texels. They are variables of modules or created by the
+//! program.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::texture_table::{Bound, Texels};
 
-/// A texture reference. Clones are the same.
+/// A texture reference. Clones refer to the same reference.
 ///
 /// ```
 /// use margay::texture::{Resource, Sampler, TextureReference};
@@ -32,7 +33,7 @@ pub struct TextureReference {
 struct Inner {
     context: Context,
     life: u64,
-    /// In the machine's table, which the program cannot name otherwise than by the variable.
+    /// The handle in the machine's table.
     handle: u64,
     state: Mutex<ReferenceState>,
 }
@@ -44,7 +45,7 @@ struct ReferenceState {
 }
 
 impl TextureReference {
-    /// A reference without texels. It is entered in the table of the context's machine.
+    /// Creates a reference without texels and adds it to the table of the context's machine.
     pub fn new(context: &Context, sampler: Sampler) -> TextureReference {
         let bound = Bound::texture(None, sampler);
         let handle = context.machine().textures.insert(bound, context.id());
@@ -61,20 +62,20 @@ impl TextureReference {
         }
     }
 
-    /// What kernels get where they name it.
+    /// Returns the handle that kernels use for the reference.
     pub fn handle(&self) -> u64 {
         self.inner.handle
     }
 
-    /// The context it belongs to.
+    /// Returns the context that owns the reference.
     pub fn context(&self) -> &Context {
         &self.inner.context
     }
 
-    /// Binds texels; launches submitted before keep those of before.
+    /// Binds texels. Launches that were submitted before keep the previous texels.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] for a resource that cannot be one.
+    /// [`crate::Error::InvalidValue`] when the resource cannot be a texture.
     pub fn bind(&self, resource: &Resource) -> Result<()> {
         self.check()?;
         let texels = resource.texels(&self.inner.context)?;
@@ -82,7 +83,7 @@ impl TextureReference {
         Ok(())
     }
 
-    /// Whether its context lives on.
+    /// Returns `Ok` while the reference can be used.
     ///
     /// # Errors
     /// [`crate::Error::ContextDestroyed`], or the context's fault.
@@ -90,12 +91,12 @@ impl TextureReference {
         self.inner.context.check(self.inner.life)
     }
 
-    /// Changes how texels are looked up.
+    /// Sets how texels are addressed and filtered.
     pub fn set_sampler(&self, sampler: Sampler) {
         self.change(|state| state.sampler = sampler);
     }
 
-    /// How texels are looked up.
+    /// Returns how texels are addressed and filtered.
     pub fn sampler(&self) -> Sampler {
         self.inner.state.lock().sampler
     }
@@ -108,7 +109,7 @@ impl TextureReference {
         registry.replace(self.inner.handle, bound);
     }
 
-    /// Takes it out of the table.
+    /// Removes the reference from the table.
     pub fn destroy(&self) {
         self.inner
             .context
@@ -118,7 +119,7 @@ impl TextureReference {
     }
 }
 
-/// A surface reference. Clones are the same.
+/// A surface reference. Clones refer to the same reference.
 ///
 /// ```
 /// use margay::texture::SurfaceReference;
@@ -136,7 +137,7 @@ pub struct SurfaceReference {
 }
 
 impl SurfaceReference {
-    /// A reference without texels, entered in the table of the context's machine.
+    /// Creates a reference without texels and adds it to the table of the context's machine.
     pub fn new(context: &Context) -> SurfaceReference {
         let bound = Bound::Surface(None);
         let handle = context.machine().textures.insert(bound, context.id());
@@ -147,20 +148,20 @@ impl SurfaceReference {
         }
     }
 
-    /// What kernels get where they name it.
+    /// Returns the handle that kernels use for the reference.
     pub fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// The context it belongs to.
+    /// Returns the context that owns the reference.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Binds an array; launches submitted before keep that of before.
+    /// Binds an array. Launches that were submitted before keep the previous array.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] for an array that is not made for surfaces.
+    /// [`crate::Error::InvalidValue`] for an array that was not created for surfaces.
     pub fn bind(&self, array: &Array) -> Result<()> {
         self.context.check(self.life)?;
         let texels = surface_texels(array)?;
@@ -169,25 +170,25 @@ impl SurfaceReference {
         Ok(())
     }
 
-    /// Takes it out of the table.
+    /// Removes the reference from the table.
     pub fn destroy(&self) {
         self.context.machine().textures.remove(self.handle);
     }
 }
 
-/// A module's variable of opaque type.
+/// A variable of opaque type in a module.
 #[derive(Debug, Clone)]
 pub(crate) enum OpaqueVariable {
-    /// `.texref`.
+    /// A `.texref`.
     Texture(TextureReference),
-    /// `.samplerref`: context and handle.
+    /// A `.samplerref`: its context and handle.
     Sampler(Context, u64),
-    /// `.surfref`.
+    /// A `.surfref`.
     Surface(SurfaceReference),
 }
 
 impl OpaqueVariable {
-    /// The variable as its module declares it.
+    /// Creates the variable as its module declares it.
     pub(crate) fn new(context: &Context, reference: &Reference) -> OpaqueVariable {
         match reference.kind {
             ReferenceKind::Texture => {
@@ -202,7 +203,7 @@ impl OpaqueVariable {
         }
     }
 
-    /// What kernels get where they name it.
+    /// Returns the handle that kernels use for the variable.
     pub(crate) fn handle(&self) -> u64 {
         match self {
             OpaqueVariable::Texture(reference) => reference.handle(),
@@ -211,7 +212,7 @@ impl OpaqueVariable {
         }
     }
 
-    /// Takes it out of the table.
+    /// Removes the variable from the table.
     pub(crate) fn destroy(&self) {
         match self {
             OpaqueVariable::Texture(reference) => reference.destroy(),

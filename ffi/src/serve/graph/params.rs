@@ -8,6 +8,7 @@ use margay::graph::{
 };
 use margay::{Context, Direction, LaunchConfig, Transfer};
 
+use crate::callback;
 use crate::handles::{contexts, current, functions, handle_of};
 use crate::result::CuResult;
 use crate::serve::copy::cuboid;
@@ -279,7 +280,7 @@ impl HostOrigin {
     pub(crate) fn call(&self) {
         if let Some(function) = self.0.function {
             // SAFETY: the caller passed a function of this type together with its data.
-            unsafe { function(self.0.user_data) };
+            unsafe { callback::with_pointer(function, self.0.user_data) };
         }
     }
 }

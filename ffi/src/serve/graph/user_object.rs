@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use margay::graph::{Graph, UserObject};
 
+use crate::callback;
 use crate::convert::Out;
 use crate::guard::Call;
 use crate::handles::user_objects;
@@ -56,7 +57,7 @@ pub(crate) fn user_object_create(
     let body = move || {
         user_objects().remove(own.load(Ordering::Acquire));
         // SAFETY: the caller passed a function of this type together with its data.
-        unsafe { destroy(object.pointer()) };
+        unsafe { callback::with_pointer(destroy, object.pointer()) };
     };
     let object = UserObject::new(Box::new(body), count(references)?)?;
     let number = user_objects().insert(object);

@@ -1,9 +1,10 @@
-//! Which rows values lie in: a scan over the instructions in the order of their blocks.
+//! Assigns rows to values by a scan over the instructions in block order.
 //!
-//! A value has its row from its definition to its last use, or to the end of the outermost loop that holds a use
-//! but not the definition. A block's parameter has its row from the first branch to the block to the last one, too.
-//! That suffices because every edge leads forwards or back to the start of a loop ([`Linear`]): a definition comes
-//! before the uses that it dominates, and lanes that take different ways write their own lanes of a row.
+//! A value occupies its row from its definition to its last use, or to the end of the outermost loop that
+//! contains a use but not the definition. A block parameter also occupies its row from the first to the last
+//! branch to the block. That is sufficient because every edge leads forwards or back to the start of a loop
+//! ([`Linear`]). So a definition precedes all uses that it dominates, and lanes on different paths write only
+//! their own lanes of a row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,16 +16,16 @@ use margay_ir::function::Function;
 use margay_ops::meaning::Meaning;
 use margay_ops::ops::Opcode;
 
-/// Where the values of a function are.
+/// The rows of a function's values.
 pub(super) struct Allocation {
     pub(super) places: SecondaryMap<Value, RegisterId>,
-    /// Rows of each width.
+    /// Number of rows of each width.
     pub(super) rows: [usize; 3],
-    /// A row of each width that holds no value.
+    /// For each width, a row that holds no value.
     pub(super) scratch: [usize; 3],
 }
 
-/// Finds rows for the values of a function that have no place in `fixed`.
+/// Assigns rows to the values of a function that have no row in `fixed`.
 pub(super) fn allocate(
     function: &Function,
     cfg: &Cfg,
@@ -62,10 +63,10 @@ struct Scan<'a> {
     function: &'a Function,
     ends: SecondaryMap<Value, u32>,
     places: SecondaryMap<Value, RegisterId>,
-    /// Rows of each width that hold nothing any more.
+    /// Free rows of each width.
     unused: [Vec<usize>; 3],
     rows: [usize; 3],
-    /// Rows that hold values, by the position of the last use.
+    /// Occupied rows, by the position of the last use of their value.
     held: BinaryHeap<Reverse<(u32, RegisterId)>>,
 }
 
@@ -76,11 +77,12 @@ impl Scan<'_> {
         if opcode == Opcode::Const {
             return;
         }
-        // A pure operation has read its operands when it writes. Other lanes may still read the operands of a
-        // point when the first ones have their results.
+        // A pure operation reads all operands before it writes a result, so a result may use the row of an
+        // operand. At a sync point the first lanes get their results while the operands of other lanes are
+        // still needed.
         let is_pure = matches!(opcode.meaning(), Meaning::Pure(_));
         self.release(position + u32::from(is_pure));
-        // What is used without being defined, which the verifier forbids, holds anything.
+        // A value that is used without a definition, which the verifier rejects, has an arbitrary content.
         dfg.args(inst).iter().for_each(|&arg| self.place(arg));
         for &result in dfg.results(inst) {
             self.place(result);
@@ -119,7 +121,8 @@ impl Scan<'_> {
     }
 }
 
-/// A loop: the positions of its blocks and of its instructions' end, and the loop around it.
+/// A loop: the positions of its first block and after its last block, the position after its last instruction,
+/// and the enclosing loop.
 struct Around {
     start: u32,
     end: u32,
@@ -127,9 +130,9 @@ struct Around {
     outer: Option<usize>,
 }
 
-/// The position of the last instruction that needs a value's row.
+/// Returns the position of the last instruction that needs a value's row.
 fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMap<Value, u32> {
-    // The position of each block's first instruction, and the one behind all.
+    // The position of each block's first instruction, then the position after all instructions.
     let mut starts = Vec::with_capacity(order.order.len() + 1);
     let mut position = 0;
     for &block in &order.order {
@@ -179,7 +182,7 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
     ends
 }
 
-/// The loops, and the innermost one of each block.
+/// Returns the loops, and the innermost loop of each block.
 fn nest(order: &Linear, starts: &[u32]) -> (Vec<Around>, Vec<Option<usize>>) {
     let mut spans: Vec<_> = order
         .loops

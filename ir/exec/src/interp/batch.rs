@@ -1,8 +1,8 @@
 //! Pure operations on all lanes in one call.
 //!
-//! A [`Batch`] is a loop over lanes around the meaning of an op table row, compiled for one description: types and
-//! modifiers are constants there, and so the compiler leaves of the meaning what they need. [`ROWS`] lists the
-//! descriptions that CUDA programs are full of; all others call the same meaning lane by lane.
+//! A [`Batch`] is a loop over lanes that calls the meaning of an op table row, compiled for one description.
+//! Types and modifiers are constants in the loop, so the compiler specialises the meaning for them. [`ROWS`]
+//! lists the descriptions that are common in CUDA programs; all others call the same meaning lane by lane.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use margay_ops::types::{Kind, OpType};
 /// Computes the result of a step for its active lanes.
 pub(super) type Batch = fn(&mut Rows<'_>, &Step, Active);
 
-/// A description with a loop of its own.
+/// A description that has its own loop.
 struct Row {
     desc: Desc,
     args: &'static [Kind],
@@ -26,7 +26,7 @@ struct Row {
     run: Batch,
 }
 
-/// The loop for an operation on values of these kinds, if it has one.
+/// Returns the loop for an operation on values of these kinds, if there is one.
 pub(super) fn find(
     desc: &Desc,
     args: impl Iterator<Item = Kind>,
@@ -41,7 +41,7 @@ pub(super) fn find(
     fits.then_some(row.run)
 }
 
-/// A kind of values, for loops over its rows.
+/// A kind of values, as a type parameter of the loops.
 trait Cell {
     const KIND: Kind;
     type Lane: Lane + Default + Into<Bits>;
@@ -66,7 +66,7 @@ macro_rules! cells {
 
 cells! { Pred u32; B16 u32; B32 u32; B64 u64; F32 u32; F64 u64; }
 
-/// The results of the active lanes, at least.
+/// Computes the results of the active lanes; other lanes have arbitrary results.
 #[inline(always)]
 fn each_lane<R: Lane + Default>(active: Active, op: impl Fn(usize) -> R) -> [R; 32] {
     let mut out = [R::default(); 32];
@@ -123,7 +123,7 @@ fn ternary<A: Cell, B: Cell, C: Cell, R: Cell>(
     rows.write(step.result, &out, active);
 }
 
-/// The meaning of each pure row of the op table, as a function that the compiler can see into.
+/// Defines a function for the meaning of each pure row of the op table, so that the compiler can inline it.
 macro_rules! define_meanings {
     ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*);)*) => {
         #[allow(non_snake_case, reason = "named after the rows")]
@@ -146,7 +146,8 @@ macro_rules! define_meanings {
 
 margay_ops::for_each_op!(define_meanings);
 
-/// One line for each op and kinds of values, with its descriptions: type, type of the source, modifiers.
+/// Each line has an op, the kinds of its operands and of its result, and descriptions: type, source type,
+/// modifiers.
 macro_rules! rows {
     ($($op:ident $args:tt $result:ident: $($ty:ident $src:ident $mods:expr),*;)*) => {
         static ROWS: &[Row] = &[$($(
@@ -286,7 +287,7 @@ mod tests {
     use crate::interp::registers::{RegisterId, Registers};
     use margay_ops::meaning::Meaning;
 
-    /// What a lane holds: corners of integers and of floating point, and others.
+    /// Returns the value of a lane: an edge case of integers or floating point, or a random value.
     fn bits_of(seed: u64) -> Bits {
         const CORNERS: [u64; 16] = [
             0,
@@ -315,7 +316,7 @@ mod tests {
         Bits::from(if z.is_multiple_of(2) { corner } else { z })
     }
 
-    /// A row's loop leaves what the meaning of its op leaves, and lanes that take no part alone.
+    /// Checks that a row's loop gives the results of the op's meaning and does not change inactive lanes.
     #[test]
     fn loops_agree_with_the_meanings() {
         let mut seed = 0;

@@ -1,18 +1,18 @@
-//! What the interpreter precomputes of a module: sync points and local-memory layout of each function, and the decoded
-//! bodies of those that were entered.
+//! Data about a module that the interpreter computes in advance: sync point numbers and local memory layout of
+//! each function, and the decoded bodies of functions that have been entered.
 
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
 use super::decode::Body;
-use crate::{SyncPointData, SyncPoint};
+use crate::{SyncPoint, SyncPointData};
 use margay_ir::analysis::{Cfg, slots};
 use margay_ir::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use margay_ir::module::Module;
 use margay_ops::meaning::{Bits, mask};
 
-/// Precomputed facts of a module's functions.
+/// Precomputed data about a module's functions.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
     /// The sync points of all functions; number 1 is the first.
@@ -23,7 +23,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Numbers the sync points of every function in reverse postorder and lays out its slots.
+    /// Numbers the sync points of every function in reverse postorder, and lays out its local memory slots.
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
@@ -45,7 +45,7 @@ impl Code {
         code
     }
 
-    /// The decoded form of a function that has a body. `module` is the one that this was made from.
+    /// Returns the decoded form of a function that has a body. `module` must be the module of [`Code::new`].
     pub(super) fn body(&self, module: &Module, func: FuncId) -> Option<&Body> {
         let function = module.functions.get(func)?;
         let sync_point_of = |inst| self.numbers.get(&(func, inst)).copied();
@@ -67,7 +67,7 @@ impl Code {
         }
     }
 
-    /// An operand of a sync point, where it is a constant.
+    /// Returns an operand of a sync point if it is a constant.
     pub(super) fn constant_operand(
         &self,
         module: &Module,
@@ -81,7 +81,7 @@ impl Code {
         Some(bits & mask(dfg.ty(value).lane_bits()))
     }
 
-    /// Bytes of local memory that an activation takes.
+    /// Returns the bytes of local memory that an activation of a function takes.
     pub fn local_bytes(&self, func: FuncId) -> u32 {
         self.slots.get(func).map_or(0, |(_, bytes)| *bytes)
     }

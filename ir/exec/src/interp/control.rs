@@ -1,4 +1,4 @@
-//! The loop over steps, branches and calls.
+//! The loop that executes steps, and branches and calls.
 
 use super::decode::{Action, Body, Edge, Step};
 use super::groups::{At, Group, Groups, MAX_DEPTH};
@@ -12,18 +12,18 @@ use margay_ir::function::{payload_func, payload_sig};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 
-/// Why a group is no longer where it was.
+/// Why a group no longer executes the next step.
 enum Left {
-    /// At a branch: the loop goes on with the group that is next.
+    /// The group is at another place after a branch: the loop continues with the first group.
     Moved,
-    /// The sync point at which its lanes stopped; the group stands at the step after it.
+    /// The group's lanes stopped at a sync point or exited. The group's place is the step after the sync point.
     Stopped(SyncPoint),
-    /// The step of the group is one that needs other activations.
+    /// The group's step is a call or return, which needs other activations.
     Calls(Action),
 }
 
 impl<'a, M: Machine> Interpreter<'a, M> {
-    /// Runs lanes until each has stopped; writes where into `sync_points`.
+    /// Runs lanes until each has stopped; writes to `sync_points` where they stopped.
     pub(super) fn run_groups(
         &mut self,
         warp: u32,
@@ -66,7 +66,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Runs the group that is next, and those that are next then, as long as they are in one activation.
+    /// Runs a group, and after each branch the group that comes first, as long as these are in the same
+    /// activation.
     fn run_group(
         &mut self,
         warp: u32,
@@ -140,7 +141,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// The function that lanes call, if it may be entered.
+    /// Returns the body of a called function, or a fault if it cannot be entered.
     fn callee(&self, callee: FuncId) -> Result<&'a Body, FaultKind> {
         let function = self.module.functions.get(callee);
         let body = self.code.body(self.module, callee);
@@ -158,7 +159,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// The step that a group is at, and its instruction's payload.
+    /// Returns the step of a group, with its body and its instruction's payload.
     fn step(&self, warp: u32, at: At) -> Option<(&'a Body, &'a Step, u64)> {
         let activation = &self.warps[warp as usize].activations[at.activation()];
         let body = self.code.body(self.module, activation.func)?;
@@ -214,7 +215,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(())
     }
 
-    /// Lets lanes enter a function with the operands of their step, without so many first ones.
+    /// Lets lanes enter a function with the operands of their step, except for the first `skip` operands.
     fn enter(
         &mut self,
         warp: u32,
@@ -257,7 +258,13 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(Group::new(at, group.mask))
     }
 
-    fn ret(&mut self, warp: u32, group: Group, groups: &mut Groups, sync_points: &mut [SyncPoint; 32]) {
+    fn ret(
+        &mut self,
+        warp: u32,
+        group: Group,
+        groups: &mut Groups,
+        sync_points: &mut [SyncPoint; 32],
+    ) {
         let from = self.step(warp, group.at);
         let state = &mut self.warps[warp as usize];
         let number = group.at.activation();
@@ -290,7 +297,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
 }
 
 impl<M: Machine> View<'_, M> {
-    /// Executes a step after which lanes are somewhere else; they may diverge.
+    /// Executes a step after which lanes may be elsewhere; the group may be split.
     fn leave(
         &mut self,
         action: Action,
@@ -312,7 +319,7 @@ impl<M: Machine> View<'_, M> {
                     return Ok(Left::Stopped(sync_point));
                 }
                 *turns -= 1;
-                // What it waits for may be lanes that have left the loop.
+                // The loop may wait for lanes that have left it.
                 if !only_reads && !groups.is_empty() {
                     group.is_last = true;
                 }
@@ -372,7 +379,7 @@ impl<M: Machine> View<'_, M> {
         Ok(Left::Moved)
     }
 
-    /// Moves what the edge passes to its block, for some lanes of a group; where they stand then.
+    /// Executes the moves of an edge for some lanes of a group; returns their new place.
     fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> At {
         let active = Active {
             mask,
@@ -384,7 +391,7 @@ impl<M: Machine> View<'_, M> {
         group.at.with_pc(edge.target)
     }
 
-    /// Why a terminator ends the launch.
+    /// Returns the fault with which a terminator ends the launch.
     fn terminal(&self, pc: usize, step: &Step) -> FaultKind {
         let opcode = self.data(pc).map(|data| data.opcode);
         match opcode {

@@ -1,9 +1,10 @@
-//! Functions as the interpreter runs them: steps with their operands' places.
+//! Functions in the form that the interpreter executes: steps with the rows of their operands.
 //!
-//! Decoding is done once a function, when it is first entered. Steps stand in the order of [`Linear`]: every edge
-//! leads forwards, or back to the first block of a loop. Constants are no steps but places.
+//! A function is decoded once, when it is first entered. Steps are in the order of [`Linear`]: every edge leads
+//! forwards, or back to the first block of a loop. Constants have rows but no steps.
 //!
-//! Invariant: decoding takes time and memory in proportion to the function, apart from the depth of its loops.
+//! Invariant: decoding takes memory in proportion to the size of the function, and at most that much time for
+//! each level of nested loops.
 
 use rustc_hash::FxHashMap;
 
@@ -21,30 +22,30 @@ use margay_ops::types::Kind;
 /// What a step does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// A pure operation, all lanes in one call.
+    /// A pure operation, in one call for all lanes.
     Batch(Batch),
     /// A pure operation, lane by lane.
     Pure(PureFn),
     Load,
     Store,
-    /// Another memory operation or one on addresses.
+    /// Another operation on memory or addresses.
     Access,
-    /// An operation whose payload is no set of modifiers, and no call.
+    /// An operation with a payload instead of modifiers, except calls.
     Structural,
     Call,
     CallIndirect,
-    /// To the edge with this number.
+    /// Takes the edge with this number.
     Jump(u32),
-    /// To the edge with this number, or to the one after it.
+    /// Takes the edge with this number if the condition is true, else the next edge.
     Branch(u32),
-    /// To one of so many edges from this number on; the first is the default.
+    /// Takes one of several edges: the number of the first, which is the default, and the number of edges.
     Table(u32, u32),
     Return,
     Exit,
-    /// A terminator that ends the launch, and what no block should end with.
+    /// A terminator that ends the launch, or the missing end of a block.
     Fault,
     SyncPoint(SyncPoint),
-    /// The header of a waiting loop; whether the loop only reads memory.
+    /// The header of a waiting loop: its sync point, and whether the loop only reads memory.
     Yield(SyncPoint, bool),
 }
 
@@ -52,17 +53,17 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) action: Action,
-    /// The first result.
+    /// The row of the first result.
     pub(super) result: RegisterId,
-    /// The first operands.
+    /// The rows of the first operands.
     pub(super) args: [RegisterId; 3],
-    /// Where the places of all operands begin, which those of all results follow.
+    /// Index of the rows of all operands, followed by those of all results, in `Body::places`.
     places: u32,
     arg_count: u32,
     result_count: u32,
 }
 
-/// A branch's way to a block.
+/// A way from a branch to a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: u32,
@@ -74,22 +75,26 @@ pub(super) struct Edge {
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     pub(super) steps: Vec<Step>,
-    /// The instruction of each step; `None` where a block lacks its end.
+    /// The instruction of each step; `None` for the missing end of a block.
     insts: Vec<Option<Inst>>,
     places: Vec<RegisterId>,
     edges: Vec<Edge>,
-    /// Targets and sources, in an order in which none is overwritten that is still read.
+    /// The moves of all edges, as (target, source), in an order in which no source is overwritten before it is
+    /// read.
     moves: Vec<(RegisterId, RegisterId)>,
     pub(super) constants: Registers,
-    /// Rows of each width that an activation needs.
+    /// Number of rows of each width that an activation needs.
     pub(super) rows: [usize; 3],
-    /// Where the function's parameters are.
+    /// The rows of the function's parameters.
     pub(super) params: Vec<RegisterId>,
 }
 
 impl Body {
-    /// Decodes a function that has a body. `sync_point_of` numbers its sync points.
-    pub(super) fn new(function: &Function, sync_point_of: impl Fn(Inst) -> Option<SyncPoint>) -> Body {
+    /// Decodes a function that has a body. `sync_point_of` returns the sync point of an instruction.
+    pub(super) fn new(
+        function: &Function,
+        sync_point_of: impl Fn(Inst) -> Option<SyncPoint>,
+    ) -> Body {
         let cfg = Cfg::new(function);
         let order = Linear::new(function, &cfg, false);
         let mut constants = Registers::default();
@@ -120,17 +125,17 @@ impl Body {
         decoder.finish()
     }
 
-    /// The instruction of a step.
+    /// Returns the instruction of a step.
     pub(super) fn inst(&self, pc: usize) -> Option<Inst> {
         self.insts.get(pc).copied().flatten()
     }
 
-    /// Places of a step's operands.
+    /// Returns the rows of a step's operands.
     pub(super) fn args(&self, step: &Step) -> &[RegisterId] {
         &self.places[step.places as usize..][..step.arg_count as usize]
     }
 
-    /// Places of a step's results.
+    /// Returns the rows of a step's results.
     pub(super) fn results(&self, step: &Step) -> &[RegisterId] {
         &self.places[(step.places + step.arg_count) as usize..][..step.result_count as usize]
     }
@@ -139,13 +144,13 @@ impl Body {
         &self.edges[number as usize]
     }
 
-    /// What is moved on the way to a block: targets and sources.
+    /// Returns the moves of an edge, as (target, source).
     pub(super) fn moves(&self, edge: &Edge) -> &[(RegisterId, RegisterId)] {
         &self.moves[edge.moves as usize..][..edge.move_count as usize]
     }
 }
 
-/// Gives every constant a row, equal ones the same.
+/// Assigns a row to every constant; equal constants share a row.
 fn places_of_constants(
     function: &Function,
     order: &[Block],
@@ -258,7 +263,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Adds the edges of a terminator, with blocks for targets as yet; the number of the first.
+    /// Adds the edges of a terminator, whose targets are blocks until `Decoder::finish`. Returns the number of
+    /// the first.
     fn edges(&mut self, calls: &[BlockCall]) -> u32 {
         let first = self.body.edges.len() as u32;
         for call in calls {
@@ -284,8 +290,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Appends moves that happen at once, (target, source) each, as moves one after the other with the same effect.
-/// Each target is there once.
+/// Appends a sequence of moves, as (target, source), that has the same effect as executing `moves` all at once.
+/// Each target occurs only once.
 fn in_sequence(
     mut moves: Vec<(RegisterId, RegisterId)>,
     scratch: [usize; 3],
@@ -320,7 +326,7 @@ fn in_sequence(
             if done[first] {
                 break;
             }
-            // What is left are cycles. The source of one move goes to the scratch row.
+            // The remaining moves form cycles. The source of one move is first copied to the scratch row.
             let from = moves[first].1;
             let place = RegisterId::register(from.kind(), scratch[from.width() as usize]);
             out.push((place, from));
@@ -330,7 +336,7 @@ fn in_sequence(
     }
 }
 
-/// A source has been read once more: when nobody reads it any longer, it may be written.
+/// Records that a source has been read. After its last read it may be overwritten.
 fn release(
     from: RegisterId,
     readers: &mut FxHashMap<RegisterId, u32>,
@@ -352,7 +358,7 @@ fn release(
 
 #[cfg(test)]
 impl Step {
-    /// A step without an instruction.
+    /// Returns a step without an instruction.
     pub(super) fn for_test(result: RegisterId, args: &[RegisterId]) -> Step {
         let arg = |index: usize| args.get(index).copied().unwrap_or(RegisterId::NONE);
         Step {
@@ -370,8 +376,8 @@ impl Step {
 mod tests {
     use super::*;
 
-    /// Moves among registers 0 to 7 of one width, as (target, source): one after the other they do what they do at
-    /// once.
+    /// Checks that moves in sequence have the effect of moves executed at once, for (target, source) pairs of
+    /// registers 0 to 7 of one width.
     #[test]
     fn moves_in_sequence_do_what_they_do_at_once() {
         let lists: [&[(usize, usize)]; 6] = [

@@ -1,23 +1,23 @@
-//! Which lanes of a warp run together, and which of them run first.
+//! Which lanes of a warp run together, and in which order groups run.
 //!
-//! Lanes at one place of one activation are a group and take each step together. Where they diverge, the
-//! lagging group goes first, and groups that come to the same place become one again. Deeper activations lag behind
-//! their callers, since lanes that have returned wait for those that have not; in one activation the order is that of
-//! the steps.
+//! Lanes at the same place in the same activation form a group and execute each step together. When lanes
+//! diverge, the group that lags runs first; groups that reach the same place are merged. Deeper activations lag
+//! behind their callers, because lanes that have returned wait for those that have not. In one activation the
+//! order is that of the steps.
 //!
-//! Invariant: groups share no lane.
+//! Invariant: groups have no lane in common.
 
 use smallvec::SmallVec;
 
-/// Where lanes stand. Lesser places lag behind.
+/// The place of lanes. Groups with the least place run first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct At(u64);
 
-/// Activations of a thread, at most, with the first.
+/// Maximum number of activations of a thread, including the kernel.
 pub(super) const MAX_DEPTH: u32 = 4097;
 
 const PC_BITS: u32 = 32;
-/// There are at most [`MAX_DEPTH`] activations for each of 32 lanes.
+/// Enough for [`MAX_DEPTH`] activations for each of 32 lanes.
 const ACTIVATION_BITS: u32 = 18;
 
 impl At {
@@ -36,7 +36,7 @@ impl At {
         self.0 as u32 as usize
     }
 
-    /// Another step of the same activation.
+    /// Returns another step of the same activation.
     pub(super) fn with_pc(self, pc: u32) -> At {
         At(self.0 >> PC_BITS << PC_BITS | u64::from(pc))
     }
@@ -47,7 +47,7 @@ impl At {
 pub(super) struct Group {
     pub(super) at: At,
     pub(super) mask: u32,
-    /// Whether it lets all others go first: it waits for one of them, perhaps.
+    /// Whether all other groups run before this one, because it may wait for one of them.
     pub(super) is_last: bool,
 }
 
@@ -61,7 +61,7 @@ impl Group {
     }
 }
 
-/// The groups of a warp that wait for their turn.
+/// The groups of a warp that are not running.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups(SmallVec<[Group; 8]>);
 
@@ -70,7 +70,7 @@ impl Groups {
         self.0.is_empty()
     }
 
-    /// Adds lanes, to those that stand at the same place.
+    /// Adds a group, or merges it with the group at the same place.
     pub(super) fn push(&mut self, group: Group) {
         match self.0.iter_mut().find(|other| other.at == group.at) {
             Some(other) => {
@@ -81,7 +81,7 @@ impl Groups {
         }
     }
 
-    /// Takes the group that runs next.
+    /// Removes the group that runs next.
     pub(super) fn pop(&mut self) -> Option<Group> {
         let all = self.0.iter().enumerate();
         let (index, _) = all.min_by_key(|(_, group)| (group.is_last, group.at))?;
@@ -89,8 +89,8 @@ impl Groups {
         Some(Group::new(group.at, group.mask))
     }
 
-    /// The group that runs next when `group` has moved: it is joined by the lanes that stand where it is now, and
-    /// lets lagging groups go first.
+    /// Returns the group that runs next after `group` has moved. `group` is merged with the group at its new
+    /// place, and lagging groups run before it.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;

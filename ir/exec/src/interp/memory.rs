@@ -14,10 +14,10 @@ use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// Why a lane could not go on.
+/// A lane that could not continue, and why.
 pub(super) type LaneFault = (u32, FaultKind);
 
-/// The lanes of a warp in one activation, and all that their steps may touch.
+/// The active lanes of a warp in one activation, and everything that their steps access.
 pub(super) struct View<'a, M> {
     pub(super) module: &'a Module,
     pub(super) code: &'a Code,
@@ -27,13 +27,13 @@ pub(super) struct View<'a, M> {
     pub(super) cta: &'a CtaInfo,
     pub(super) machine: &'a mut M,
     pub(super) activation: &'a mut Activation,
-    /// Number of the warp's first thread.
+    /// Number of the warp's first thread in the CTA.
     pub(super) first: u32,
     pub(super) active: Active,
 }
 
-/// How many elements of a vector are moved at once: those of strong ones up to 16 bytes. PTX promises no order among
-/// them (ISA 8.2.2), but GPUs do so, and programs rely on it.
+/// Returns how many elements of a vector one access moves. A strong access moves up to 16 bytes at once: PTX
+/// specifies no order among the elements (ISA 8.2.2), but GPUs move them together, and programs rely on it.
 fn together(data: &InstData, bytes: u32) -> u32 {
     match data.mods.is_weak() {
         true => 1,
@@ -41,16 +41,16 @@ fn together(data: &InstData, bytes: u32) -> u32 {
     }
 }
 
-/// What a load or store moves, and where.
+/// The addresses and sizes of a load or store.
 struct Transfer {
-    /// Of an element.
+    /// Bytes of an element.
     bytes: u32,
-    /// Elements that are moved at once.
+    /// Elements that one access moves.
     together: u32,
     addresses: [u64; 32],
-    /// Addresses have to be multiples of this.
+    /// Addresses must be multiples of this number.
     alignment: u64,
-    /// Lanes whose addresses lie outside of the thread's local memory.
+    /// Lanes whose addresses are outside their thread's local memory.
     outside: u32,
     /// Whether memory is written.
     writes: bool,
@@ -64,14 +64,14 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// The instruction of a step.
+    /// Returns the instruction of a step.
     pub(super) fn data(&self, pc: usize) -> Option<&InstData> {
         self.body
             .inst(pc)
             .map(|inst| &self.function.dfg.insts[inst])
     }
 
-    /// The first operand of the first active lane.
+    /// Returns the first operand of the first active lane.
     pub(super) fn first_arg(&self, step: &Step) -> Bits {
         let lane = self.active.mask.trailing_zeros();
         self.arg(step.args[0], lane)
@@ -82,7 +82,7 @@ impl<M: Machine> View<'_, M> {
         super::registers::get(rows, place, lane as usize)
     }
 
-    /// The operands of a lane.
+    /// Returns the operands of a lane.
     pub(super) fn args(&self, step: &Step, lane: u32) -> SmallVec<[Bits; 8]> {
         let places = self.body.args(step).iter();
         places.map(|&place| self.arg(place, lane)).collect()
@@ -95,7 +95,7 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// A pure operation, lane by lane.
+    /// Executes a pure operation lane by lane.
     pub(super) fn pure(&mut self, meaning: PureFn, pc: usize, step: &Step) {
         let Some(desc) = self.data(pc).map(InstData::desc) else {
             return;
@@ -117,13 +117,13 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Bytes of local memory of a thread begin here.
+    /// Returns the host address of a thread's local memory.
     fn local_base(&self, lane: u32) -> u64 {
         let thread = u64::from(self.first + lane);
         self.cta.local_base + thread * u64::from(self.cta.local_stride)
     }
 
-    /// Host address of an address in a state space.
+    /// Returns the host address of an address in a state space.
     fn host(&self, lane: u32, space: StateSpace, address: Bits) -> u64 {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
@@ -143,7 +143,7 @@ impl<M: Machine> View<'_, M> {
             }
         }
         let bytes = data.ty.bits().div_ceil(8);
-        // Of local memory, a thread may access its own.
+        // A thread may only access its own local memory.
         let whole = u64::from(bytes * data.mods.vec().max(1));
         let end = u64::from(self.cta.local_stride);
         let is_outside = |&lane: &u32| {
@@ -152,7 +152,7 @@ impl<M: Machine> View<'_, M> {
         };
         let outside = lanes(self.active.mask).filter(is_outside);
         let outside = outside.fold(0, |all, lane| all | 1 << lane);
-        // All the bytes of a vector (PTX ISA 5.2).
+        // Vectors are aligned to their whole size (PTX ISA 5.2).
         let alignment = match space {
             StateSpace::Param | StateSpace::ParamFunc => 1,
             _ => u64::from((bytes * data.mods.vec().max(1)).next_power_of_two()),
@@ -262,7 +262,7 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Executes an operation that is neither pure, nor a sync point, nor structural, nor a load or store.
+    /// Executes an operation that is not pure, structural, a sync point, a load or a store.
     pub(super) fn access(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
         let Some(&data) = self.data(pc) else {
             return Ok(());
@@ -330,7 +330,7 @@ impl<M: Machine> View<'_, M> {
         let body = self.body;
         let places = body.args(step).get(1..).unwrap_or_default();
         let results = body.results(step);
-        // Vector forms are one atomic operation an element.
+        // A vector form performs one atomic operation for each element.
         let parts = places.chunks(places.len().div_ceil(data.mods.vec() as usize).max(1));
         for lane in lanes(self.active.mask) {
             transfer.check(lane)?;
@@ -399,7 +399,8 @@ impl<M: Machine> View<'_, M> {
         let target = self.host(lane, StateSpace::Shared, args[0]);
         let (source, size) = (args[1] as u64, args[2] as u64);
         let wanted = (args[3] as u64).min(size);
-        // Both are multiples of the size (PTX ISA, "cp.async"); nothing is read where nothing is wanted.
+        // Both addresses must be multiples of the size (PTX ISA, "cp.async"). If no bytes are read, the source
+        // does not matter.
         let source_read = if wanted == 0 { 0 } else { source };
         for address in [target, source_read] {
             if !address.is_multiple_of(size.max(1)) {
@@ -436,7 +437,7 @@ impl<M: Machine> View<'_, M> {
 }
 
 impl Transfer {
-    /// Whether a lane's address is a multiple of what it has to be, and in the thread's own local memory.
+    /// Checks that a lane's address is aligned and, for local memory, inside the thread's own memory.
     #[inline]
     fn check(&self, lane: u32) -> Result<(), LaneFault> {
         let base = self.addresses[lane as usize];

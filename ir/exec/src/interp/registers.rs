@@ -1,17 +1,18 @@
-//! Registers: one row of 32 lanes for each value that an activation holds.
+//! Registers: one row of 32 lanes for each value of an activation.
 //!
-//! A row has 32, 64 or 128 bits for each lane, by the type of the value. Constants have rows of their own, which all
-//! activations of a function share.
+//! A row has 32, 64 or 128 bits for each lane, depending on the value's type. Constants have rows of their own,
+//! which all activations of a function share.
 
 use crate::lanes;
 use margay_ops::meaning::{Bits, mask};
 use margay_ops::types::Kind;
 
-/// Where a value lies: its kind, whether it is a constant, and the number of its row among those of its width.
+/// The place of a value: its kind, whether it is a constant, and the number of its row among the rows of its
+/// width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct RegisterId(u32);
 
-/// Width of a row's lanes.
+/// The width of a row's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {
     Word,
@@ -20,7 +21,7 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// The rows that hold values of a kind.
+    /// Returns the width of the rows that hold values of a kind.
     pub(super) const fn of(kind: Kind) -> Width {
         match kind.bits() {
             0..=32 => Width::Word,
@@ -34,7 +35,7 @@ const INDEX_BITS: u32 = 28;
 const CONSTANT: u32 = 1 << 31;
 
 impl RegisterId {
-    /// No place: what fills the operands that a step lacks.
+    /// The place of an operand or result that a step does not have.
     pub(super) const NONE: RegisterId = RegisterId(u32::MAX);
 
     pub(super) fn register(kind: Kind, index: usize) -> RegisterId {
@@ -62,17 +63,17 @@ impl RegisterId {
     }
 }
 
-/// The lanes that a step is for.
+/// The lanes to which a step applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Active {
-    /// Those that execute it.
+    /// The lanes that execute the step.
     pub(super) mask: u32,
-    /// Those whose registers nobody reads any more: they may be written too.
+    /// Lanes whose registers will not be read again. A step may write them too.
     pub(super) unused: u32,
 }
 
 impl Active {
-    /// Whether lanes are so few that those which do not take part had better be left out.
+    /// Returns whether so few lanes are active that a loop over these lanes is faster than one over all lanes.
     pub(super) fn are_few(self) -> bool {
         self.mask.count_ones() < 6
     }
@@ -91,14 +92,14 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Makes room for so many rows of each width. What they hold is not said.
+    /// Resizes to a number of rows of each width. The content of the rows is unspecified.
     pub(super) fn resize(&mut self, [words, longs, wides]: [usize; 3]) {
         self.words.resize(words, [0; 32]);
         self.longs.resize(longs, [0; 32]);
         self.wides.resize(wides, [0; 32]);
     }
 
-    /// Appends a row that holds the same bits for every lane.
+    /// Appends a row that holds the same bits in every lane.
     pub(super) fn push_constant(&mut self, kind: Kind, bits: Bits) -> RegisterId {
         let bits = bits & mask(kind.bits());
         let index = match Width::of(kind) {
@@ -119,13 +120,13 @@ impl Registers {
     }
 }
 
-/// The registers of an activation and the constants of its function.
+/// The registers of an activation, and the constants of its function.
 pub(super) struct Rows<'a> {
     pub(super) registers: &'a mut Registers,
     pub(super) constants: &'a Registers,
 }
 
-/// A value of a lane, in the registers or among the constants.
+/// Returns the value of a lane in a register or a constant.
 pub(super) fn get(
     (registers, constants): (&Registers, &Registers),
     place: RegisterId,
@@ -152,12 +153,12 @@ impl Rows<'_> {
         }
     }
 
-    /// A value of a lane.
+    /// Returns the value of a lane.
     pub(super) fn get(&self, place: RegisterId, lane: usize) -> Bits {
         get((self.registers, self.constants), place, lane)
     }
 
-    /// Sets a value of a lane, cut to its kind.
+    /// Sets the value of a lane, truncated to its kind.
     pub(super) fn set(&mut self, place: RegisterId, lane: usize, bits: Bits) {
         let (index, bits) = (place.index(), bits & mask(place.kind().bits()));
         match place.width() {
@@ -167,7 +168,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The values of all lanes, zero-extended to 64 bits.
+    /// Returns the values of all lanes, zero-extended or truncated to 64 bits.
     pub(super) fn longs(&self, place: RegisterId) -> [u64; 32] {
         let (rows, index) = (self.of(place), place.index());
         match place.width() {
@@ -177,7 +178,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The lanes whose lowest bit is set.
+    /// Returns the mask of the lanes whose lowest bit is set.
     pub(super) fn lowest_bits(&self, place: RegisterId) -> u32 {
         let all = |bits: &mut dyn Iterator<Item = bool>| {
             bits.zip(0..)
@@ -194,7 +195,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Writes a value of the active lanes, cut to its kind.
+    /// Writes the values of the active lanes, truncated to their kind.
     pub(super) fn set_longs(&mut self, place: RegisterId, values: &[u64; 32], active: Active) {
         let cut = mask(place.kind().bits()) as u64;
         match place.width() {
@@ -204,7 +205,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Gives active lanes the value that another place holds for them.
+    /// Copies the values of the active lanes from one place to another.
     pub(super) fn copy(&mut self, to: RegisterId, from: RegisterId, active: Active) {
         if to.kind() == from.kind() {
             match to.width() {
@@ -220,7 +221,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The row of a place, whose width is that of `L`.
+    /// Returns the row of a place, whose width is that of `L`.
     #[inline]
     pub(super) fn read<L: Lane>(&self, place: RegisterId) -> &[L; 32] {
         &L::rows(self.of(place))[place.index()]
@@ -240,7 +241,7 @@ impl Rows<'_> {
     }
 }
 
-/// What a lane of a row is.
+/// The type of a lane of a row.
 pub(super) trait Lane: Copy {
     fn rows(registers: &Registers) -> &[[Self; 32]];
     fn rows_mut(registers: &mut Registers) -> &mut [[Self; 32]];

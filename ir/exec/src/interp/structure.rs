@@ -1,4 +1,4 @@
-//! Operations whose payload is not a set of modifiers: addresses of variables, special registers, calls of the system,
+//! Operations with a payload instead of modifiers: addresses of variables, special registers, system calls,
 //! textures.
 
 use super::Machine;

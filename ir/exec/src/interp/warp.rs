@@ -1,4 +1,4 @@
-//! A warp between two turns: its activations and where its lanes stand.
+//! The state of a warp: its activations and the places of its lanes.
 
 use super::decode::Body;
 use super::groups::{At, Group, Groups};
@@ -6,45 +6,45 @@ use super::registers::Registers;
 use crate::lanes;
 use margay_ir::entity::FuncId;
 
-/// An activation of a function in lanes that entered it together.
+/// An activation of a function by lanes that entered it together.
 #[derive(Clone, Debug)]
 pub(super) struct Activation {
     pub(super) func: FuncId,
     pub(super) registers: Registers,
-    /// Lanes that have not left it: those in its callees count.
+    /// Lanes that have not left the activation, including lanes in functions that it calls.
     pub(super) alive: u32,
-    /// Offset of its slots in each thread's local memory.
+    /// For each lane, the offset of the slots in the thread's local memory.
     pub(super) local: [u32; 32],
-    /// Where the next activation or `alloca` goes.
+    /// For each lane, the offset of the next activation or `alloca`.
     pub(super) stack: [u32; 32],
-    /// The call that it came from; `None` for the kernel.
+    /// The place of the call; `None` for the kernel.
     pub(super) call: Option<At>,
-    /// Activations below it.
+    /// Number of callers.
     pub(super) depth: u32,
 }
 
-/// Who calls a function, and where.
+/// The caller of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) call: Option<At>,
     pub(super) depth: u32,
-    /// Where the local memory that it has for the callee begins, for each lane.
+    /// For each lane, the offset of the callee's local memory.
     pub(super) stack: [u32; 32],
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
-    /// Activations that have no lanes any more; their memory is used again.
+    /// Activations without lanes, which can be reused.
     unused: Vec<u32>,
-    /// Where each lane stands that has stopped at a sync point: at the step after it.
+    /// For each lane that has stopped at a sync point, the step after it.
     at: [Option<At>; 32],
-    /// Turns of waiting loops left before lanes yield.
+    /// Iterations of waiting loops that remain before lanes yield.
     pub(super) turns: u32,
 }
 
 impl Warp {
-    /// Lets lanes enter a function; the first step's place.
+    /// Lets lanes enter a function; returns the place of its first step.
     pub(super) fn enter(
         &mut self,
         (func, body, local_bytes): (FuncId, &Body, u32),
@@ -73,7 +73,7 @@ impl Warp {
         At::new(caller.depth, number, 0)
     }
 
-    /// Lets lanes leave an activation; the call that it came from.
+    /// Lets lanes leave an activation; returns the place of the call.
     pub(super) fn leave(&mut self, number: usize, mask: u32) -> Option<At> {
         let activation = &mut self.activations[number];
         activation.alive &= !mask;
@@ -91,19 +91,19 @@ impl Warp {
         }
     }
 
-    /// Notes where lanes have stopped.
+    /// Records the place at which lanes have stopped.
     pub(super) fn stop(&mut self, mask: u32, at: At) {
         for lane in lanes(mask) {
             self.at[lane as usize] = Some(at);
         }
     }
 
-    /// Where a lane stands that has stopped.
+    /// Returns the place of a lane that has stopped.
     pub(super) fn at(&self, lane: u32) -> Option<At> {
         self.at[lane as usize]
     }
 
-    /// Lanes that have stopped, by where they stand.
+    /// Groups lanes that have stopped by their places.
     pub(super) fn stopped(&self, mask: u32) -> Groups {
         let mut groups = Groups::default();
         let first = self.at(mask.trailing_zeros() % 32);

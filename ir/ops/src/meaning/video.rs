@@ -111,7 +111,7 @@ fn difference(a: i128, b: i128) -> i128 {
     (a - b).abs()
 }
 
-/// Computes an average. Halves round up if the sum is not negative, else down.
+/// Computes an average. If the sum is odd, rounds up if it is positive, else down.
 fn average(a: i128, b: i128) -> i128 {
     let sum = a + b;
     (sum + i128::from(sum >= 0)) >> 1

@@ -1,10 +1,10 @@
-//! Memory that fetches read.
+//! Memory for texture fetches.
 
 use margay_ops::fault::FaultKind;
 use margay_ops::meaning::Bits;
 use margay_ops::texture::Memory;
 
-/// Bytes from an address on; an access elsewhere faults.
+/// Bytes from an address on; accesses elsewhere fault.
 pub(crate) struct Bytes<'a> {
     pub(crate) base: u64,
     pub(crate) bytes: &'a [u8],

@@ -1,12 +1,11 @@
-//! Parsing of the literal tables in `../meanings`: heads and values. Also used by the tests of
-//! native code, which run the same tables.
+//! Parses the tables in `../meanings`. The tests of native code also use this module, to run the same tables.
 
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, BoolOp, CmpOp, Half, Mode, Mods, Precision, Rounding, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// A line's head: the longest opcode name that starts it, then modifiers.
+/// Parses the start of a line: the longest opcode name that it begins with, then modifiers.
 pub(crate) fn parse_head(head: &str) -> Desc {
     let opcode = Opcode::ALL
         .iter()
@@ -78,7 +77,7 @@ fn selector(mods: Mods, word: &str) -> Option<Mods> {
     })
 }
 
-/// Words that mean different things in different ops.
+/// Applies a word whose meaning depends on the op.
 fn by_opcode(opcode: Opcode, mods: Mods, word: &str) -> Option<Mods> {
     match opcode {
         Opcode::Set | Opcode::Setp => CmpOp::from_name(word)
@@ -125,7 +124,7 @@ pub(crate) fn parse_value(text: &str) -> Bits {
     parsed.unwrap_or_else(|| panic!("no value: {text}"))
 }
 
-/// The lines of a table without comments and blank ones, with their numbers.
+/// Returns the lines of a table without comments and blank lines, with their numbers.
 pub(crate) fn lines(table: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(table.lines()).filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or("").trim();

@@ -37,7 +37,7 @@ pub(super) fn bodies(
         }
         let function = prepare_within(module, id, inline, Some("waiting"));
         size += insts(&function);
-        waits = waits || has_points(&function, module);
+        waits = waits || has_sync_points(&function, module);
         if size > MAX_INSTS && waits {
             return Err(format!(
                 "calls of functions that may wait, of more than {MAX_INSTS} instructions together"
@@ -69,7 +69,7 @@ fn insts(function: &Function) -> usize {
 }
 
 /// Returns whether threads may wait in a function.
-fn has_points(function: &Function, module: &Module) -> bool {
+fn has_sync_points(function: &Function, module: &Module) -> bool {
     let mut cut = function.clone();
     sync_points::run(&mut cut, module);
     let mut insts = cut.blocks().iter().flat_map(|&block| cut.insts(block));

@@ -108,7 +108,7 @@ impl Slice<'_, '_> {
             return Ok(());
         };
         let entry = &regions.resume_points[stop.0 as usize];
-        let results: &[Value] = match entry.point {
+        let results: &[Value] = match entry.sync_point {
             Some(point) => self.lane.function.dfg.results(point),
             None => &[],
         };

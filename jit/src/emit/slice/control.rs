@@ -270,12 +270,12 @@ impl Slice<'_, '_> {
             }
             let lanes = self.get(condition)?;
             let all = self.all(&lanes);
-            let [some, parted] = std::array::from_fn(|_| self.lane.b.create_block());
+            let [some, split] = std::array::from_fn(|_| self.lane.b.create_block());
             self.lane.b.ins().brif(all, then, &[], some, &[]);
             self.lane.b.switch_to_block(some);
             let any = self.any(&lanes);
-            self.lane.b.ins().brif(any, parted, &[], other, &[]);
-            self.lane.b.switch_to_block(parted);
+            self.lane.b.ins().brif(any, split, &[], other, &[]);
+            self.lane.b.switch_to_block(split);
             let every = self.all_lanes();
             let not = self.and_not(&every, &lanes);
             self.part(&[(&targets[0], lanes), (&targets[1], not)])?;
@@ -795,8 +795,8 @@ impl Slice<'_, '_> {
 
     /// Stops the active lanes where the uniform path is not active.
     fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
-        if !self.stops.contains(&stop) {
-            self.stops.push(stop);
+        if !self.sync_points.contains(&stop) {
+            self.sync_points.push(stop);
         }
         self.note_stop(stop);
         match self.mask {
@@ -849,7 +849,10 @@ impl Slice<'_, '_> {
     /// A synchronisation point; true when it ended the block.
     pub(super) fn point(&mut self, inst: Inst) -> Result<bool, Unsupported> {
         let data = self.lane.function.dfg.insts[inst];
-        let stop = self.lane.regions.and_then(|regions| regions.stop_of(inst));
+        let stop = self
+            .lane
+            .regions
+            .and_then(|regions| regions.sync_point(inst));
         let Some(stop) = stop else {
             return match data.opcode {
                 // Without frames no lane can wait, so only operations that need not wait are supported.

@@ -91,13 +91,13 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits the code after a barrier for chunks whose lanes all continue, if `quick` is nonzero: values that
+    /// Emits the code after a barrier for chunks whose lanes all continue, if `warp_converged` is nonzero: values that
     /// should be uniform then are. Leaves the builder in the block for all other cases.
     pub(crate) fn behind_barrier(
         &mut self,
         entry: &ResumePoint,
         bits: ir::Value,
-        quick: ir::Value,
+        warp_converged: ir::Value,
     ) -> Result<(), Unsupported> {
         self.block = entry.block;
         self.mask = None;
@@ -107,7 +107,7 @@ impl Slice<'_, '_> {
         let [whole, others] = std::array::from_fn(|_| b.create_block());
         let every = b.ins().icmp(IntCC::Equal, bits, all);
         let every = b.ins().uextend(types::I32, every);
-        let both = b.ins().band(every, quick);
+        let both = b.ins().band(every, warp_converged);
         let both = b.ins().icmp_imm_u(IntCC::NotEqual, both, 0);
         let both = self.surely(both);
         let b = &mut *self.lane.b;

@@ -76,7 +76,8 @@ impl Extents {
                         left -= questions;
                         extents.conditions.push(condition);
                     }
-                } else if let Some(Check::NoWrap { value, signed, .. }) = view.speculative.check(inst)
+                } else if let Some(Check::NoWrap { value, signed, .. }) =
+                    view.speculative.check(inst)
                     && left > 0
                     && asked.sum(value, MAX_DEPTH).is_some()
                 {

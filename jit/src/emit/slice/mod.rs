@@ -131,7 +131,7 @@ pub(crate) struct Slice<'a, 'b> {
     /// Memory for the operands and results of texture accesses.
     rows: Option<ir::StackSlot>,
     /// Sync points at which lanes may stop.
-    pub(crate) stops: Vec<SyncPoint>,
+    pub(crate) sync_points: Vec<SyncPoint>,
     /// Barriers with lazy spills, and the blocks that they end.
     brief: FxHashMap<SyncPoint, Block>,
 }
@@ -182,7 +182,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             asked: None,
             cells: Vec::new(),
             rows: None,
-            stops: Vec::new(),
+            sync_points: Vec::new(),
             brief: FxHashMap::default(),
             lane,
             view,

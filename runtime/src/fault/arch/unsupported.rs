@@ -12,7 +12,7 @@ pub(in crate::fault) const SUPPORTED: bool = false;
 pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
 
 /// # Safety
-/// As for `f`; no fault is recovered.
+/// The requirements of `f` apply; no fault is recovered.
 pub(in crate::fault) unsafe fn enter_raw(
     f: u64,
     ctx: *mut u8,

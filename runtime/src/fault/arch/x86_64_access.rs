@@ -460,7 +460,7 @@ pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult
 /// Repeats `pattern` over `bytes` bytes.
 ///
 /// # Safety
-/// As for [`copy`].
+/// The requirements of [`copy`] apply.
 pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> RoutineResult {
     // SAFETY: the caller upholds the contract of this function; faults are recovered.
     unsafe { fill_raw(dst, bytes, pattern, rep_from()) }

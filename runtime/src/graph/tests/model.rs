@@ -1,16 +1,16 @@
-//! The sequential model: what each run of an operation must come after.
+//! The sequential model: computes what must precede each run of an operation.
 
 use std::collections::BTreeSet;
 
 use crate::StreamKind;
 
-/// Runs of operations: `operation * MOST_RUNS + number of the run`.
+/// Runs of operations. A run has the number `operation * MOST_RUNS + number of the run`.
 pub(super) type Runs = BTreeSet<usize>;
 
-/// Runs that one operation may have.
+/// Largest number of runs of one operation.
 pub(super) const MOST_RUNS: usize = 64;
 
-/// A graph as the model sees it.
+/// A graph of the model.
 #[derive(Clone, Default)]
 pub(super) struct ModelGraph {
     pub(super) nodes: Vec<(ModelOp, Vec<usize>)>,
@@ -19,29 +19,29 @@ pub(super) struct ModelGraph {
 /// What a node does.
 #[derive(Clone)]
 pub(super) enum ModelOp {
-    /// An operation that notes its run.
+    /// An operation that records its run.
     Note(usize),
     Nothing,
     Record(usize),
     Wait(usize),
     Child(ModelGraph),
-    /// The graph so many times, one after the other.
+    /// Runs the graph this number of times, one run after the other.
     Loop(ModelGraph, usize),
 }
 
-/// Streams, events and graphs so far.
+/// The state of streams, events and graphs so far.
 pub(super) struct Model {
     kinds: Vec<StreamKind>,
-    /// For each stream what was submitted to it, and what it was made to wait for.
+    /// For each stream, the runs that were submitted to it, and the runs that it was made to wait for.
     submitted: Vec<Runs>,
     awaited: Vec<Runs>,
-    /// For each event what its last record comes after.
+    /// For each event, the runs that precede its last record.
     recorded: Vec<Runs>,
-    /// For each executable graph the runs of its launches.
+    /// For each executable graph, the runs of its launches.
     launched: Vec<Runs>,
     /// How often each operation has run.
     counts: Vec<usize>,
-    /// For each run what must have ended.
+    /// For each run, the runs that must have ended before it.
     pub(super) before: Vec<(usize, Runs)>,
 }
 
@@ -58,7 +58,7 @@ impl Model {
         }
     }
 
-    /// Everything that work given to a stream now comes after.
+    /// Returns all runs that precede work submitted to a stream now.
     fn earlier(&self, stream: usize) -> Runs {
         let synchronising = |at: usize| self.kinds[at] != StreamKind::NonBlocking;
         let legacy = |at: usize| self.kinds[at] == StreamKind::Legacy;
@@ -74,7 +74,7 @@ impl Model {
         all
     }
 
-    /// What is complete when a stream is idle.
+    /// Returns the runs that are complete when a stream is idle.
     pub(super) fn idle(&self, stream: usize) -> Runs {
         match self.kinds[stream] {
             StreamKind::Legacy => self.earlier(stream),
@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// How often an operation has run so far.
+    /// Returns how often an operation has run so far.
     pub(super) fn count(&self, operation: usize) -> usize {
         self.counts[operation]
     }
@@ -110,7 +110,7 @@ impl Model {
         self.awaited[stream].extend(more);
     }
 
-    /// A new executable graph; its number.
+    /// Adds an executable graph and returns its number.
     pub(super) fn executable(&mut self) -> usize {
         self.launched.push(Runs::new());
         self.launched.len() - 1
@@ -120,12 +120,12 @@ impl Model {
         let mut before = self.earlier(stream);
         before.extend(&self.launched[number]);
         let after = self.graph(graph, &before);
-        // The launch itself waited for the other launches.
+        // `after` includes the earlier launches of the graph, for which this launch waited.
         self.submitted[stream].extend(&after);
         self.launched[number].extend(&after);
     }
 
-    /// Runs a graph; everything that is over when it is.
+    /// Runs a graph and returns all runs that are complete when the graph is.
     fn graph(&mut self, graph: &ModelGraph, before: &Runs) -> Runs {
         let mut done: Vec<Runs> = Vec::new();
         let mut all = before.clone();

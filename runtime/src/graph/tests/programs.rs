@@ -1,4 +1,4 @@
-//! Random programs: what the runtime is told, and the model beside it.
+//! Random programs, which run in the runtime and in the model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -9,13 +9,13 @@ use crate::capture::CaptureMode;
 use crate::testing::{Bench, Step, kernel};
 use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// Steps of a program, operations in it, graphs, and launches of each.
+/// Numbers of steps, operations and graphs of a program, and of launches of each graph.
 const STEPS: usize = 40;
 const OPERATIONS: usize = 120;
 const GRAPHS: usize = 4;
 const LAUNCHES: usize = 5;
 
-/// A small generator, so that a failing seed can be run again.
+/// A simple generator of random numbers, so that a failing seed can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// When runs began and ended, and how often each operation has.
+/// Records when runs began and ended, and how often each operation did.
 struct Notes {
     clock: AtomicU64,
     begins: Vec<AtomicU64>,
@@ -51,8 +51,8 @@ impl Notes {
         }
     }
 
-    /// Runs of one operation never overlap: a stream's has one, and launches of a graph come one
-    /// after the other.
+    /// Records the beginning of a run. Runs of one operation never overlap: an operation in a stream runs once, and
+    /// launches of a graph run one after the other.
     fn begin(&self, operation: usize) {
         let run = self.begun[operation].fetch_add(1, SeqCst) as usize;
         let now = self.clock.fetch_add(1, SeqCst);
@@ -77,7 +77,7 @@ struct Program {
     bench: Bench,
     streams: Vec<Stream>,
     events: Vec<Event>,
-    /// Those of captures alone.
+    /// Events that only captures use.
     joints: Vec<Event>,
     notes: Arc<Notes>,
     model: Model,
@@ -102,7 +102,7 @@ fn note(notes: &Arc<Notes>) -> crate::testing::Spec {
     })
 }
 
-/// Sets a conditional handle: 0 every so many times.
+/// Sets a conditional handle to 0 every `times` runs, and to 1 in other runs.
 fn decide(notes: &Arc<Notes>) -> crate::testing::Spec {
     let notes = Arc::clone(notes);
     kernel("decide", 3, false, move |call| {
@@ -159,7 +159,7 @@ impl Program {
         })
     }
 
-    /// A kernel or a host function in a stream, captured or not.
+    /// Submits a kernel or a host function to a stream, which may be capturing.
     fn submit(&mut self, operation: usize, stream: usize) {
         let waits = self.random.below(3);
         if self.random.below(4) == 0 {
@@ -173,7 +173,7 @@ impl Program {
         launch.expect("launched");
     }
 
-    /// A node of any kind; `depth` graphs are around it.
+    /// Adds a node of any kind; `depth` is the number of graphs around `graph`.
     fn node(&mut self, graph: &Graph, before: &[Node], depth: u32) -> (Node, ModelOp) {
         let choice = self.random.below(if depth == 0 { 12 } else { 7 });
         let event = self.random.index(self.events.len());
@@ -209,7 +209,7 @@ impl Program {
         }
     }
 
-    /// A loop of a few turns.
+    /// Adds a loop with a few iterations.
     fn turn(&mut self, graph: &Graph, before: &[Node], operation: usize) -> (Node, ModelOp) {
         let times = 1 + self.random.below(3);
         let handle = graph.conditional_handle(&self.bench.context, 1, true);
@@ -239,7 +239,7 @@ impl Program {
         (node, ModelOp::Loop(model, times as usize))
     }
 
-    /// A graph built by calls.
+    /// Builds a graph by calls.
     fn graph(&mut self, depth: u32) -> (Graph, ModelGraph) {
         let graph = Graph::new();
         let (mut nodes, mut model) = (Vec::new(), ModelGraph::default());
@@ -260,13 +260,13 @@ impl Program {
         (graph, model)
     }
 
-    /// A graph captured from one stream and branches of it.
+    /// Captures a graph from one stream and branches of it.
     fn capture(&mut self) -> (Graph, ModelGraph) {
         let first = 1 + self.random.index(self.streams.len() - 1);
         let began = self.streams[first].begin_capture(CaptureMode::Relaxed);
         began.expect("not capturing");
         let mut model = ModelGraph::default();
-        // For each stream in the capture the nodes that its next one waits for.
+        // For each stream in the capture, the nodes that the stream's next node waits for.
         let mut branches: Vec<(usize, Vec<usize>)> = vec![(first, vec![])];
         for joint in 0..self.joints.len() - 3 {
             let at = self.random.index(branches.len());
@@ -399,7 +399,7 @@ impl Program {
     }
 }
 
-/// Runs the program of a seed.
+/// Runs the program of a seed and checks it against the model.
 pub(super) fn run(seed: u64, workers: usize) {
     let mut program = Program::new(seed, workers);
     for _ in 0..STEPS {

@@ -1,8 +1,8 @@
-//! Calls of functions that another module declares in other words than the one that defines them.
+//! Adapts calls whose module declares the callee with another prototype than its definition.
 //!
-//! Linkers know names, not prototypes: `.extern` with a result may meet a definition without one, and `.b32` a `.f32`. A
-//! call takes on the definition's types here: values of one size keep their bits, a result that nobody gives is 0, and
-//! one that nobody wants is dropped. Parameters that differ in number or size are an error.
+//! Linkers match names, not prototypes: an `.extern` with a result may match a definition without one, and `.b32` may
+//! match `.f32`. Such a call gets the definition's types here. Values of the same size keep their bits, a missing
+//! result is 0, and an unused result is dropped. Parameters that differ in number or size are an error.
 
 use margay_ir::entity::{Block, FuncId, Inst, PrimaryMap, Value};
 use margay_ir::function::{Function, Signature, ValueDef, payload_func};
@@ -14,7 +14,7 @@ use margay_ops::types::{OpType, Type};
 
 use crate::error::{Error, Result};
 
-/// Brings all direct calls into the form of what they call.
+/// Adapts all direct calls to the signatures of their callees.
 pub(super) fn adapt(module: &mut Module) -> Result<()> {
     let mut signatures: PrimaryMap<FuncId, (String, Signature)> = PrimaryMap::default();
     for callee in module.functions.values() {
@@ -66,7 +66,7 @@ fn agrees(function: &Function, call: Inst, signature: &Signature) -> bool {
         && types(function, function.dfg.results(call)) == signature.returns
 }
 
-/// Puts a call of the definition's form in the place of `call`.
+/// Replaces `call` by a call with the definition's signature.
 fn adapt_call(
     function: &mut Function,
     block: Block,
@@ -109,7 +109,7 @@ fn adapt_call(
     Ok(())
 }
 
-/// The same bits as a value of another type; nothing if the sizes differ.
+/// Returns the bits of a value as a value of another type; `None` if the sizes differ.
 fn bits(f: &mut Function, insts: &mut Vec<Inst>, value: Value, to: Type) -> Option<Value> {
     let from = f.dfg.ty(value);
     if from == to {

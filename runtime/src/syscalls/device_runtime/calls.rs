@@ -1,6 +1,6 @@
-//! The device runtime's functions: arguments in, wishes and answers out.
+//! The functions of the device runtime: decode arguments, record requests and return results.
 //!
-//! Source: `cuda_device_runtime_api.h` for the signatures, the CUDA programming guide for the meaning.
+//! Source: `cuda_device_runtime_api.h` for the signatures, the CUDA programming guide for the semantics.
 
 use margay_ir::syscall::Syscall;
 
@@ -15,14 +15,14 @@ use crate::kernel::{FunctionAttribute, Kernel};
 use crate::launch::{Dim3, LaunchConfig};
 use crate::syscalls::LaunchServices;
 
-/// `cudaStreamTailLaunch` and `cudaStreamFireAndForget`.
+/// The stream handles `cudaStreamTailLaunch` and `cudaStreamFireAndForget`.
 const TAIL_LAUNCH: u64 = 3;
 const FIRE_AND_FORGET: u64 = 4;
-/// Streams of device-side graph launches begin here.
+/// The first number of the streams of device-side graph launches.
 const GRAPH_STREAMS: u64 = 1 << 56;
-/// `cudaStreamNonBlocking`, without which device code cannot create a stream.
+/// `cudaStreamNonBlocking`, which device code must give when it creates a stream.
 const NON_BLOCKING: u32 = 1;
-/// `cudaEventDisableTiming`, likewise for events.
+/// `cudaEventDisableTiming`, which device code must give when it creates an event.
 const DISABLE_TIMING: u32 = 2;
 /// `cudaMemcpyDeviceToDevice` and `cudaMemcpyDefault`.
 const DEVICE_TO_DEVICE: [u32; 2] = [3, 4];
@@ -35,11 +35,11 @@ const EXTENT: usize = 24;
 pub(in crate::syscalls) struct Call<'a> {
     pub(in crate::syscalls) services: &'a LaunchServices,
     pub(in crate::syscalls) at: &'a Coordinates,
-    /// The name of the function with a handle.
+    /// Returns the name of the function with a handle.
     pub(in crate::syscalls) name_of: &'a dyn Fn(u64) -> Option<String>,
 }
 
-/// What a call may end with: an error for the thread, or a fault of the launch.
+/// Why a call fails: an error for the thread, or a fault of the launch.
 enum Failure {
     Error(CudaError),
     Fault(Box<Fault>),
@@ -66,10 +66,10 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 }
 
 impl Call<'_> {
-    /// Answers; `None` when the function is none of the device runtime's.
+    /// Executes a call and returns its result; `None` when `which` is not a device runtime function.
     ///
     /// # Errors
-    /// The fault of an address that cannot be used.
+    /// A fault when an address cannot be accessed.
     pub(in crate::syscalls) fn answer(
         &self,
         which: Syscall,
@@ -83,7 +83,7 @@ impl Call<'_> {
             | Syscall::Free
             | Syscall::Assertfail
             | Syscall::GraphSetConditional => return None,
-            // These answer with something else than an error.
+            // These functions return something other than an error code.
             Syscall::DevGetLastError => return Some(Ok(self.last_error(true))),
             Syscall::DevPeekAtLastError => return Some(Ok(self.last_error(false))),
             Syscall::DevGetErrorString => {
@@ -118,7 +118,7 @@ impl Call<'_> {
                 let config = self.context().map(|c| c.cache_config() as u32);
                 config.and_then(|config| self.store32(arg(0), config))
             }
-            // Banks of four bytes.
+            // Banks are four bytes wide.
             Syscall::DevDeviceGetSharedMemConfig => self.store32(arg(0), 1),
             Syscall::DevRuntimeGetVersion => {
                 let version = self.context().map(|c| c.machine().config.driver_version);
@@ -197,7 +197,7 @@ impl Call<'_> {
         Ok(module.kernel(&name)?)
     }
 
-    // Memory of the caller's.
+    // Accesses to memory of the caller.
 
     fn checked<T>(&self, result: Result<T, crate::fault::AccessFault>) -> Done<T> {
         result.map_err(|fault| Failure::Fault(Box::new(self.services.bad_address(self.at, fault))))
@@ -209,7 +209,8 @@ impl Call<'_> {
         }
         let bytes_of = bytes.len() as u64;
         self.checked(self.services.may(address, bytes_of, AccessKind::Write))?;
-        // SAFETY: device code names the address, which its kernel may access; what is closed faults and is reported.
+        // SAFETY: device code gives the address, which its kernel may access; an inaccessible address faults and is
+        // reported.
         self.checked(unsafe { access::write(address, bytes) })
     }
 
@@ -259,7 +260,7 @@ impl Call<'_> {
         Ok(LaunchConfig::new(dims(grid)?, dims(block)?).with_shared(shared))
     }
 
-    /// The kernel with a handle, if this grid may launch it in this shape.
+    /// Returns the kernel with a handle, if this grid may launch it in this shape.
     fn launchable(&self, func: u64, config: &LaunchConfig) -> Done<Kernel> {
         let kernel = self.kernel(func)?;
         kernel.check_config(config)?;
@@ -302,7 +303,7 @@ impl Call<'_> {
         let found = state.state.lock().buffers.remove(&buffer);
         let found = found.ok_or(CudaError::INVALID_VALUE)?;
         let context = self.context()?;
-        // The buffer is read, and free again, whatever comes of the launch.
+        // The buffer is read and freed even if the launch fails.
         let params = |kernel: &Kernel| {
             let mut params = kernel.empty_params();
             let bytes = params.bytes_mut();
@@ -337,7 +338,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// A stream that is none of the special ones.
+    /// Returns the line of an ordinary stream; special streams are an error.
     fn line(&self, stream: u64) -> Done<Line> {
         match stream {
             0..=2 => Ok(Line::Block(self.at.cta_number)),
@@ -384,7 +385,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    // Questions.
+    // Queries.
 
     fn device_attribute(&self, out: u64, attribute: u32, device: u32) -> Done<()> {
         let context = self.context()?;
@@ -401,7 +402,7 @@ impl Call<'_> {
         self.store(out, &value.to_le_bytes())
     }
 
-    /// The first fields of `cudaFuncAttributes`, up to the cluster's.
+    /// Writes the first fields of `cudaFuncAttributes`, up to those of the cluster.
     fn function_attributes(&self, out: u64, func: u64) -> Done<()> {
         use FunctionAttribute as A;
         let kernel = self.kernel(func)?;
@@ -468,7 +469,7 @@ impl Call<'_> {
 
     fn copy_3d(&self, params: u64, stream: u64) -> Done<()> {
         let bytes: [u8; COPY_3D] = self.read(params)?;
-        // An array and a position each, then a pitched pointer; then the extent and the kind.
+        // For each side an array, a position and a pitched pointer; then the extent and the kind.
         let side = |first: usize| -> Done<PitchedBox> {
             if word(&bytes, first) != 0 {
                 return Err(CudaError::NOT_SUPPORTED.into());
@@ -511,7 +512,7 @@ impl Call<'_> {
     }
 }
 
-/// Rows and slices do not overlap, so that a box is no larger than the memory that it lies in.
+/// Checks that rows and slices do not overlap, so that a copy is no larger than the memory that holds it.
 fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
     let rows = height <= 1 || place.pitch >= width;
     let plane = place.pitch.checked_mul(height);

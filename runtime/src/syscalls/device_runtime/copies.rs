@@ -1,21 +1,21 @@
-//! Copies and fills that device code asks for: boxes of bytes in device memory.
+//! Copies and fills that device code requests, in one to three dimensions.
 
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::Visible;
 
-/// A box of `width` bytes, `height` rows and `depth` slices, somewhere in memory.
+/// The location of rows and slices of bytes in memory. [`Job::extent`] has their number.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PitchedBox {
     pub(crate) start: u64,
-    /// Bytes from row to row.
+    /// Bytes from one row to the next.
     pub(crate) pitch: u64,
-    /// Bytes from slice to slice.
+    /// Bytes from one slice to the next.
     pub(crate) slice: u64,
 }
 
 impl PitchedBox {
-    /// One row.
+    /// Returns the location of a single row.
     pub(crate) fn row(start: u64) -> PitchedBox {
         PitchedBox {
             start,
@@ -30,7 +30,7 @@ impl PitchedBox {
     }
 }
 
-/// What to write.
+/// The source of a copy, or the value of a fill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
     Bytes(PitchedBox),
@@ -42,18 +42,18 @@ pub(crate) enum Source {
 pub(crate) struct Job {
     pub(crate) to: PitchedBox,
     pub(crate) from: Source,
-    /// Width in bytes, rows, slices.
+    /// Width in bytes, number of rows, number of slices.
     pub(crate) extent: [u64; 3],
 }
 
 impl Job {
-    /// Does it.
+    /// Runs the copy or fill.
     ///
     /// # Errors
-    /// The fault of the first bad address, in the name of `kernel`.
+    /// The fault of the first inaccessible address, reported for `kernel`.
     pub(crate) fn run(&self, kernel: &str, visible: Option<&Visible>) -> Result<()> {
         let [width, height, depth] = self.extent;
-        // What reaches beyond the memory faults at the first row that does; empty boxes have none.
+        // A range that is larger than its memory faults at the first row outside of it. An empty range has no rows.
         if width == 0 || height == 0 || depth == 0 {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Job {
                     let from = from.at(row, slice);
                     may(from, AccessKind::Read).map_err(|fault| failure(kernel, fault))?;
                 }
-                // SAFETY: device code names the addresses; what it may not touch faults and is reported.
+                // SAFETY: device code gives the addresses; an inaccessible address faults and is reported.
                 let done = unsafe {
                     match self.from {
                         Source::Bytes(from) => access::copy(to, from.at(row, slice), bytes),

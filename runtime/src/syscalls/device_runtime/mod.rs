@@ -1,11 +1,11 @@
-//! CUDA's device runtime: what kernels launch, copy and order themselves (dynamic parallelism; CUDA
+//! CUDA's device runtime: launches, copies and stream operations that kernels request (dynamic parallelism; CUDA
 //! programming guide, "CUDA Dynamic Parallelism").
 //!
-//! A call notes what is wanted ([`Wish`]) and answers at once; the worker submits the wishes when the units
-//! that it runs have stopped ([`crate::scheduler`]), since a kernel may not count on its children to run beside
-//! it. A grid is complete when its children are.
+//! A call records a request ([`Wish`]) and returns at once. A worker submits the requests after the units that it runs
+//! have stopped ([`crate::scheduler`]), because a kernel must not rely on its children running at the same time. A grid
+//! is complete when its children are.
 //!
-//! Invariant: wishes of one stream keep their order.
+//! Invariant: requests of one stream keep their order.
 
 mod calls;
 mod copies;
@@ -25,24 +25,24 @@ use crate::launch::LaunchConfig;
 use crate::module::Module;
 use crate::params::Params;
 
-/// Bytes of a launch's parameters, at most.
+/// Largest number of bytes of a launch's parameters.
 const LONGEST: u64 = 32_764;
-/// Bytes that are set aside for those of a pending launch.
+/// Bytes reserved for the parameters of each pending launch.
 const BUFFER: u64 = 4096;
 
-/// Grids nest so deep, at most ("Nesting depth").
+/// Largest nesting depth of grids ("Nesting depth").
 const DEEPEST: u32 = 24;
 
-/// Where a wish is to run.
+/// The stream or the order in which a request runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Line {
     /// The default stream of a block.
     Block(u64),
-    /// A stream that a thread has made.
+    /// A stream that a thread has created.
     Made(u64),
     /// In no order (`cudaStreamFireAndForget`).
     Loose,
-    /// When all other work of the grid is complete (`cudaStreamTailLaunch`).
+    /// After all other work of the grid (`cudaStreamTailLaunch`).
     Tail,
 }
 
@@ -54,28 +54,28 @@ pub(crate) struct Child {
     pub(crate) depth: u32,
 }
 
-/// What device code wants done.
+/// A request of device code.
 pub(crate) enum Wish {
     Launch(Box<Child>),
     Memory(Job),
-    /// An event is recorded.
+    /// Records an event.
     Record(u64),
-    /// Later work waits for an event's last record.
+    /// Makes later work wait for an event's last record.
     Wait(u64),
 }
 
-/// A launch whose parameters are being written.
+/// A launch whose parameters device code is writing.
 struct Configured {
-    /// None: the launch will tell.
+    /// `None`: the launch call gives kernel and shape.
     launch: Option<(Kernel, LaunchConfig)>,
 }
 
 /// The device runtime's state for one launch.
 pub(crate) struct DeviceRuntime {
     module: Option<Module>,
-    /// How many grids up the first one is that the host launched.
+    /// Number of grids above this one; 0 if the host launched it.
     depth: u32,
-    /// Whether there are wishes.
+    /// Whether there are requests.
     some: AtomicBool,
     next: AtomicU64,
     state: Mutex<DeviceRuntimeState>,
@@ -92,19 +92,19 @@ struct DeviceRuntimeState {
 }
 
 impl DeviceRuntime {
-    /// For a launch of a module's kernel; without a module every launch is refused.
+    /// Creates the state for a launch of a module's kernel. Without a module, every launch by device code fails.
     pub(crate) fn new(module: Option<Module>, depth: u32) -> DeviceRuntime {
         DeviceRuntime {
             module,
             depth,
             some: AtomicBool::new(false),
-            // Streams and events: no pointer that a program could have is so small, nor a default stream.
+            // Numbers of streams and events: smaller than any pointer, and larger than the handles of default streams.
             next: AtomicU64::new(0x100),
             state: Mutex::default(),
         }
     }
 
-    /// Takes the wishes so far, in the order in which they were made.
+    /// Takes the requests so far, in the order of the calls.
     pub(crate) fn take(&self) -> Vec<(Line, Wish)> {
         if !self.has_wishes() {
             return Vec::new();
@@ -114,7 +114,7 @@ impl DeviceRuntime {
         std::mem::take(&mut state.wishes)
     }
 
-    /// Whether there are any.
+    /// Returns whether there are requests.
     pub(crate) fn has_wishes(&self) -> bool {
         self.some.load(Ordering::Acquire)
     }
@@ -124,7 +124,7 @@ impl DeviceRuntime {
         self.some.store(true, Ordering::Release);
     }
 
-    /// A number that nothing of the launch has.
+    /// Returns a number that no other stream or event of the launch has.
     fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }

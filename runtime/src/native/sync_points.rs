@@ -1,8 +1,8 @@
-//! Completes points in place of generated code: warp collectives and the reductions of barriers.
+//! Completes sync points for generated code: warp collectives and the reductions of barriers.
 //!
-//! Generated code calls these between two regions of a warp, when all of the warp's lanes stand at the
-//! point; [`super::native_cta`] calls [`perform`] for lanes that met in the general form. Operands are
-//! read from the warp's frame and results written there, array by array.
+//! Generated code calls these functions between two regions of a warp, when all of the warp's lanes stand at the sync
+//! point; [`super::native_cta`] calls [`perform`] for lanes that the CTA scheduler has brought together. Operands are
+//! read from the warp's frame and results are written there, array by array.
 
 use std::ops::Range;
 
@@ -17,57 +17,57 @@ use margay_ops::ops::Opcode;
 
 use super::products;
 
-/// The frame of one warp, as generated code lays it out.
+/// The frame of one warp, in the layout of generated code.
 #[derive(Clone, Copy)]
 pub(super) struct Frame(*mut u8);
 
 impl Frame {
     /// # Safety
-    /// `start` must be the frame of a warp whose kernel has the points used with it, and nobody else
-    /// may use the frame meanwhile.
+    /// `start` must be the frame of a warp whose kernel contains the sync points that are used with it, and nothing
+    /// else may use the frame at the same time.
     pub(super) unsafe fn new(start: *mut u8) -> Frame {
         Frame(start)
     }
 
-    /// Where each lane stands.
-    fn stops(self) -> Lanes {
+    /// Returns the sync points at which the lanes stand.
+    fn stop_words(self) -> Lanes {
         // SAFETY: a frame begins with 32 stop words.
         unsafe { self.0.cast::<Lanes>().read() }
     }
 
-    /// Lanes that have not exited.
+    /// Returns the lanes that have not exited.
     fn alive(self) -> u32 {
-        // SAFETY: the word lies there in every frame.
+        // SAFETY: every frame contains this word at this offset.
         unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().read() }
     }
 
     fn set_alive(self, lanes: u32) {
-        // SAFETY: the word lies there in every frame.
+        // SAFETY: every frame contains this word at this offset.
         unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().write(lanes) }
     }
 
-    /// Some lanes, of 32, stand at a stop.
-    fn put_stops(self, lanes: Range<u32>, stop: u32) {
+    /// Sets the sync point at which some of the 32 lanes stand.
+    fn put_stop_words(self, lanes: Range<u32>, sync_point: u32) {
         for lane in lanes {
             // SAFETY: a frame begins with 32 stop words.
-            unsafe { self.0.cast::<u32>().add(lane as usize).write(stop) }
+            unsafe { self.0.cast::<u32>().add(lane as usize).write(sync_point) }
         }
     }
 
-    /// The low 32 bits of an operand's lanes.
+    /// Returns the low 32 bits of an operand's lanes.
     pub(super) fn words(self, place: LaneStorage) -> Lanes {
         match place {
             LaneStorage::Absent => [0; 32],
             LaneStorage::Constant(bits) => [bits as u32; 32],
             LaneStorage::Stored { offset, bytes } => {
-                // SAFETY: an array of 32 such elements lies there in the frame.
+                // SAFETY: the frame contains an array of 32 such elements at this offset.
                 let at = unsafe { self.0.add(offset as usize) };
                 match bytes {
-                    // SAFETY: as above.
+                    // SAFETY: the array has 32 elements of one byte.
                     1 => unsafe { at.cast::<[u8; 32]>().read() }.map(u32::from),
-                    // SAFETY: as above; arrays are aligned to their elements.
+                    // SAFETY: the array has 32 elements of two bytes; arrays are aligned to their elements.
                     2 => unsafe { at.cast::<[u16; 32]>().read() }.map(u32::from),
-                    // SAFETY: as above.
+                    // SAFETY: the array has 32 elements of four bytes; arrays are aligned to their elements.
                     4 => unsafe { at.cast::<Lanes>().read() },
                     _ => std::array::from_fn(|lane| self.wide(place, lane) as u32),
                 }
@@ -75,14 +75,14 @@ impl Frame {
         }
     }
 
-    /// The lanes of an operand that has an array of 32-bit elements in the frame; of another, its frame's first words.
-    /// Nobody may write to the frame as long as they are borrowed.
+    /// Returns the lanes of an operand that has an array of 32-bit elements in the frame; for any other operand, the
+    /// first words of the frame. The frame must not be written while the result is borrowed.
     pub(super) fn row<'a>(self, place: LaneStorage) -> &'a Lanes {
         let offset = match place {
             LaneStorage::Stored { offset, bytes: 4 } => offset,
             _ => 0,
         };
-        // SAFETY: an array of 32 such elements lies there in the frame, aligned to them; a frame begins with one.
+        // SAFETY: the frame contains an aligned array of 32 such elements at this offset; a frame begins with one.
         unsafe { &*self.0.add(offset as usize).cast::<Lanes>() }
     }
 
@@ -90,14 +90,14 @@ impl Frame {
         let LaneStorage::Stored { offset, bytes } = place else {
             return;
         };
-        // SAFETY: an array of 32 such elements lies there in the frame.
+        // SAFETY: the frame contains an array of 32 such elements at this offset.
         let at = unsafe { self.0.add(offset as usize) };
         match bytes {
-            // SAFETY: as above.
+            // SAFETY: the array has 32 elements of one byte.
             1 => unsafe { at.cast::<[u8; 32]>().write(values.map(|v| v as u8)) },
-            // SAFETY: as above; arrays are aligned to their elements.
+            // SAFETY: the array has 32 elements of two bytes; arrays are aligned to their elements.
             2 => unsafe { at.cast::<[u16; 32]>().write(values.map(|v| v as u16)) },
-            // SAFETY: as above.
+            // SAFETY: the array has 32 elements of four bytes; arrays are aligned to their elements.
             4 => unsafe { at.cast::<Lanes>().write(*values) },
             _ => {
                 for (lane, &value) in values.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// Writes the values of the lanes `active`.
+    /// Writes the values of the lanes in `active`.
     pub(super) fn put_active(self, place: LaneStorage, active: u32, values: &Lanes) {
         if active == u32::MAX {
             return self.put_words(place, values);
@@ -136,7 +136,7 @@ impl Frame {
             LaneStorage::Constant(bits) => bits.into(),
             LaneStorage::Stored { offset, bytes } => {
                 let mut cell = [0; 16];
-                // SAFETY: the lane's element lies there in the frame, and has at most 16 bytes.
+                // SAFETY: the frame contains the lane's element at this offset; it has at most 16 bytes.
                 unsafe {
                     let at = self.0.add(offset as usize + lane * bytes as usize);
                     at.copy_to_nonoverlapping(cell.as_mut_ptr(), bytes as usize);
@@ -149,7 +149,7 @@ impl Frame {
     pub(super) fn put_wide(self, place: LaneStorage, lane: usize, value: Bits) {
         if let LaneStorage::Stored { offset, bytes } = place {
             let cell = value.to_le_bytes();
-            // SAFETY: as in `wide`.
+            // SAFETY: the frame contains the lane's element at this offset; it has at most 16 bytes.
             unsafe {
                 let at = self.0.add(offset as usize + lane * bytes as usize);
                 at.copy_from_nonoverlapping(cell.as_ptr(), bytes as usize);
@@ -158,7 +158,7 @@ impl Frame {
     }
 }
 
-/// Number of operands before the member mask, and of results.
+/// Returns the number of operands before the member mask, and of results.
 fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
         Opcode::Shfl => (3, 2),
@@ -171,38 +171,38 @@ fn shape(desc: &Desc) -> (usize, usize) {
 }
 
 /// Computes a collective for a group of lanes and stores its results.
-pub(super) fn perform(frame: Frame, point: &SyncPointPlaces, active: u32) {
-    if point.desc.opcode == Opcode::Mma {
-        if products::perform(frame, point, active) {
+pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
+    if sync_point.desc.opcode == Opcode::Mma {
+        if products::perform(frame, sync_point, active) {
             return;
         }
-        let shape = margay_exec::collective::shape(&point.desc);
-        return perform_wide(frame, point, active, shape);
+        let shape = margay_exec::collective::shape(&sync_point.desc);
+        return perform_wide(frame, sync_point, active, shape);
     }
-    let (operands, results) = shape(&point.desc);
-    let args = operands_of(frame, point, operands);
+    let (operands, results) = shape(&sync_point.desc);
+    let args = operands_of(frame, sync_point, operands);
     let mut out = [[0; 32]; 2];
-    if !arrays::perform(&point.desc, active, &args, &mut out) {
-        return perform_wide(frame, point, active, (operands, results));
+    if !arrays::perform(&sync_point.desc, active, &args, &mut out) {
+        return perform_wide(frame, sync_point, active, (operands, results));
     }
-    for (&place, values) in point.results[..results].iter().zip(&out) {
+    for (&place, values) in sync_point.results[..results].iter().zip(&out) {
         frame.put_active(place, active, values);
     }
 }
 
-/// The same by the op's meaning, for operands wider than 32 bits, floating-point reductions and
-/// products of matrices.
+/// Performs a collective by the op's meaning: for operands wider than 32 bits, floating-point reductions and matrix
+/// products.
 fn perform_wide(
     frame: Frame,
-    point: &SyncPointPlaces,
+    sync_point: &SyncPointPlaces,
     active: u32,
     (operands, results): (usize, usize),
 ) {
-    let Meaning::Warp(meaning) = point.desc.opcode.meaning() else {
+    let Meaning::Warp(meaning) = sync_point.desc.opcode.meaning() else {
         return;
     };
     let mut args = vec![[0 as Bits; 32]; operands];
-    for (values, &place) in args.iter_mut().zip(&point.args) {
+    for (values, &place) in args.iter_mut().zip(&sync_point.args) {
         for lane in lanes(active) {
             values[lane as usize] = frame.wide(place, lane as usize);
         }
@@ -213,98 +213,98 @@ fn perform_wide(
         args: &args,
         results: &mut out,
     };
-    meaning(&point.desc, &mut warp);
-    for (&place, values) in point.results.iter().zip(&out) {
+    meaning(&sync_point.desc, &mut warp);
+    for (&place, values) in sync_point.results.iter().zip(&out) {
         for lane in lanes(active) {
             frame.put_wide(place, lane as usize, values[lane as usize]);
         }
     }
 }
 
-/// The member mask's place; operations without one, and old forms, have none.
-fn mask_place(point: &SyncPointPlaces) -> LaneStorage {
-    let mask = margay_exec::collective::mask_operand(&point.desc);
-    mask.map_or(LaneStorage::Absent, |index| point.args[index])
+/// Returns the place of the member mask; operations without a mask, and old forms, have none.
+fn mask_place(sync_point: &SyncPointPlaces) -> LaneStorage {
+    let mask = margay_exec::collective::mask_operand(&sync_point.desc);
+    mask.map_or(LaneStorage::Absent, |index| sync_point.args[index])
 }
 
-/// Completes a collective at which all lanes of a warp stand: lanes meet by mask. Not zero, with
-/// nothing done, when some wait for lanes that named other masks.
+/// Completes a collective at which all lanes of a warp stand, in groups by member mask. Returns a nonzero value, with
+/// nothing done, if some lanes wait for lanes that have named other masks.
 pub(super) unsafe extern "C" fn collective(
     _: *mut NativeContext,
     frame: *mut u8,
-    point: *const SyncPointPlaces,
+    sync_point: *const SyncPointPlaces,
     active: u32,
 ) -> i32 {
-    // SAFETY: generated code passes its own warp's frame, and a point of its kernel.
-    let (frame, point) = unsafe { (Frame::new(frame), &*point) };
-    if is_complete(frame, point, active, active) {
-        perform_groups(frame, point, active);
+    // SAFETY: generated code passes its own warp's frame, and a sync point of its kernel.
+    let (frame, sync_point) = unsafe { (Frame::new(frame), &*sync_point) };
+    if is_complete(frame, sync_point, active, active) {
+        perform_groups(frame, sync_point, active);
         return 0;
     }
-    i32::from(!perform_apart(frame, point, active))
+    i32::from(!perform_apart(frame, sync_point, active))
 }
 
-/// Completes a collective at which all lanes of a warp stand, some of which named masks without themselves
-/// and others other masks. Undefined in PTX, but nobody else can come; false, with nothing done, where all are
-/// in their own masks, or for what is rare.
-fn perform_apart(frame: Frame, point: &SyncPointPlaces, standing: u32) -> bool {
-    let place = mask_place(point);
+/// Completes a collective at which all lanes of a warp stand, although some of them are not in their own masks. This is
+/// undefined in PTX, but no other lane can arrive. Returns false, with nothing done, if all lanes are in their own
+/// masks, or in uncommon cases.
+fn perform_apart(frame: Frame, sync_point: &SyncPointPlaces, standing: u32) -> bool {
+    let place = mask_place(sync_point);
     let masks = frame.words(place);
     let outside = |lane: &u32| masks[*lane as usize] >> lane & 1 == 0;
     if !matches!(place, LaneStorage::Stored { .. }) || !lanes(standing).any(|lane| outside(&lane)) {
         return false;
     }
-    if point.desc.opcode == Opcode::BarWarp {
+    if sync_point.desc.opcode == Opcode::BarWarp {
         return true;
     }
-    let (operands, results) = shape(&point.desc);
-    let args = operands_of(frame, point, operands);
+    let (operands, results) = shape(&sync_point.desc);
+    let args = operands_of(frame, sync_point, operands);
     let mut out = [[0; 32]; 2];
-    let done = arrays::perform_apart(&point.desc, (standing, &masks), &args, &mut out);
+    let done = arrays::perform_apart(&sync_point.desc, (standing, &masks), &args, &mut out);
     if done {
-        for (&place, values) in point.results[..results].iter().zip(&out) {
+        for (&place, values) in sync_point.results[..results].iter().zip(&out) {
             frame.put_active(place, standing, values);
         }
     }
     done
 }
 
-/// The low 32 bits of a collective's first operands.
-fn operands_of(frame: Frame, point: &SyncPointPlaces, count: usize) -> [Lanes; 3] {
+/// Returns the low 32 bits of a collective's first operands.
+fn operands_of(frame: Frame, sync_point: &SyncPointPlaces, count: usize) -> [Lanes; 3] {
     std::array::from_fn(|i| match i < count {
-        true => frame.words(point.args[i]),
+        true => frame.words(sync_point.args[i]),
         false => [0; 32],
     })
 }
 
-/// Whether none of the lanes `standing` at a collective waits for a lane that is alive but has named
-/// another mask or stands elsewhere.
-fn is_complete(frame: Frame, point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
-    match mask_place(point) {
+/// Whether none of the lanes in `standing` at a collective waits for a live lane that has named another mask or stands
+/// elsewhere.
+fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
+    match mask_place(sync_point) {
         LaneStorage::Absent => true,
         LaneStorage::Constant(mask) => mask as u32 & alive & !standing == 0,
         place => {
             let masks = frame.words(place);
             groups(&masks, standing).all(|(mask, group)| {
-                // Lanes outside the mask that they name are the scheduler's, when masks differ.
+                // If the masks differ, lanes that are not in their own masks are left to the CTA scheduler.
                 mask & alive & !group == 0 && (group & !mask == 0 || group == standing)
             })
         }
     }
 }
 
-fn perform_groups(frame: Frame, point: &SyncPointPlaces, active: u32) {
-    match mask_place(point) {
+fn perform_groups(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
+    match mask_place(sync_point) {
         place @ LaneStorage::Stored { .. } => {
             for (_, group) in groups(&frame.words(place), active) {
-                perform(frame, point, group);
+                perform(frame, sync_point, group);
             }
         }
-        _ => perform(frame, point, active),
+        _ => perform(frame, sync_point, active),
     }
 }
 
-/// Each mask that active lanes name, and the lanes that name it.
+/// Returns each mask that active lanes name, and the lanes that name it.
 fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut rest = active;
     std::iter::from_fn(move || {
@@ -316,67 +316,67 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Decides which lanes of a warp go on whose lanes have parted: of those that wait for nobody, the ones
-/// furthest behind.
+/// Selects the lanes of a diverged warp that continue: of the groups that wait for no other lane, the one with the
+/// lowest sync point number.
 pub(super) unsafe extern "C" fn sort_out(
     context: *mut NativeContext,
     frame: *mut u8,
-    points: *const SyncPointPlaces,
+    sync_points: *const SyncPointPlaces,
     count: u32,
 ) -> i32 {
-    // SAFETY: generated code passes its own context, which nobody else uses meanwhile.
+    // SAFETY: generated code passes its own context, which nothing else uses at the same time.
     let context = unsafe { &mut *context };
     // SAFETY: generated code passes its own warp's frame.
     let frame = unsafe { Frame::new(frame) };
-    // SAFETY: generated code passes all points of its kernel.
-    let points = unsafe { std::slice::from_raw_parts(points, count as usize) };
-    let stops = frame.stops();
-    context.alive &= !standing_at(&stops, SyncPoint::EXIT.0);
+    // SAFETY: generated code passes all sync points of its kernel.
+    let sync_points = unsafe { std::slice::from_raw_parts(sync_points, count as usize) };
+    let stop_words = frame.stop_words();
+    context.alive &= !standing_at(&stop_words, SyncPoint::EXIT.0);
     let alive = context.alive;
     let mut rest = alive;
     let mut first: Option<(u32, u32)> = None;
     let mut barriers = 0;
-    // Where lanes stand that only the scheduler can let go on, furthest behind: those that gave way.
+    // Lowest sync point at which lanes stand that only the CTA scheduler can release, such as lanes that have yielded.
     let mut held = u32::MAX;
     while rest != 0 {
-        let stop = stops[rest.trailing_zeros() as usize];
-        let standing = standing_at(&stops, stop) & rest;
+        let number = stop_words[rest.trailing_zeros() as usize];
+        let standing = standing_at(&stop_words, number) & rest;
         rest &= !standing;
-        let Some(point) = points.get(stop as usize) else {
+        let Some(sync_point) = sync_points.get(number as usize) else {
             return sorted::GENERAL;
         };
-        let goes_on = match point.completion {
-            // `bar.warp.sync` needs nothing but its members.
+        let goes_on = match sync_point.completion {
+            // `bar.warp.sync` needs only its members.
             Completion::Nothing | Completion::Collective => {
-                is_complete(frame, point, standing, alive)
+                is_complete(frame, sync_point, standing, alive)
             }
             Completion::Barrier | Completion::Reduction => {
                 barriers |= standing;
-                context.stop = stop;
+                context.sync_point = number;
                 false
             }
             Completion::General => {
-                held = held.min(stop);
+                held = held.min(number);
                 false
             }
         };
-        if goes_on && first.is_none_or(|(known, _)| stop < known) {
-            first = Some((stop, standing));
+        if goes_on && first.is_none_or(|(known, _)| number < known) {
+            first = Some((number, standing));
         }
     }
-    if let Some((stop, group)) = first {
-        let point = &points[stop as usize];
-        if point.completion == Completion::Nothing && held < stop {
-            // They may catch up: the warp would fall apart by chance.
+    if let Some((number, group)) = first {
+        let sync_point = &sync_points[number as usize];
+        if sync_point.completion == Completion::Nothing && held < number {
+            // The held lanes may still reach this sync point: running the group now would split the warp by chance.
             return sorted::GENERAL;
         }
-        if point.completion == Completion::Collective {
-            perform_groups(frame, point, group);
+        if sync_point.completion == Completion::Collective {
+            perform_groups(frame, sync_point, group);
         }
-        (context.stop, context.group) = (stop, group);
+        (context.sync_point, context.group) = (number, group);
         return sorted::GROUP;
     }
-    let together = barriers == standing_at(&stops, context.stop) & alive;
+    let together = barriers == standing_at(&stop_words, context.sync_point) & alive;
     if barriers == alive && (alive == 0 || together) {
         sorted::ARRIVED
     } else {
@@ -384,49 +384,49 @@ pub(super) unsafe extern "C" fn sort_out(
     }
 }
 
-/// The lanes that stand at a stop.
-fn standing_at(stops: &Lanes, stop: u32) -> u32 {
+/// Returns the lanes that stand at a sync point.
+fn standing_at(stop_words: &Lanes, number: u32) -> u32 {
     (0..32).fold(0, |mask, lane| {
-        mask | u32::from(stops[lane] == stop) << lane
+        mask | u32::from(stop_words[lane] == number) << lane
     })
 }
 
-/// Completes a reducing barrier at which all threads of a CTA stand that have not exited.
+/// Completes a reducing barrier at which all threads of a CTA stand, except those that have exited.
 pub(super) unsafe extern "C" fn reduce(
     context: *mut NativeContext,
     frames: *mut u8,
-    point: *const SyncPointPlaces,
+    sync_point: *const SyncPointPlaces,
     stride: u32,
 ) {
-    // SAFETY: generated code passes its own context, and a point of its kernel.
-    let (warps, point) = unsafe { ((*context).warps, &*point) };
+    // SAFETY: generated code passes its own context, and a sync point of its kernel.
+    let (warps, sync_point) = unsafe { ((*context).warps, &*sync_point) };
     let frame = |warp: u32| {
-        // SAFETY: generated code passes the frames of all warps of its CTA, one behind the other.
+        // SAFETY: generated code passes the contiguous frames of all warps of its CTA.
         unsafe { Frame::new(frames.add(warp as usize * stride as usize)) }
     };
     let (mut threads, mut count) = (0, 0);
     for warp in 0..warps {
         let alive = frame(warp).alive();
-        let on = frame(warp).words(point.args[2]);
+        let on = frame(warp).words(sync_point.args[2]);
         threads += alive.count_ones();
         count += lanes(alive).map(|lane| on[lane as usize] & 1).sum::<u32>();
     }
-    let value = match point.desc.mods.atom_op() {
+    let value = match sync_point.desc.mods.atom_op() {
         AtomOp::And => u32::from(count == threads),
         AtomOp::Or => u32::from(count != 0),
         _ => count,
     };
     for warp in 0..warps {
-        frame(warp).put_words(point.results[0], &[value; 32]);
+        frame(warp).put_words(sync_point.results[0], &[value; 32]);
     }
 }
 
-/// Writes what the frames' headers say of a CTA none of whose threads is missing: the threads from `first` to `end` have
-/// come to `stop`, those behind them have not moved.
+/// Writes the frame headers of a CTA whose warps all have 32 lanes: the threads from `first` to `end` have reached sync
+/// point `sync_point`, and later threads have not moved.
 pub(super) unsafe extern "C" fn settle(
     context: *mut NativeContext,
     frames: *mut u8,
-    stop: u32,
+    sync_point: u32,
     first: u32,
     end: u32,
     stride: u32,
@@ -436,10 +436,10 @@ pub(super) unsafe extern "C" fn settle(
     for warp in first / 32..warps {
         let lane = |thread: u32| thread.saturating_sub(32 * warp).min(32);
         let lanes = lane(first)..lane(end);
-        let gone = lanes.len() == 32 && stop == SyncPoint::EXIT.0;
-        // SAFETY: generated code passes the frames of all warps of its CTA, one behind the other.
+        let gone = lanes.len() == 32 && sync_point == SyncPoint::EXIT.0;
+        // SAFETY: generated code passes the contiguous frames of all warps of its CTA.
         let frame = unsafe { Frame::new(frames.add(warp as usize * stride as usize)) };
-        frame.put_stops(lanes, stop);
+        frame.put_stop_words(lanes, sync_point);
         frame.set_alive(if gone { 0 } else { u32::MAX });
     }
 }

@@ -1,0 +1,117 @@
+//! Calls of functions that the program passed, which may end their thread.
+//!
+//! A callback may call `pthread_exit`; CPython does so in threads that wait for the interpreter's lock while the interpreter
+//! ends. The C library then unwinds the stack of the thread. Rust stops such unwinding in `catch_unwind` and aborts the
+//! process. So callbacks are called through a routine without unwind information: there the C library stops unwinding and
+//! ends the thread, without running the frames of the callers. `margay::service` continues with the work of such a thread.
+
+use std::arch::global_asm;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use crate::result::CuResult;
+use crate::types::CUstream;
+
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".p2align 4",
+    "margay_call_program:",
+    "push rbp",
+    "mov rbp, rsp",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov rcx, r8",
+    "call rax",
+    "pop rbp",
+    "ret",
+);
+
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    ".p2align 4",
+    "margay_call_program:",
+    "stp x29, x30, [sp, #-16]!",
+    "mov x29, sp",
+    "mov x9, x0",
+    "mov x0, x1",
+    "mov x1, x2",
+    "mov x2, x3",
+    "mov x3, x4",
+    "blr x9",
+    "ldp x29, x30, [sp], #16",
+    "ret",
+);
+
+unsafe extern "C" {
+    /// Calls `function` with four arguments of which it may take fewer, and returns its result.
+    fn margay_call_program(
+        function: *const c_void,
+        a: usize,
+        b: usize,
+        c: usize,
+        d: usize,
+    ) -> usize;
+}
+
+/// Calls a function of one pointer.
+///
+/// # Safety
+/// The caller of the driver passed this function together with this pointer.
+pub(crate) unsafe fn with_pointer(
+    function: unsafe extern "C" fn(*mut c_void),
+    pointer: *mut c_void,
+) {
+    // SAFETY: a C function may be called with more arguments than it takes, all in registers.
+    unsafe { margay_call_program(function as *const c_void, pointer as usize, 0, 0, 0) };
+}
+
+/// Calls a stream callback.
+///
+/// # Safety
+/// The caller of the driver passed this function together with the pointer.
+pub(crate) unsafe fn of_stream(
+    function: unsafe extern "C" fn(CUstream, CuResult, *mut c_void),
+    stream: CUstream,
+    status: CuResult,
+    pointer: *mut c_void,
+) {
+    let (stream, status) = (stream.0, status.0 as usize);
+    // SAFETY: as for `with_pointer`; the arguments are one register each.
+    unsafe {
+        margay_call_program(
+            function as *const c_void,
+            stream,
+            status,
+            pointer as usize,
+            0,
+        )
+    };
+}
+
+/// Calls a function that computes the bytes of dynamic shared memory for a block size.
+///
+/// # Safety
+/// The caller of the driver passed this function.
+pub(crate) unsafe fn of_block_size(
+    function: unsafe extern "C" fn(c_int) -> usize,
+    block: c_int,
+) -> usize {
+    // SAFETY: as for `with_pointer`; an `int` is passed in a register's lower half.
+    unsafe { margay_call_program(function as *const c_void, block as usize, 0, 0, 0) }
+}
+
+/// Calls a callback of the error log with a text that ends with a NUL, and its length without that.
+///
+/// # Safety
+/// The program registered this function together with `data`; the text is valid.
+pub(crate) unsafe fn of_log(
+    function: unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize),
+    data: *mut c_void,
+    level: c_uint,
+    (text, length): (*mut c_char, usize),
+) {
+    let (data, level, text) = (data as usize, level as usize, text as usize);
+    // SAFETY: as for `with_pointer`; an `unsigned` is passed in a register's lower half.
+    unsafe { margay_call_program(function as *const c_void, data, level, text, length) };
+}

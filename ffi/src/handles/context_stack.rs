@@ -1,0 +1,91 @@
+//! Each thread's stack of current contexts.
+//!
+//! When a thread ends, destructors of C++ thread-local objects and of pthread keys may still free memory and use the current
+//! context. So the stack outlives Rust's thread-local values: the destructor of a pthread key frees it, in the last of the
+//! rounds in which the C library calls such destructors.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::ptr::null;
+use std::sync::OnceLock;
+
+use margay::Context;
+
+use crate::result::CuResult;
+use crate::types::CUcontext;
+
+/// The contexts and their handles; the last one is current.
+type Stack = Vec<(CUcontext, Context)>;
+
+/// A thread's stack.
+struct Owned {
+    stack: RefCell<Stack>,
+    /// How often the key's destructor was called.
+    rounds: Cell<u32>,
+}
+
+/// `PTHREAD_DESTRUCTOR_ITERATIONS` of glibc and musl.
+const ROUNDS: u32 = 4;
+
+thread_local! {
+    /// Without a destructor, so that it can be read until the thread's memory is freed.
+    static OWNED: Cell<*const Owned> = const { Cell::new(null()) };
+}
+
+/// Returns the key whose destructor frees the stacks, or `None` if there are no more keys; stacks are then never freed.
+fn key() -> Option<libc::pthread_key_t> {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` is writable, and the destructor has the right signature.
+        let made = unsafe { libc::pthread_key_create(&raw mut key, Some(end_thread)) };
+        (made == 0).then_some(key)
+    })
+}
+
+unsafe extern "C" fn end_thread(value: *mut c_void) {
+    let owned = value.cast::<Owned>();
+    // SAFETY: the value is the pointer that `owned` made; only this function frees it, on the thread that it belongs to.
+    let round = unsafe { (*owned).rounds.get() } + 1;
+    if let Some(key) = key().filter(|_| round < ROUNDS) {
+        // SAFETY: as above; the key exists.
+        unsafe {
+            (*owned).rounds.set(round);
+            libc::pthread_setspecific(key, value);
+        }
+        return;
+    }
+    OWNED.set(null());
+    // SAFETY: as above; nothing points to it any more.
+    drop(unsafe { Box::from_raw(owned) });
+}
+
+/// Returns the thread's stack, and creates it at the first call.
+fn owned() -> *const Owned {
+    if OWNED.get().is_null() {
+        let new = Box::into_raw(Box::new(Owned {
+            stack: RefCell::default(),
+            rounds: Cell::new(0),
+        }));
+        OWNED.set(new);
+        if let Some(key) = key() {
+            // SAFETY: the key exists. If this fails, the stack is never freed.
+            unsafe { libc::pthread_setspecific(key, new.cast::<c_void>()) };
+        }
+    }
+    OWNED.get()
+}
+
+/// Runs `work` on the thread's stack.
+///
+/// # Errors
+/// Returns `UNKNOWN` if `work` calls this function.
+pub(super) fn with_stack<R>(work: impl FnOnce(&mut Stack) -> R) -> Result<R, CuResult> {
+    // SAFETY: the stack lives until the thread ends; other threads do not know it.
+    let owned = unsafe { &*owned() };
+    let mut stack = owned
+        .stack
+        .try_borrow_mut()
+        .map_err(|_| CuResult::UNKNOWN)?;
+    Ok(work(&mut stack))
+}

@@ -1,0 +1,377 @@
+//! Tier selection: chooses between scalar code and vector code for the CTAs of a kernel.
+//!
+//! Vector code takes longer to compile, so it is compiled after scalar code has run for about that time. Then a
+//! measurement run begins: both take turns, with a few CTAs each, because distant CTAs may have different work. The
+//! faster code continues. In loops of different lengths in which lanes read distant addresses, scalar code is several
+//! times as fast. Results do not depend on the choice.
+//!
+//! A measurement run may be unlucky: a worker had to wait for its processor, or the first CTAs had nothing to do. So
+//! the next measurement run begins when the winner has run for some time. The distances between measurement runs grow,
+//! but are short again after one with a different result.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use margay_jit::Specialisation;
+
+use super::kernel::NativeKernel;
+
+/// Minimum time of each kind of code in a measurement run; the next constant is the minimum number of parts.
+const MEASUREMENT: Duration = Duration::from_micros(500);
+const MEASUREMENT_PARTS: u64 = 4;
+/// Number of CTAs in a part of a measurement run.
+const MEASUREMENT_PART: u64 = 2;
+/// Scalar code wins if vector code takes more than 5/4 of its time.
+const WORSE: (u128, u128) = (5, 4);
+/// Number of CTAs in the first part of a launch outside a measurement run.
+const FIRST_PART: u64 = 16;
+/// Nanoseconds between the first two measurement runs. After a measurement run with the same result, the time is
+/// [`FARTHER`] times as long. It is at least [`LOST`] times the time that the slower code took in the last measurement
+/// run.
+const BETWEEN: u64 = 10_000_000;
+const FARTHER: u64 = 4;
+const LOST: u64 = 20;
+
+/// Time of a number of CTAs.
+#[derive(Debug, Default)]
+struct Rate {
+    nanoseconds: AtomicU64,
+    ctas: AtomicU64,
+    parts: AtomicU64,
+}
+
+impl Rate {
+    fn add(&self, time: Duration, ctas: u64) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(time, Ordering::Relaxed);
+        self.ctas.fetch_add(ctas, Ordering::Relaxed);
+        self.parts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the time in nanoseconds and the number of CTAs.
+    fn get(&self) -> (u128, u128) {
+        let time = self.nanoseconds.load(Ordering::Relaxed);
+        (time.into(), self.ctas.load(Ordering::Relaxed).into())
+    }
+
+    fn clear(&self) {
+        self.nanoseconds.store(0, Ordering::Relaxed);
+        self.ctas.store(0, Ordering::Relaxed);
+        self.parts.store(0, Ordering::Relaxed);
+    }
+
+    fn is_known(&self) -> bool {
+        let parts = self.parts.load(Ordering::Relaxed);
+        self.get().0 >= MEASUREMENT.as_nanos() && parts >= MEASUREMENT_PARTS
+    }
+}
+
+/// The measured speed of a kernel's code, and the choice.
+#[derive(Debug)]
+pub(super) struct TierSelection {
+    /// Compile budget: nanoseconds that scalar code runs before vector code is compiled.
+    compile_budget: u64,
+    /// Nanoseconds that scalar code has run.
+    waited: AtomicU64,
+    /// Measurements of scalar code and, in the next field, of vector code.
+    single: Rate,
+    slices: Rate,
+    verdict: AtomicU8,
+    /// The previous verdict.
+    last: AtomicU8,
+    /// Nanoseconds that the winner has run; the next field is the number after which the next measurement run begins.
+    since: AtomicU64,
+    until: AtomicU64,
+}
+
+impl TierSelection {
+    /// The verdicts; 0 means that there is none.
+    const SLICES: u8 = 1;
+    const SINGLE: u8 = 2;
+
+    /// Creates a tier selection whose measurement run begins after the compile budget. If the budget is zero, vector
+    /// code always runs.
+    pub(super) fn new(compile_budget: Duration) -> TierSelection {
+        TierSelection {
+            compile_budget: u64::try_from(compile_budget.as_nanos()).unwrap_or(u64::MAX),
+            waited: AtomicU64::new(0),
+            single: Rate::default(),
+            slices: Rate::default(),
+            verdict: AtomicU8::new(if compile_budget.is_zero() {
+                TierSelection::SLICES
+            } else {
+                0
+            }),
+            last: AtomicU8::new(0),
+            since: AtomicU64::new(0),
+            until: AtomicU64::new(if compile_budget.is_zero() {
+                u64::MAX
+            } else {
+                0
+            }),
+        }
+    }
+
+    /// Shortens the compile budget because vector code need not be compiled: it is measured once the speed of scalar
+    /// code is known.
+    pub(super) fn hurry(&mut self) {
+        self.compile_budget = self.compile_budget.min(MEASUREMENT.as_nanos() as u64);
+    }
+
+    /// Returns `wanted` or, if scalar code must run now, the scalar specialisation.
+    pub(super) fn now(&self, wanted: Specialisation) -> Specialisation {
+        let single = Specialisation::SINGLE.trusted(wanted.is_trusted());
+        match self.verdict.load(Ordering::Relaxed) {
+            TierSelection::SLICES => wanted,
+            TierSelection::SINGLE => single,
+            _ if self.has_begun() => wanted,
+            _ => single,
+        }
+    }
+
+    fn has_begun(&self) -> bool {
+        self.waited.load(Ordering::Relaxed) >= self.compile_budget
+    }
+
+    /// Whether it is the turn of vector code in the measurement run. Parts are counted over all launches, because a
+    /// launch may have no more CTAs than one part.
+    fn is_turn_of_slices(&self) -> bool {
+        let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
+        parts(&self.slices) <= parts(&self.single)
+    }
+
+    fn is_over(&self) -> bool {
+        self.verdict.load(Ordering::Relaxed) != 0
+    }
+
+    /// Records that scalar code has run for some time before the measurement run.
+    fn wait(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// Records the time that some CTAs of a specialisation took in the measurement run.
+    fn note(&self, specialisation: Specialisation, time: Duration, ctas: u64) {
+        if specialisation.is_single() {
+            self.single.add(time, ctas);
+        } else {
+            self.slices.add(time, ctas);
+        }
+        if !self.single.is_known() || !self.slices.is_known() {
+            return;
+        }
+        let ((single, of_single), (slices, of_slices)) = (self.single.get(), self.slices.get());
+        // Times for one CTA, multiplied by a common denominator.
+        let theirs = single * of_slices * WORSE.0;
+        let ours = slices * of_single * WORSE.1;
+        let (verdict, lost) = if ours > theirs {
+            (TierSelection::SINGLE, slices)
+        } else {
+            (TierSelection::SLICES, single)
+        };
+        let until = match self.last.swap(verdict, Ordering::Relaxed) == verdict {
+            true => self.until.load(Ordering::Relaxed).saturating_mul(FARTHER),
+            false => BETWEEN,
+        };
+        let lost = u64::try_from(lost).unwrap_or(u64::MAX);
+        let until = until.max(lost.saturating_mul(LOST));
+        self.until.store(until, Ordering::Relaxed);
+        self.since.store(0, Ordering::Relaxed);
+        self.verdict.store(verdict, Ordering::Relaxed);
+    }
+
+    /// Records that the winner has run for some time.
+    fn goes_on(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let since = self.since.fetch_add(time, Ordering::Relaxed);
+        if since.saturating_add(time) >= self.until.load(Ordering::Relaxed) {
+            self.single.clear();
+            self.slices.clear();
+            self.verdict.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs the CTAs of a launch in parts, so that the code can change between parts.
+pub(super) struct TieredLaunch<'a> {
+    kernel: &'a NativeKernel,
+    wanted: Specialisation,
+    /// The specialisation that the next part runs.
+    pub(super) specialisation: Specialisation,
+    /// Number of CTAs in the next part outside a measurement run.
+    part: u64,
+    began: Option<(Instant, u64)>,
+}
+
+impl<'a> TieredLaunch<'a> {
+    pub(super) fn new(wanted: Specialisation, kernel: &'a NativeKernel) -> TieredLaunch<'a> {
+        TieredLaunch {
+            kernel,
+            wanted,
+            specialisation: kernel.tier_selection.now(wanted),
+            part: FIRST_PART,
+            began: None,
+        }
+    }
+
+    /// Returns how many of the remaining CTAs run next.
+    pub(super) fn part(&mut self, left: u64) -> u64 {
+        let selection = &self.kernel.tier_selection;
+        self.specialisation = selection.now(self.wanted);
+        if selection.is_over() {
+            // The launch still runs in parts, so that the next measurement run can begin within a long launch.
+            let part = self.part.min(left);
+            self.began = Some((Instant::now(), part));
+            return part;
+        }
+        let part = if selection.has_begun() {
+            if !selection.is_turn_of_slices() {
+                self.specialisation =
+                    Specialisation::SINGLE.trusted(self.specialisation.is_trusted());
+            }
+            MEASUREMENT_PART
+        } else {
+            self.part
+        };
+        let part = part.min(left);
+        // The measured time does not include compiling.
+        self.kernel.compile(self.specialisation);
+        self.began = Some((Instant::now(), part));
+        part
+    }
+
+    /// Records that the part is complete.
+    pub(super) fn done(&mut self) {
+        let Some((began, ctas)) = self.began.take() else {
+            return;
+        };
+        let selection = &self.kernel.tier_selection;
+        if selection.is_over() {
+            selection.goes_on(began.elapsed());
+            self.part *= 2;
+        } else if selection.has_begun() {
+            selection.note(self.specialisation, began.elapsed(), ctas);
+        } else {
+            selection.wait(began.elapsed());
+            self.part *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use margay_jit::Widths;
+
+    fn micros(n: u64) -> Duration {
+        Duration::from_micros(n)
+    }
+
+    /// Returns a tier selection whose measurement run has begun.
+    fn begun() -> TierSelection {
+        let selection = TierSelection::new(micros(1));
+        selection.wait(micros(1));
+        selection
+    }
+
+    #[test]
+    fn slices_come_when_single_lanes_have_run_for_long_enough() {
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        let selection = TierSelection::new(micros(1000));
+        assert_eq!(selection.now(wanted), Specialisation::SINGLE);
+        selection.wait(micros(999));
+        assert_eq!(selection.now(wanted), Specialisation::SINGLE);
+        selection.wait(micros(1));
+        assert_eq!(selection.now(wanted), wanted);
+        assert!(!selection.is_over());
+    }
+
+    #[test]
+    fn slices_that_are_there_are_tried_at_once() {
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        let mut selection = TierSelection::new(micros(100_000));
+        selection.hurry();
+        selection.wait(MEASUREMENT - micros(1));
+        assert_eq!(selection.now(wanted), Specialisation::SINGLE);
+        selection.wait(micros(1));
+        assert_eq!(selection.now(wanted), wanted);
+        assert!(!selection.is_over());
+    }
+
+    #[test]
+    fn the_faster_of_the_two_goes_on() {
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        // Scalar code takes 100 microseconds for a CTA.
+        for (slices, winner) in [(60, wanted), (120, wanted), (130, Specialisation::SINGLE)] {
+            let selection = begun();
+            for turn in 0..5 {
+                assert!(
+                    !selection.is_over() || turn >= 4,
+                    "too early to tell: {turn}"
+                );
+                selection.note(wanted, micros(slices * 2), 2);
+                selection.note(Specialisation::SINGLE, micros(200), 2);
+            }
+            assert!(selection.is_over());
+            assert_eq!(selection.now(wanted), winner, "{slices} microseconds");
+        }
+    }
+
+    /// Completes a measurement run in which a CTA takes `slices` microseconds with vector code and 100 with scalar
+    /// code.
+    fn tried(selection: &TierSelection, slices: u64) {
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        assert!(!selection.is_over());
+        for _ in 0..4 {
+            selection.note(wanted, micros(slices * 2), 2);
+            selection.note(Specialisation::SINGLE, micros(200), 2);
+        }
+        assert!(selection.is_over());
+    }
+
+    #[test]
+    fn an_unlucky_measurement_run_is_not_the_last() {
+        let selection = begun();
+        tried(&selection, 400);
+        // This is twenty times the time that vector code took.
+        selection.goes_on(micros(63_999));
+        assert!(selection.is_over());
+        selection.goes_on(micros(1));
+        tried(&selection, 70);
+        selection.goes_on(micros(15_999));
+        assert!(selection.is_over());
+        selection.goes_on(micros(1));
+        tried(&selection, 70);
+        selection.goes_on(micros(63_999));
+        assert!(selection.is_over());
+        selection.goes_on(micros(1));
+        assert!(!selection.is_over());
+    }
+
+    /// Each part may be a whole launch.
+    #[test]
+    fn small_launches_try_both() {
+        let wanted = Specialisation::of([1, 1, 1], Widths::all(16));
+        let selection = begun();
+        let mut turns = 0;
+        while !selection.is_over() {
+            let (specialisation, time) = match selection.is_turn_of_slices() {
+                true => (wanted, 80),
+                false => (Specialisation::SINGLE, 10),
+            };
+            selection.note(specialisation, micros(time), 1);
+            turns += 1;
+            assert!(turns <= 100, "single lanes are never tried");
+        }
+        assert_eq!(selection.now(wanted), Specialisation::SINGLE);
+    }
+
+    #[test]
+    fn without_a_compile_budget_there_is_no_measurement_run() {
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        let selection = TierSelection::new(Duration::ZERO);
+        selection.goes_on(Duration::from_secs(1_000_000));
+        assert!(selection.is_over());
+        assert_eq!(selection.now(wanted), wanted);
+    }
+}

@@ -1,0 +1,193 @@
+// What the process around the driver may be like: closed standard streams, threads that end, children of a fork, read-only
+// memory. Each case runs in a process of its own.
+#include "abi.h"
+
+#include <fcntl.h>
+#include <alloca.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct { char bytes[64]; } Handle;
+
+CUresult cuIpcGetMemHandle(Handle *handle, CUdeviceptr pointer);
+CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags);
+CUresult cuMemHostUnregister(void *pointer);
+CUresult cuCtxGetLimit(size_t *value, int limit);
+CUresult cuCtxSetLimit(int limit, size_t value);
+
+enum { STACK_SIZE = 0, MALLOC_HEAP_SIZE = 2, READ_ONLY = 8, VALUES = 1000 };
+
+// A program without standard streams: what it prints does not go to device memory.
+static void closed_streams(void) {
+    CUdeviceptr pointer;
+    Handle handle;
+    int values[VALUES], wrong = 0;
+    start();
+    REQUIRE(cuMemAlloc_v2(&pointer, sizeof values));
+    REQUIRE(cuIpcGetMemHandle(&handle, pointer));
+    REQUIRE(cuMemsetD32_v2(pointer, 7, VALUES));
+    for (int stream = 0; stream < 3; ++stream) CHECK(write(stream, "a line\n", 7) == -1);
+    REQUIRE(cuMemcpyDtoH_v2(values, pointer, sizeof values));
+    for (int i = 0; i < VALUES; ++i) wrong += values[i] != 7;
+    CHECK(wrong == 0);
+}
+
+static CUcontext context;
+static CUresult freed = -1, synchronised = -1;
+static pthread_key_t key;
+
+static void end_of_thread(void *pointer) {
+    synchronised = cuStreamSynchronize(NULL);
+    freed = cuMemFree_v2((CUdeviceptr)pointer);
+}
+
+static void *use_memory(void *argument) {
+    CUdeviceptr pointer;
+    REQUIRE(cuCtxSetCurrent(context));
+    REQUIRE(cuMemAlloc_v2(&pointer, 1 << 20));
+    pthread_setspecific(key, (void *)pointer);
+    return argument;
+}
+
+// The destructor of a thread's value frees memory.
+static void thread_destructors(void) {
+    size_t before, after, total;
+    context = start();
+    pthread_key_create(&key, end_of_thread);
+    REQUIRE(cuMemGetInfo_v2(&before, &total));
+    for (int i = 0; i < 10; ++i) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, use_memory, NULL) == 0);
+        pthread_join(thread, NULL);
+        EXPECT(synchronised, SUCCESS);
+        EXPECT(freed, SUCCESS);
+    }
+    REQUIRE(cuMemGetInfo_v2(&after, &total));
+    CHECK(before == after);
+}
+
+// The child of a fork asks for constants.
+static void forked(void) {
+    start();
+    pid_t child = fork();
+    if (child == 0) {
+        int version = 0;
+        EXPECT(cuDriverGetVersion(&version), SUCCESS);
+        EXPECT(cuCtxSynchronize(), NOT_INITIALIZED);
+        _exit(failures != 0 || version == 0);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+}
+
+// A reset sets the limits back.
+static void limits(void) {
+    size_t stack, heap, value;
+    start();
+    REQUIRE(cuCtxGetLimit(&stack, STACK_SIZE));
+    REQUIRE(cuCtxGetLimit(&heap, MALLOC_HEAP_SIZE));
+    EXPECT(cuCtxSetLimit(STACK_SIZE, 65536), SUCCESS);
+    EXPECT(cuCtxSetLimit(MALLOC_HEAP_SIZE, 256 << 20), SUCCESS);
+    EXPECT(cuCtxGetLimit(&value, STACK_SIZE), SUCCESS);
+    CHECK(value == 65536);
+    REQUIRE(cuDevicePrimaryCtxReset_v2(0));
+    start();
+    EXPECT(cuCtxGetLimit(&value, STACK_SIZE), SUCCESS);
+    CHECK(value == stack);
+    EXPECT(cuCtxGetLimit(&value, MALLOC_HEAP_SIZE), SUCCESS);
+    CHECK(value == heap);
+}
+
+// A heap that is larger than the device is as large as there is memory.
+static void heap(void) {
+    static const char image[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
+        ".visible .entry take(.param .u64 out) {\n"
+        "  .reg .b64 %a, %p;\n"
+        "  { .param .b64 n; .param .b64 r; st.param.b64 [n], 100; call.uni (r), malloc, (n); ld.param.b64 %p, [r]; }\n"
+        "  ld.param.u64 %a, [out]; st.global.u64 [%a], %p; ret;\n}\n";
+    CUmodule module;
+    CUfunction take;
+    CUdeviceptr out;
+    unsigned long long pointer = 0;
+    start();
+    EXPECT(cuCtxSetLimit(MALLOC_HEAP_SIZE, (size_t)1 << 40), SUCCESS);
+    REQUIRE(cuModuleLoadData(&module, image));
+    REQUIRE(cuModuleGetFunction(&take, module, "take"));
+    REQUIRE(cuMemAlloc_v2(&out, 8));
+    void *params[] = {&out};
+    REQUIRE(cuLaunchKernel(take, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    REQUIRE(cuMemcpyDtoH_v2(&pointer, out, 8));
+    CHECK(pointer != 0);
+}
+
+// Memory that the program may not write.
+static void read_only(void) {
+    size_t bytes = 1 << 16;
+    char *page = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *closed = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    start();
+    EXPECT(cuMemHostRegister_v2(page, bytes, 0), INVALID_VALUE);
+    EXPECT(cuMemHostRegister_v2(closed, bytes, READ_ONLY), INVALID_VALUE);
+    REQUIRE(cuMemHostRegister_v2(page, bytes, READ_ONLY));
+    // The fill fails where it is done, which may be after its call: like a fault of a kernel.
+    cuMemsetD8_v2((CUdeviceptr)page, 1, 100);
+    EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+}
+
+static void deep(void *data) {
+    volatile char *stack = alloca(6 << 20);
+    for (int at = (6 << 20) - 1; at > 0; at -= 4096) stack[at] = 1;
+    *(int *)data = 1;
+}
+
+// A host function has as much stack as a thread of the program.
+static void stack_of_callbacks(void) {
+    struct rlimit limit = {8 << 20, 8 << 20};
+    int done = 0;
+    CHECK(setrlimit(RLIMIT_STACK, &limit) == 0);
+    start();
+    EXPECT(cuLaunchHostFunc(NULL, deep, &done), SUCCESS);
+    EXPECT(cuStreamSynchronize(NULL), SUCCESS);
+    CHECK(done == 1);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    int closes;
+} cases[] = {
+    {"closed streams", closed_streams, 1},
+    {"thread destructors", thread_destructors, 0},
+    {"forked", forked, 0},
+    {"limits", limits, 0},
+    {"heap", heap, 0},
+    {"read only", read_only, 0},
+    {"stack of callbacks", stack_of_callbacks, 0},
+};
+
+int main(void) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (cases[i].closes)
+                for (int stream = 0; stream < 3; ++stream) close(stream);
+            cases[i].run();
+            _exit(failures ? 1 : 0);
+        }
+        int status = 1;
+        waitpid(child, &status, 0);
+        if (status) {
+            printf("%s: %s %d\n", cases[i].name, WIFSIGNALED(status) ? "signal" : "code",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+            ++failures;
+        }
+    }
+    return finish();
+}
