@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use margay::inspect::{Inspection, Language, Listing, passes};
+use margay_cli::input;
 use serde_json::{Value, json};
 
 use crate::output::{Failure, Outcome, Paint, Report, paint, with_progress};
@@ -21,7 +22,7 @@ Examples:
   margay dis saxpy.ptx --time --json | jq '.[0].passes'
   margay dis saxpy.ptx > a.ir; margay dis a.ir --after simplify
 
-FILE may also be a module of IR, as printed by the first example.";
+FILE may also be a module of IR, as printed by the first example. At most 2 GiB of it are read.";
 
 /// The arguments of `margay dis`.
 #[derive(clap::Args)]
@@ -89,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return Ok(Report::of(list_passes(arguments.json)));
     };
     let name = file.display().to_string();
-    let image = std::fs::read(file).map_err(|error| Failure::from(format!("{name}: {error}")))?;
+    let image = input::read(file).map_err(|error| Failure::from(format!("{name}: {error}")))?;
     let inspection = Inspection::load(&image, &name)?;
     let whole = arguments.kernel.is_empty() && !specific(arguments);
     let text = if whole && !arguments.json {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use margay::Runtime;
 use margay::container::{Container, Entry, EntryKind, HostSection, choose, host_containers};
 use margay::device::{DeviceConfig, VISIBLE_DEVICES};
+use margay_cli::input;
 use serde_json::{Value, json};
 
 use crate::output::{Failure, Outcome, Paint, Report, paint};
@@ -160,7 +161,7 @@ fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Hel
 
 fn explain(program: &Path, as_json: bool) -> Outcome {
     let name = program.display();
-    let bytes = std::fs::read(program).map_err(|e| Failure::from(format!("{name}: {e}")))?;
+    let bytes = input::read_regular(program).map_err(|e| Failure::from(format!("{name}: {e}")))?;
     if !is_elf(&bytes) {
         return Err(format!("{name} is no 64-bit ELF file; name the program it starts").into());
     }

@@ -13,6 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use margay::{DeviceBuffer, Dim3, Image, Kernel, LaunchConfig, LoadOptions, Module, Runtime};
+use margay_cli::input;
 use serde_json::json;
 
 use crate::npy::Array;
@@ -40,7 +41,7 @@ Examples:
   margay launch blur.fatbin --kernel blur --grid 8,8 --block 16,16 --shared 4096 \\
       --arg in:image.npy --arg out:f32:128x128:blurred.npy
 
-The exit status is 1 when the kernel fails or a comparison does not hold.";
+Files are read up to 2 GiB each. The exit status is 1 when the kernel fails or a comparison does not hold.";
 
 /// The arguments of `margay launch`.
 #[derive(clap::Args)]
@@ -208,7 +209,7 @@ fn runtime(arguments: &Arguments) -> Result<Runtime, Failure> {
 
 fn load(runtime: &Runtime, arguments: &Arguments) -> Result<Module, Failure> {
     let name = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file).map_err(|e| format!("{name}: {e}"))?;
+    let bytes = input::read(&arguments.file).map_err(|e| format!("{name}: {e}"))?;
     let options = LoadOptions {
         name: Some(name),
         ..LoadOptions::default()

@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use margay_cli::input;
+
 use crate::element::Element;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -33,7 +35,7 @@ impl Array {
 
     /// Reads an `.npy` file.
     pub(crate) fn read(path: &Path) -> Result<Array, String> {
-        let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let bytes = input::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
         Array::decode(&bytes).map_err(|e| format!("{}: {e}", path.display()))
     }
 

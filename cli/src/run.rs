@@ -86,9 +86,9 @@ pub(crate) struct Arguments {
 /// The engine that executes kernels.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Engine {
-    /// Native code, and the interpreter for kernels without native code.
+    /// Native code only: a kernel without native code is an error (default: the interpreter runs such kernels).
     Native,
-    /// The interpreter alone.
+    /// The interpreter only.
     Interpreter,
 }
 

@@ -305,6 +305,55 @@ fn doctor_reads_programs_and_the_machine() {
     assert!(err(&text).contains("k.ptx is no 64-bit ELF file"));
 }
 
+// Opening a pipe without a writer waited for ever.
+#[test]
+fn doctor_reads_no_pipes() {
+    let folder = Folder::new("doctor_reads_no_pipes");
+    let made = Command::new("mkfifo").arg(folder.0.join("pipe")).status();
+    assert!(made.unwrap().success());
+    let mut child = folder
+        .command(&["doctor", "--", "./pipe"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(err(&output), "error: ./pipe: not a regular file\n");
+}
+
+// The help promised the interpreter for kernels without native code.
+#[test]
+fn the_native_engine_does_not_fall_back() {
+    let folder = Folder::new("the_native_engine_does_not_fall_back");
+    let text = ".version 7.3\n.target sm_52\n.address_size 64\n.visible .entry k(.param .u64 p)
+        { .reg .b64 %d<4>; .reg .b32 %r; ld.param.u64 %d0, [p]; alloca.u64 %d1, %d0, 8;
+        mov.u32 %r, 1; st.local.u32 [%d1], %r; ret; }";
+    std::fs::write(folder.0.join("alloca.ptx"), text).unwrap();
+    let any = folder.margay("launch alloca.ptx -a u64:64");
+    assert_eq!(any.status.code(), Some(0), "{}", err(&any));
+    let native = folder.margay("launch alloca.ptx -a u64:64 --engine native");
+    assert_eq!(native.status.code(), Some(1));
+    assert!(
+        err(&native).contains("no native code for alloca"),
+        "{}",
+        err(&native)
+    );
+    for command in ["launch", "run", "check"] {
+        let help = out(&folder.margay(&format!("{command} --help")));
+        assert!(
+            help.contains("a kernel without native code is an error"),
+            "{help}"
+        );
+    }
+}
+
 #[test]
 fn smi_and_doctor_say_which_devices_programs_see() {
     let folder = Folder::new("visible");

@@ -40,6 +40,7 @@ codes! {
     DUPLICATE_DIRECTIVE = 15, "a directive given twice";
     UNKNOWN_DIRECTIVE = 16, "a word that is no directive of PTX";
     TEXT_AFTER_BODY = 17, "a statement outside of any function";
+    OUT_OF_MEMORY = 18, "not enough memory for the contents of the text";
 
     UNKNOWN_SYMBOL = 100, "a name without a declaration in scope";
     DUPLICATE_SYMBOL = 101, "a name declared twice in one scope";

@@ -45,6 +45,8 @@ pub struct Diagnostic {
     pub related: Vec<Label>,
     /// Advice and background, one sentence each.
     pub notes: Vec<String>,
+    /// For [`Code::OUT_OF_MEMORY`] the bytes that could not be allocated.
+    needed_bytes: Option<u64>,
 }
 
 impl Diagnostic {
@@ -54,10 +56,20 @@ impl Diagnostic {
             code,
             severity: Severity::Error,
             span,
-            message: message.into(),
+            message: shortened(message.into()),
             label: String::new(),
             related: Vec::new(),
             notes: Vec::new(),
+            needed_bytes: None,
+        }
+    }
+
+    /// Creates the error for `bytes` bytes of memory that could not be allocated.
+    pub(crate) fn out_of_memory(span: Span, bytes: u64) -> Self {
+        let message = format!("out of memory: {bytes} bytes for the contents of the text");
+        Diagnostic {
+            needed_bytes: Some(bytes),
+            ..Diagnostic::error(Code::OUT_OF_MEMORY, span, message)
         }
     }
 
@@ -72,7 +84,7 @@ impl Diagnostic {
     /// Sets the words under the caret.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.label = shortened(label.into());
         self
     }
 
@@ -81,7 +93,7 @@ impl Diagnostic {
     pub fn with_related(mut self, span: Span, text: impl Into<String>) -> Self {
         self.related.push(Label {
             span,
-            text: text.into(),
+            text: shortened(text.into()),
         });
         self
     }
@@ -89,13 +101,18 @@ impl Diagnostic {
     /// Adds a sentence of advice or background.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
+        self.notes.push(shortened(note.into()));
         self
     }
 
     /// Whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
+    }
+
+    /// Returns the number of bytes of the allocation that failed if this is [`Code::OUT_OF_MEMORY`].
+    pub fn needed_bytes(&self) -> Option<u64> {
+        self.needed_bytes
     }
 
     /// Returns the line and column at which the problem starts.
@@ -181,6 +198,8 @@ struct Window<'s> {
 impl<'s> Window<'s> {
     /// Maximum number of bytes shown on either side of a span.
     const MAX_SIDE: usize = 4096;
+    /// Maximum number of bytes of a span that are shown.
+    const MAX_SPAN: u32 = 4096;
 
     fn around(source: &'s SourceFile, diagnostic: &Diagnostic) -> Self {
         let text = source.text();
@@ -190,6 +209,7 @@ impl<'s> Window<'s> {
                 .iter()
                 .map(|label| label.span)
                 .chain([diagnostic.span])
+                .map(Self::beginning)
         };
         let low = spans().map(|span| span.start).min().unwrap_or(0) as usize;
         let high = spans().map(|span| span.end).max().unwrap_or(0) as usize;
@@ -206,8 +226,15 @@ impl<'s> Window<'s> {
         }
     }
 
+    /// Returns the part of a span that is shown.
+    fn beginning(span: Span) -> Span {
+        let end = span.start.saturating_add(Self::MAX_SPAN);
+        Span::new(span.start, span.end.min(end))
+    }
+
     /// Converts the span to the window's own offsets, on character boundaries.
     fn clip(&self, span: Span) -> std::ops::Range<usize> {
+        let span = Self::beginning(span);
         let place = |offset: u32| {
             let offset = (offset as usize).saturating_sub(self.start);
             floor_boundary(self.text, offset.min(self.text.len()))
@@ -215,6 +242,32 @@ impl<'s> Window<'s> {
         let start = place(span.start);
         start..place(span.end).max(start)
     }
+}
+
+/// Shortens the words of a message that are longer than any useful name. A word consists of characters of names.
+fn shortened(text: String) -> String {
+    /// Length of the longest word that is kept; mangled names of templates have hundreds of characters.
+    const LONGEST: usize = 1024;
+    /// Number of characters that remain of a longer word.
+    const KEPT: usize = 80;
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let outside = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'));
+    let mut short = String::new();
+    for part in text.split_inclusive(outside) {
+        // A part is a word with at most one other character after it.
+        let word = part.trim_end_matches(outside);
+        match word.len() > LONGEST {
+            true => {
+                short.push_str(&word[..KEPT]);
+                short.push_str("...");
+                short.push_str(&part[word.len()..]);
+            }
+            false => short.push_str(part),
+        }
+    }
+    short
 }
 
 fn floor_boundary(text: &str, mut offset: usize) -> usize {
@@ -247,6 +300,25 @@ error[E0001]: unexpected `,`
   |
   = note: operands are separated by commas";
         assert_eq!(diagnostic.render(&source, Style::Plain), expected);
+    }
+
+    #[test]
+    fn long_names_are_shortened() {
+        let name = "a".repeat(5_000_000);
+        let source = SourceFile::new("k.ptx", format!("mov.u32 %r0, {name};\n"));
+        let span = Span::new(13, 13 + name.len() as u32);
+        let text = format!("`{name}` is not declared; `b` is");
+        let diagnostic = Diagnostic::error(Code::UNKNOWN_SYMBOL, span, text.as_str())
+            .with_label(text.as_str())
+            .with_related(span, text.as_str())
+            .with_note(text.as_str());
+        let short = format!("`{}...` is not declared; `b` is", "a".repeat(80));
+        assert_eq!(diagnostic.message, short);
+        let rendered = diagnostic.render(&source, Style::Plain);
+        assert!(rendered.len() < 20_000, "{} bytes", rendered.len());
+        let mangled = format!("`{}`", "_ZN".repeat(300));
+        let kept = Diagnostic::error(Code::UNKNOWN_SYMBOL, span, mangled.as_str());
+        assert_eq!(kept.message, mangled);
     }
 
     #[test]

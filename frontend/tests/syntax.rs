@@ -300,8 +300,8 @@ fn initializers() {
     else {
         panic!("a list");
     };
-    let lengths: Vec<usize> = module[outer]
-        .iter()
+    let lengths: Vec<usize> = module
+        .values(outer)
         .map(|inner| match inner.kind {
             InitializerKind::List(list) => list.len(),
             _ => panic!("a list"),

@@ -1,9 +1,14 @@
 //! The order of masked code: every edge leads forwards, or back to the header of a loop that holds its source.
 
-use margay_ir::analysis::{Cfg, Linear};
-use margay_ir::entity::Block;
+use std::collections::BTreeSet;
+
+use margay_ir::analysis::{Cfg, Dominators, Linear, Loops};
+use margay_ir::builder::FunctionBuilder;
+use margay_ir::entity::{Block, Entity};
 use margay_ir::function::Function;
 use margay_ir::parse;
+use margay_ops::ops::Opcode;
+use margay_ops::types::Type;
 
 fn kernel(body: &str) -> Function {
     parse::function(&format!("kernel @k {{\n  parameters 0\n{body}\n}}")).unwrap()
@@ -122,4 +127,164 @@ block3:
   exit",
     );
     assert_eq!(members(&linear, 0), [1, 2]);
+}
+
+/// Returns a function of blocks 1, 2, ... with up to two successors each; block 0 goes to block 1.
+fn graph(successors: &[Vec<usize>]) -> Function {
+    let mut b = FunctionBuilder::new(Function {
+        kernel: Some(Default::default()),
+        ..Default::default()
+    });
+    let blocks: Vec<Block> = successors.iter().map(|_| b.create_block()).collect();
+    b.jump(blocks[0]);
+    for (&block, targets) in blocks.iter().zip(successors) {
+        b.switch_to(block);
+        match targets[..] {
+            [] => {
+                b.end(Opcode::Exit, &[]);
+            }
+            [to] => b.jump(blocks[to - 1]),
+            [then, other, ..] => {
+                let condition = b.constant(Type::PRED, 1);
+                b.brif(condition, blocks[then - 1], blocks[other - 1]);
+            }
+        }
+    }
+    b.function
+}
+
+/// Returns numbers below a bound, always the same ones.
+fn random() -> impl FnMut(usize) -> usize {
+    let mut state = 1u64;
+    move |below| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    }
+}
+
+/// Compares the loops of random graphs with their definition: the loop of a header consists of the blocks from which an
+/// edge back to it is reached through blocks that do not come before it in reverse postorder.
+#[test]
+fn loops_of_random_graphs_agree_with_the_definition() {
+    let mut random = random();
+    let mut found = 0;
+    for _ in 0..3000 {
+        let count = 2 + random(14);
+        let mut targets = || {
+            (0..random(8).div_ceil(3))
+                .map(|_| 1 + random(count))
+                .collect()
+        };
+        let successors: Vec<Vec<usize>> = (0..count).map(|_| targets()).collect();
+        let function = graph(&successors);
+        let cfg = Cfg::new(&function);
+        let loops = Loops::new(&function, &cfg);
+        let mut expected: Vec<(Block, BTreeSet<Block>)> = Vec::new();
+        for &header in cfg.rpo() {
+            let is_behind = |pred: &Block| cfg.number(*pred) >= cfg.number(header);
+            let preds = |block| cfg.preds(block).iter().copied().filter(is_behind);
+            let mut work: Vec<Block> = preds(header).collect();
+            if work.is_empty() {
+                continue;
+            }
+            let mut body = BTreeSet::from([header]);
+            while let Some(block) = work.pop() {
+                if body.insert(block) {
+                    work.extend(preds(block));
+                }
+            }
+            expected.push((header, body));
+        }
+        found += expected.len();
+        assert_eq!(loops.loops.len(), expected.len(), "{successors:?}");
+        for (header, body) in &expected {
+            let number = loops.headed_by(*header).expect("a loop");
+            let blocks: BTreeSet<Block> = loops.body(number).iter().copied().collect();
+            assert_eq!(blocks, *body, "{successors:?}");
+            assert_eq!(loops.header(number), *header);
+            let around = expected
+                .iter()
+                .filter(|(other, blocks)| other != header && blocks.contains(header));
+            let outer = around.min_by_key(|(_, blocks)| blocks.len());
+            let outer = outer.and_then(|(header, _)| loops.headed_by(*header));
+            assert_eq!(loops.outer(number), outer, "{successors:?}");
+        }
+        let at = |block: Block| loops.position(block).expect("a reachable block");
+        for &block in cfg.rpo() {
+            let around = expected.iter().filter(|(_, body)| body.contains(&block));
+            let innermost = around.min_by_key(|(_, blocks)| blocks.len());
+            let innermost = innermost.and_then(|(header, _)| loops.headed_by(*header));
+            assert_eq!(loops.innermost(block), innermost, "{successors:?}");
+            for call in function.successors(block) {
+                let forwards = at(call.block) > at(block);
+                let header = loops.headed_by(call.block);
+                let back = header.is_some_and(|number| loops.contains(number, block));
+                assert!(
+                    forwards || back,
+                    "{successors:?}: {block} to {}",
+                    call.block
+                );
+            }
+        }
+    }
+    assert!(found > 2000, "{found} loops");
+}
+
+/// Compares the dominators of random graphs with their definition: without a block, the blocks that it dominates are not
+/// reached.
+#[test]
+fn dominators_of_random_graphs_agree_with_the_definition() {
+    let mut random = random();
+    for _ in 0..3000 {
+        let count = 2 + random(14);
+        let mut targets = || {
+            (0..random(8).div_ceil(3))
+                .map(|_| 1 + random(count))
+                .collect()
+        };
+        let successors: Vec<Vec<usize>> = (0..count).map(|_| targets()).collect();
+        let function = graph(&successors);
+        let cfg = Cfg::new(&function);
+        let dominators = Dominators::new(&cfg);
+        for &without in cfg.rpo() {
+            let mut reached = BTreeSet::new();
+            let mut work = vec![function.entry()];
+            while let Some(block) = work.pop() {
+                if block != without && reached.insert(block) {
+                    work.extend(function.successors(block).iter().map(|call| call.block));
+                }
+            }
+            for &block in cfg.rpo() {
+                let dominates = dominators.dominates(&cfg, without, block);
+                assert_eq!(dominates, !reached.contains(&block), "{successors:?}");
+            }
+        }
+    }
+}
+
+/// A search that starts again inside each loop would visit 10^10 edges here.
+#[test]
+fn very_deep_nests_are_searched_once() {
+    let count = 100_000;
+    let mut random = random();
+    let branches = |i: usize, to: usize| if i == count { vec![] } else { vec![i + 1, to] };
+    let anywhere: Vec<Vec<usize>> = (1..=count)
+        .map(|i| branches(i, 1 + random(count)))
+        .collect();
+    let nested: Vec<Vec<usize>> = (1..=count)
+        .map(|i| branches(i, if 2 * i > count { count - i } else { i }.max(1)))
+        .collect();
+    for (successors, least) in [(anywhere, count / 10), (nested, count / 2 - 1)] {
+        let function = graph(&successors);
+        let cfg = Cfg::new(&function);
+        let dominators = Dominators::new(&cfg);
+        let last = cfg.rpo()[cfg.rpo().len() - 1];
+        assert!(dominators.dominates(&cfg, function.entry(), last));
+        let loops = Loops::new(&function, &cfg);
+        assert_eq!(loops.order.len(), cfg.rpo().len());
+        assert!(loops.loops.len() >= least, "{} loops", loops.loops.len());
+        assert_eq!(loops.innermost(Block::new(0)), None);
+    }
 }

@@ -14,6 +14,9 @@ use crate::error::CompileError;
 const MAX_INSTS: usize = 200_000;
 /// Most blocks.
 const MAX_BLOCKS: usize = 50_000;
+/// Most edges between blocks: as many as [`MAX_BLOCKS`] blocks with two successors have. Branch tables may have many
+/// more, and the code generator makes a block of most of them.
+const MAX_EDGES: usize = 2 * MAX_BLOCKS;
 /// Most values that are live at the start of a block, summed over all blocks.
 const MAX_LIVE: usize = 4_000_000;
 
@@ -44,6 +47,10 @@ impl Shape {
         }
         if blocks.len() > MAX_BLOCKS {
             return Err(over(MAX_BLOCKS, blocks.len(), "blocks"));
+        }
+        let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
+        if edges > MAX_EDGES {
+            return Err(over(MAX_EDGES, edges, "edges between blocks"));
         }
         let Some(live) = liveness::total_length(function, cfg, MAX_LIVE) else {
             return Err(CompileError::Budget(format!(

@@ -22,6 +22,9 @@ const MAX_LIVE: usize = 40;
 const MAX_LIVE_WARP: usize = 160;
 /// Most blocks. The time to order the blocks of masked code grows with their number and nesting depth.
 const MAX_BLOCKS: usize = 2_000;
+/// Most edges between blocks. Each branch is followed along the edges to find where its lanes meet, and masked code
+/// updates a mask for each edge. Only branch tables have that many edges in so few blocks.
+const MAX_EDGES: usize = 4 * MAX_BLOCKS;
 
 /// Most vectors that are live after sync points, summed over all sync points: diverged lanes save and reload
 /// them there. Code with twice this number compiles in seconds.
@@ -61,7 +64,8 @@ pub(crate) fn widths(
     if asked == Some(1) {
         return Widths::all(1);
     }
-    if blocks.len() > MAX_BLOCKS {
+    let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
+    if blocks.len() > MAX_BLOCKS || edges > MAX_EDGES {
         fallbacks.note(Fallback::SingleBlocks);
         return Widths::all(1);
     }

@@ -435,6 +435,29 @@ impl Context {
         self.flush_output();
     }
 
+    /// Ends the context's work because the process exits: waits a short time for it, then stops what is left, as a GPU ends the
+    /// kernels of a process that exits. It does not wait without end: a host function may be blocked for ever.
+    pub(crate) fn end_at_exit(&self) {
+        const GRACE: Duration = Duration::from_secs(1);
+        let idle_within = |time: Duration, each: &dyn Fn()| {
+            let began = Instant::now();
+            while !self.inner.is_idle() && began.elapsed() < time {
+                each();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        if !self.is_alive() || in_host_function() {
+            return;
+        }
+        idle_within(GRACE, &|| {});
+        if !self.inner.is_idle() {
+            self.inner.alive.store(false, Ordering::SeqCst);
+            self.inner.life.fetch_add(1, Ordering::SeqCst);
+            idle_within(GRACE, &|| self.stop_launches());
+        }
+        self.flush_output();
+    }
+
     /// Completes the end of a life: frees what the context owns and clears the fault. If `again` is true, a new life
     /// begins.
     pub(crate) fn clear_life(&self, again: bool) {
@@ -482,7 +505,9 @@ impl Context {
                 (least, since) = (now, Instant::now());
             }
         }
-        self.inner.overfull.store(least >= MOST_PENDING, Ordering::Relaxed);
+        self.inner
+            .overfull
+            .store(least >= MOST_PENDING, Ordering::Relaxed);
     }
 
     fn wait_idle(&self) {

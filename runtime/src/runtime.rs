@@ -337,6 +337,16 @@ impl Runtime {
         self.context()?.synchronize()
     }
 
+    /// Ends all work because the process exits, and writes what complete launches have printed. Work that is not complete after
+    /// a second is stopped.
+    pub fn end_at_exit(&self) {
+        if check_fork().is_ok() {
+            for context in Context::all_of(&self.inner.machine) {
+                context.end_at_exit();
+            }
+        }
+    }
+
     /// Writes the output of completed launches to standard output, without waiting for other launches; used at exit.
     pub fn flush_output(&self) {
         if check_fork().is_ok() {

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use margay::{DeviceBuffer, LaunchConfig, Runtime};
+use margay::{DeviceBuffer, EngineChoice, LaunchConfig, Runtime};
 
 /// The variable that names the kernel and its size for the process that runs it.
 const CASE: &str = "MARGAY_TEST_BUDGET_CASE";
@@ -34,7 +34,39 @@ struct Case {
     expected: fn(usize, u32) -> u32,
 }
 
+/// Cases that the interpreter runs, whatever their size.
+const INTERPRETED: &[&str] = &["branches_to_anywhere", "branch_tables_interpreted"];
+
 const CASES: &[Case] = &[
+    Case {
+        name: "branch_tables",
+        size: 22_500,
+        text: branch_tables,
+        expected: |n, t| walked(n.isqrt(), t, true),
+    },
+    Case {
+        name: "branch_tables_interpreted",
+        size: 22_500,
+        text: branch_tables,
+        expected: |n, t| walked(n.isqrt(), t, true),
+    },
+    Case {
+        name: "branches_to_anywhere",
+        size: 2_500,
+        text: |n| {
+            let blocks = (0..n).fold(String::new(), |mut text, i| {
+                let _ = writeln!(
+                    text,
+                    "{} shr.u32 %r4, %r2, 13; and.b32 %r4, %r4, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra B{};",
+                    step(i),
+                    anywhere(i, n)
+                );
+                text
+            });
+            kernel("", &format!("mov.u32 %r3, 0;\n{blocks}END:"))
+        },
+        expected: |n, t| walked(n, t, false),
+    },
     Case {
         name: "barriers",
         size: 2_000,
@@ -242,6 +274,53 @@ const CASES: &[Case] = &[
     },
 ];
 
+/// Returns a kernel in which each block ends with a branch through one table, with `n` edges in all.
+fn branch_tables(n: usize) -> String {
+    let n = n.isqrt();
+    let names: Vec<String> = (0..n).map(|i| format!("B{i}")).collect();
+    let mut text = format!("mov.u32 %r3, 0;\nT: .branchtargets {};\n", names.join(", "));
+    for i in 0..n {
+        let _ = writeln!(
+            text,
+            "{} shr.u32 %r4, %r2, 8; rem.u32 %r4, %r4, {n}; brx.idx %r4, T;",
+            step(i)
+        );
+    }
+    kernel("", &format!("{text}END:"))
+}
+
+/// The number of blocks that a thread executes in a kernel whose blocks begin with [`step`].
+const STEPS: u32 = 300;
+
+/// Returns the start of block `i`, which ends the kernel after [`STEPS`] blocks.
+fn step(i: usize) -> String {
+    format!(
+        "B{i}: add.u32 %r3, %r3, 1; setp.gt.u32 %p1, %r3, {STEPS}; @%p1 bra END; mad.lo.u32 %r2, %r2, 1664525, {i};"
+    )
+}
+
+/// Returns the target of block `i` of `n`.
+fn anywhere(i: usize, n: usize) -> usize {
+    (i as u32).wrapping_mul(2_654_435_761) as usize / 7 % n
+}
+
+/// Returns the result of a thread in a kernel of `n` blocks that begin with [`step`].
+fn walked(n: usize, thread: u32, has_tables: bool) -> u32 {
+    let (mut value, mut block) = (thread, 0);
+    for _ in 0..STEPS {
+        if block == n {
+            break;
+        }
+        value = value.wrapping_mul(1_664_525).wrapping_add(block as u32);
+        block = match (has_tables, value >> 13 & 1) {
+            (true, _) => (value >> 8) as usize % n,
+            (false, 0) => anywhere(block, n),
+            (false, _) => block + 1,
+        };
+    }
+    value
+}
+
 fn branch(i: usize) -> String {
     let (bit, number) = (1 << (i % 5), i % 7 + 1);
     format!(
@@ -311,7 +390,12 @@ st.global.u32 [%rd1], %r2; ret;
 /// Runs a case in this process and prints its cost.
 fn child(case: &Case, size: usize) -> Result<(), String> {
     let fail = |error: margay::Error| error.to_string();
-    let runtime = Runtime::builder().workers(1).build().map_err(fail)?;
+    let engine = match INTERPRETED.contains(&case.name) {
+        true => EngineChoice::Interpreter,
+        false => EngineChoice::Auto,
+    };
+    let builder = Runtime::builder().workers(1).engine(engine);
+    let runtime = builder.build().map_err(fail)?;
     let module = runtime.load_ptx(&(case.text)(size)).map_err(fail)?;
     let kernel = module.kernel("k").map_err(fail)?;
     let data: DeviceBuffer<u32> = runtime.alloc(THREADS as usize).map_err(fail)?;

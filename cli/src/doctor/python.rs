@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -126,7 +127,7 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
     if is_python(name) {
         return find(name, program);
     }
-    let first = fs::read(program).ok()?;
+    let first = beginning(program)?;
     let first = first.split(|&byte| byte == b'\n').next()?;
     let line = String::from_utf8_lossy(first);
     if let Some(line) = line.strip_prefix("#!") {
@@ -142,6 +143,19 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
     script
         .then(|| find("python3", Path::new("python3")))
         .flatten()
+}
+
+/// Returns the first bytes of a regular file. Another file, such as a pipe, may make its reader wait.
+fn beginning(path: &Path) -> Option<Vec<u8>> {
+    /// The first line of a script is shorter: Linux reads 256 bytes of it.
+    const ENOUGH: u64 = 4096;
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(ENOUGH).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn is_python(name: &str) -> bool {

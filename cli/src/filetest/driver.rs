@@ -231,7 +231,7 @@ impl Driver {
                 what,
             });
         };
-        let text = match std::fs::read_to_string(path) {
+        let text = match crate::input::read_text(path) {
             Ok(text) => text,
             Err(error) => {
                 fail(0, None, error.to_string());

@@ -143,7 +143,7 @@ impl Bench {
                 what,
             }]
         };
-        let text = match std::fs::read_to_string(path) {
+        let text = match crate::input::read_text(path) {
             Ok(text) => text,
             Err(error) => return general(0, error.to_string()),
         };

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use margay_cli::input;
+
 use crate::element::Element;
 use crate::npy::{Array, size};
 
@@ -55,7 +57,7 @@ pub(super) fn buffer_of(text: &str, like: &Array) -> Result<Array, String> {
     if text.ends_with(".npy") {
         return Array::read(Path::new(text));
     }
-    let bytes = std::fs::read(text).map_err(|e| format!("{text}: {e}"))?;
+    let bytes = input::read(Path::new(text)).map_err(|e| format!("{text}: {e}"))?;
     Ok(Array {
         element,
         shape,
@@ -151,7 +153,7 @@ pub(super) fn parse(text: &str) -> Result<Argument, String> {
 fn raw(rest: &str) -> Result<Array, String> {
     let (name, path) = rest.split_once(':').ok_or("needs a type and a file")?;
     let element = element(name)?;
-    let bytes = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
+    let bytes = input::read(Path::new(path)).map_err(|e| format!("{path}: {e}"))?;
     if !bytes.len().is_multiple_of(element.size()) {
         return Err(format!("{path}: {} bytes are no {name}s", bytes.len()));
     }

@@ -179,7 +179,7 @@ fn read(input: &PathBuf) -> std::io::Result<Vec<u8>> {
         std::io::stdin().lock().read_to_end(&mut bytes)?;
         return Ok(bytes);
     }
-    fs::read(input)
+    margay_cli::input::read(input)
 }
 
 /// Prints the problems of a text, one line for each.

@@ -20,24 +20,25 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
     if Runtime::global()?.device_count() == 0 {
         return Err(CuResult::NO_DEVICE);
     }
-    print_at_exit();
+    end_at_exit();
     set_ready()
 }
 
-/// Registers a handler that prints the pending output of kernels when the program exits.
-fn print_at_exit() {
+/// Registers a handler that ends work and prints the pending output of kernels when the program exits. It runs before the handlers that
+/// NVIDIA's runtime has registered, which unload modules and therefore wait for kernels.
+fn end_at_exit() {
     static ONCE: Once = Once::new();
-    extern "C" fn print() {
+    extern "C" fn end() {
         let _ = std::panic::catch_unwind(|| {
             if let Ok(runtime) = Runtime::global() {
-                runtime.flush_output();
+                runtime.end_at_exit();
             }
         });
     }
     ONCE.call_once(|| {
         // SAFETY: the library is never unloaded, and the handler does not unwind. If the registration fails, only the
         // last output is lost.
-        unsafe { libc::atexit(print) };
+        unsafe { libc::atexit(end) };
     });
 }
 

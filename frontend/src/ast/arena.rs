@@ -8,10 +8,11 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
+use super::values::{NoMemory, OpenList, ValueIter, ValueList, Values};
 use super::{
     Alias, Attribute, BranchTarget, Dimension, Directive, DwarfLine, DwarfValue, FileEntry,
-    Function, Guard, Ident, Initializer, Location, Modifier, Operand, Property, Prototype, Section,
-    Statement, Targets, Variable,
+    Function, Guard, Ident, Initializer, InitializerKind, Location, Modifier, Operand, Property,
+    Prototype, Section, Statement, Targets, Variable,
 };
 
 /// A node of kind `T` in an [`Arena`].
@@ -56,6 +57,20 @@ impl<T> List<T> {
         List {
             start: u32::try_from(start).expect(fits),
             len: u32::try_from(len).expect(fits),
+            kind: PhantomData,
+        }
+    }
+
+    /// Returns the index of the first node and the number of nodes.
+    pub(super) fn parts(self) -> (u32, u32) {
+        (self.start, self.len)
+    }
+
+    /// Returns the list with these parts.
+    pub(super) fn from_parts(start: u32, len: u32) -> Self {
+        List {
+            start,
+            len,
             kind: PhantomData,
         }
     }
@@ -137,6 +152,9 @@ macro_rules! arena {
         #[derive(Debug, Default)]
         pub struct Arena {
             $($field: Vec<$node>,)*
+            values: Values,
+            /// The allocation that failed, if one has failed: its size in bytes.
+            failed: Option<usize>,
         }
 
         $(impl Node for $node {
@@ -175,29 +193,87 @@ arena! {
 }
 
 impl Arena {
-    /// Creates an arena with the capacity that a text of this length usually needs.
+    /// Creates an arena with the capacity that a text of this length usually needs. A long text may be made of other
+    /// things than statements, so its arena grows with what is found.
     pub(crate) fn for_text(bytes: usize) -> Self {
-        Arena {
-            statements: Vec::with_capacity(bytes / 32),
-            operands: Vec::with_capacity(bytes / 16),
-            modifiers: Vec::with_capacity(bytes / 16),
-            ..Arena::default()
+        const LONG: usize = 16 << 20;
+        let bytes = bytes.min(LONG);
+        let mut arena = Arena::default();
+        // Without this memory the vectors grow as needed.
+        let _ = arena.statements.try_reserve_exact(bytes / 32);
+        let _ = arena.operands.try_reserve_exact(bytes / 16);
+        let _ = arena.modifiers.try_reserve_exact(bytes / 16);
+        arena
+    }
+
+    /// Adds one node. If there is no memory for it, [`Arena::take_failure`] returns so, and the id names another node.
+    pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
+        let nodes = T::nodes_mut(self);
+        let last = nodes.len();
+        match reserve(nodes, 1) {
+            Err(NoMemory(bytes)) if last > 0 => {
+                self.failed = Some(bytes);
+                Id::new(last - 1)
+            }
+            _ => {
+                nodes.push(node);
+                Id::new(last)
+            }
         }
     }
 
-    /// Adds one node.
-    pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
-        let nodes = T::nodes_mut(self);
-        nodes.push(node);
-        Id::new(nodes.len() - 1)
-    }
-
-    /// Adds contiguous nodes.
+    /// Adds contiguous nodes. If there is no memory for them, [`Arena::take_failure`] returns so, and the list is empty.
     pub(crate) fn add_list<T: Node>(&mut self, items: impl IntoIterator<Item = T>) -> List<T> {
+        let items = items.into_iter();
         let nodes = T::nodes_mut(self);
         let start = nodes.len();
+        if let Err(NoMemory(bytes)) = reserve(nodes, items.size_hint().0) {
+            self.failed = Some(bytes);
+            return List::EMPTY;
+        }
         nodes.extend(items);
         List::new(start, nodes.len() - start)
+    }
+
+    /// Begins a list of an initialiser's values whose text begins at `start`: of a variable, or inside the list begun
+    /// before. `None` if there is no memory.
+    pub(crate) fn begin_values(&mut self, start: u32) -> Option<OpenList> {
+        let list = self.values.begin(start);
+        list.map_err(|NoMemory(bytes)| self.failed = Some(bytes))
+            .ok()
+    }
+
+    /// Adds a value to a list. A list with values is already there and is only counted.
+    pub(crate) fn add_value(&mut self, list: &mut OpenList, value: &Initializer) {
+        list.count();
+        if let InitializerKind::List(inner) = value.kind
+            && !inner.is_empty()
+        {
+            return;
+        }
+        if let Err(NoMemory(bytes)) = self.values.push(value) {
+            self.failed = Some(bytes);
+        }
+    }
+
+    /// Ends a list whose text ends at `end`.
+    pub(crate) fn end_values(&mut self, list: OpenList, end: u32) -> ValueList {
+        self.values.end(&list, end)
+    }
+
+    /// Returns the values of a list, in order; none after [`Arena::release_values`].
+    pub fn values(&self, list: ValueList) -> ValueIter<'_> {
+        self.values.of(list)
+    }
+
+    /// Frees the memory of all values in lists, when no one needs them any more. The lists keep their lengths.
+    pub(crate) fn release_values(&mut self) {
+        self.values = Values::default();
+    }
+
+    /// Returns the number of bytes of an allocation that failed since the last call. The nodes are incomplete then.
+    pub(crate) fn take_failure(&mut self) -> Option<usize> {
+        self.failed.take()
     }
 
     /// Returns the number of nodes of one kind. This is the start of a list that [`Arena::list_since`] ends.
@@ -209,6 +285,16 @@ impl Arena {
     pub(crate) fn list_since<T: Node>(&self, start: usize) -> List<T> {
         List::new(start, self.count::<T>() - start)
     }
+}
+
+/// Makes room for `more` nodes.
+fn reserve<T>(nodes: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
+    if nodes.capacity() - nodes.len() >= more {
+        return Ok(());
+    }
+    let len = (2 * nodes.capacity()).max(nodes.len().saturating_add(more));
+    let bytes = len.saturating_mul(size_of::<T>());
+    nodes.try_reserve(more).map_err(|_| NoMemory(bytes))
 }
 
 impl<T: Node> Index<Id<T>> for Arena {

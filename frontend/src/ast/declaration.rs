@@ -1,6 +1,8 @@
 //! Declarations: variables, functions and their attributes and directives.
 
-use super::{Constant, Id, Ident, List, Name, ScalarType, StateSpace, Statement, VectorSize};
+use super::{
+    Constant, Id, Ident, List, Name, ScalarType, StateSpace, Statement, ValueList, VectorSize,
+};
 use crate::source::Span;
 
 /// Which modules can access a declaration.
@@ -105,7 +107,7 @@ pub enum InitializerKind {
         byte: Option<u8>,
     },
     /// `{ ... }`
-    List(List<Initializer>),
+    List(ValueList),
     /// `{ key = value, ... }` of an opaque variable.
     Properties(List<Property>),
 }

@@ -4,7 +4,7 @@
 //! [`Arena`] per module, and a parent holds an [`Id`] or a [`List`] (start and length) of its
 //! children. `module[id]` and `module[list]` return the nodes. The statements of a function body are one flat
 //! list in which [`Statement::ScopeBegin`] and [`Statement::ScopeEnd`] represent braces, so no consumer needs
-//! recursion.
+//! recursion. The values in lists of initialisers are encoded in a few bytes each ([`Module::values`]).
 //!
 //! Constant expressions are folded while parsing: an operand or an initialiser holds a [`Constant`], never an
 //! expression.
@@ -19,6 +19,7 @@ mod declaration;
 mod names;
 mod statement;
 mod types;
+mod values;
 
 pub use arena::{Arena, Id, List, Node};
 pub use constant::Constant;
@@ -35,6 +36,7 @@ pub use statement::{
     Prototype, Statement, Targets,
 };
 pub use types::{ScalarType, StateSpace, VectorSize};
+pub use values::{ValueIter, ValueList};
 
 use crate::source::Span;
 use std::ops::Index;
@@ -97,6 +99,11 @@ impl Module {
     /// Returns the text of a name.
     pub fn text(&self, name: Name) -> &str {
         self.names.text(name)
+    }
+
+    /// Returns the values in a list of an initialiser, in order.
+    pub fn values(&self, list: ValueList) -> ValueIter<'_> {
+        self.arena.values(list)
     }
 
     /// Returns the functions in order of appearance, including declarations without a body.

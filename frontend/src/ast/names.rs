@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 
+use super::values::NoMemory;
 use crate::source::Span;
 
 /// An interned text. Names are numbered from zero without gaps, so that a `Vec` can be indexed by them.
@@ -17,6 +18,12 @@ impl Name {
     /// Returns the name's index, from zero.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
+    }
+
+    /// Returns the name with an index; `None` if there can be no such name.
+    pub(super) fn at_index(index: u64) -> Option<Name> {
+        let number = u32::try_from(index + 1).ok()?;
+        Name::in_slot(number)
     }
 
     /// Returns the name in a hash slot, or `None` if the slot is free (zero).
@@ -48,6 +55,8 @@ pub struct Names {
     ends: Vec<u32>,
     /// Open-addressed hash table. Its length is a power of 2.
     slots: Vec<Slot>,
+    /// The allocation that failed, if one has failed: its size in bytes.
+    failed: Option<usize>,
 }
 
 /// A slot of the hash table.
@@ -66,6 +75,7 @@ impl Default for Names {
             text: String::new(),
             ends: Vec::new(),
             slots: Vec::new(),
+            failed: None,
         }
     }
 }
@@ -100,22 +110,40 @@ impl Names {
         Name::in_slot(self.slots[slot].number)
     }
 
-    /// Returns the name of `text`, which is added if it is new.
+    /// Returns the name of `text`, which is added if it is new. If there is no memory for it, [`Names::take_failure`]
+    /// returns so, and the name is that of another text.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
+        self.try_intern(text).unwrap_or_else(|NoMemory(bytes)| {
+            self.failed = Some(bytes);
+            Name(NonZeroU32::MIN)
+        })
+    }
+
+    /// Returns the number of bytes of an allocation that failed since the last call.
+    pub(crate) fn take_failure(&mut self) -> Option<usize> {
+        self.failed.take()
+    }
+
+    fn try_intern(&mut self, text: &str) -> Result<Name, NoMemory> {
         if (self.ends.len() + 1) * 2 > self.slots.len() {
-            self.grow();
+            self.grow()?;
         }
         let hash = hash(self.key, text);
         let slot = self.find(hash, text);
         if let Some(name) = Name::in_slot(self.slots[slot].number) {
-            return name;
+            return Ok(name);
         }
+        let bytes = self.text.len() + text.len();
+        let reserved = self.text.try_reserve(text.len());
+        reserved
+            .and_then(|()| self.ends.try_reserve(1))
+            .map_err(|_| NoMemory(bytes))?;
         self.text.push_str(text);
         let fits = "a source text under 4 GiB has fewer and shorter names";
         self.ends.push(u32::try_from(self.text.len()).expect(fits));
         let number = u32::try_from(self.ends.len()).expect(fits);
         self.slots[slot] = Slot { hash, number };
-        Name::in_slot(number).expect("it has just been counted")
+        Ok(Name::in_slot(number).expect("it has just been counted"))
     }
 
     /// Returns the slot that holds `text`, or the free slot in which to store it.
@@ -132,9 +160,13 @@ impl Names {
         }
     }
 
-    fn grow(&mut self) {
+    fn grow(&mut self) -> Result<(), NoMemory> {
         let size = (self.slots.len() * 2).max(256);
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); size]);
+        let mut slots = Vec::new();
+        let reserved = slots.try_reserve_exact(size);
+        reserved.map_err(|_| NoMemory(size * size_of::<Slot>()))?;
+        slots.resize(size, Slot::default());
+        let old = std::mem::replace(&mut self.slots, slots);
         for slot in old.into_iter().filter(|slot| slot.number != 0) {
             let mut index = slot.hash as usize & (size - 1);
             while self.slots[index].number != 0 {
@@ -142,6 +174,7 @@ impl Names {
             }
             self.slots[index] = slot;
         }
+        Ok(())
     }
 }
 

@@ -4,6 +4,8 @@
 //! therefore go through [`Bytes`], whose methods return `None` instead of reading past the slice. No caller
 //! adds an offset from a file without a check.
 
+use super::ImageError;
+
 /// A byte slice that is read at checked offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
@@ -40,6 +42,22 @@ impl<'a> Bytes<'a> {
     pub(super) fn u64(self, offset: u64) -> Option<u64> {
         self.array(offset).map(u64::from_le_bytes)
     }
+}
+
+/// Returns an empty buffer with room for `len` bytes.
+pub(super) fn buffer(len: usize) -> Result<Vec<u8>, ImageError> {
+    let mut buffer = Vec::new();
+    let reserved = buffer.try_reserve_exact(len);
+    let bytes = len as u64;
+    reserved.map_err(|_| ImageError::OutOfMemory { bytes })?;
+    Ok(buffer)
+}
+
+/// Returns a copy of bytes.
+pub(super) fn copy(bytes: &[u8]) -> Result<Vec<u8>, ImageError> {
+    let mut copy = buffer(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
 }
 
 /// Returns the bytes before the first NUL, or all bytes if there is none.

@@ -5,9 +5,11 @@
 //! error but uses no memory.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+use super::bytes::buffer;
 
 /// The largest accepted size of an uncompressed entry. The largest real entries known are under 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
@@ -40,14 +42,29 @@ impl fmt::Display for Codec {
     }
 }
 
+/// The reason why data cannot be decompressed.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// The data is damaged, with the decoder's message.
+    Damaged(String),
+    /// This number of bytes could not be allocated.
+    Memory(u64),
+}
+
+impl From<String> for Problem {
+    fn from(reason: String) -> Problem {
+        Problem::Damaged(reason)
+    }
+}
+
 /// Decompresses `data`, which must produce exactly `size` bytes.
 ///
 /// The caller must check that `size` is at most [`MAX_UNCOMPRESSED`].
-pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, String> {
+pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, Problem> {
     let out = match codec {
         Codec::Lz4 => lz4(data, size)?,
         Codec::Zstd => zstd_up_to(data, size, size.saturating_add(1))?,
-        Codec::Unknown => return Err(unknown()),
+        Codec::Unknown => return Err(unknown().into()),
     };
     let got = out.len() as u64;
     if got == size {
@@ -56,18 +73,24 @@ pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, S
     Err(format!(
         "the header declares {size} bytes, the data holds {}{got}",
         if got > size { "at least " } else { "" }
-    ))
+    )
+    .into())
 }
 
 /// Decompresses the first `wanted` bytes of `data`, or fewer if the data ends earlier.
-pub(super) fn prefix(codec: Codec, data: &[u8], size: u64, wanted: u64) -> Result<Vec<u8>, String> {
+pub(super) fn prefix(
+    codec: Codec,
+    data: &[u8],
+    size: u64,
+    wanted: u64,
+) -> Result<Vec<u8>, Problem> {
     match codec {
         Codec::Lz4 => lz4(data, size).map(|mut out| {
             out.truncate(wanted as usize);
             out
         }),
         Codec::Zstd => zstd_up_to(data, size, wanted),
-        Codec::Unknown => Err(unknown()),
+        Codec::Unknown => Err(unknown().into()),
     }
 }
 
@@ -75,28 +98,33 @@ fn unknown() -> String {
     "its flags name neither LZ4 nor Zstandard".to_owned()
 }
 
-fn lz4(data: &[u8], size: u64) -> Result<Vec<u8>, String> {
+fn lz4(data: &[u8], size: u64) -> Result<Vec<u8>, Problem> {
     if size / LZ4_MAX_RATIO > data.len() as u64 {
         return Err(format!(
             "{} bytes cannot hold the {size} that the header declares",
             data.len()
-        ));
+        )
+        .into());
     }
     let size = usize::try_from(size).map_err(|e| e.to_string())?;
-    let mut out = vec![0; size];
+    let mut out = buffer(size).map_err(|_| Problem::Memory(size as u64))?;
+    out.resize(size, 0);
     let written = lz4_flex::block::decompress_into(data, &mut out).map_err(|e| e.to_string())?;
     out.truncate(written);
     Ok(out)
 }
 
-fn zstd_up_to(data: &[u8], declared: u64, wanted: u64) -> Result<Vec<u8>, String> {
+fn zstd_up_to(data: &[u8], declared: u64, wanted: u64) -> Result<Vec<u8>, Problem> {
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(declared.max(MAX_WINDOW));
     let stream = StreamingDecoder::new_with_decoder(data, decoder).map_err(|e| e.to_string())?;
+    // The buffer grows with the real output.
     let mut out = Vec::new();
-    stream
-        .take(wanted)
-        .read_to_end(&mut out)
-        .map_err(|e| e.to_string())?;
+    let read = stream.take(wanted).read_to_end(&mut out);
+    read.map_err(|error| match error.kind() {
+        ErrorKind::OutOfMemory => Problem::Memory(wanted),
+        _ => Problem::Damaged(error.to_string()),
+    })?;
+    out.shrink_to_fit();
     Ok(out)
 }

@@ -60,6 +60,12 @@ pub enum ImageError {
         /// The decoder's message.
         reason: String,
     },
+    /// There is not enough memory for the text of the image.
+    #[error("out of memory: {bytes} bytes for the text of the image")]
+    OutOfMemory {
+        /// The number of bytes that could not be allocated.
+        bytes: u64,
+    },
     /// The image is machine code for a GPU and contains no PTX.
     #[error("{0}")]
     Cubin(Cubin),

@@ -7,8 +7,8 @@
 
 use std::fmt;
 
-use super::bytes::{Bytes, until_nul};
-use super::decompress::{self, Codec, MAX_UNCOMPRESSED};
+use super::bytes::{Bytes, copy, until_nul};
+use super::decompress::{self, Codec, MAX_UNCOMPRESSED, Problem};
 use super::{ImageError, PtxText};
 
 /// The first word of a container.
@@ -162,7 +162,7 @@ impl<'a> Entry<'a> {
     /// Returns the decompressed payload.
     pub fn payload(&self) -> Result<Vec<u8>, ImageError> {
         match self.codec {
-            None => Ok(self.stored.to_vec()),
+            None => copy(self.stored),
             Some(codec) => {
                 self.check_size()?;
                 decompress::exactly(codec, self.stored, self.uncompressed)
@@ -175,7 +175,7 @@ impl<'a> Entry<'a> {
     /// format permits.
     pub fn prefix(&self, wanted: usize) -> Result<Vec<u8>, ImageError> {
         match self.codec {
-            None => Ok(self.stored[..wanted.min(self.stored.len())].to_vec()),
+            None => copy(&self.stored[..wanted.min(self.stored.len())]),
             Some(codec) => {
                 self.check_size()?;
                 decompress::prefix(codec, self.stored, self.uncompressed, wanted as u64)
@@ -211,11 +211,14 @@ impl<'a> Entry<'a> {
         })
     }
 
-    fn damaged(&self, codec: Codec, reason: String) -> ImageError {
-        ImageError::Decompress {
-            codec,
-            kind: self.info.kind,
-            reason,
+    fn damaged(&self, codec: Codec, problem: Problem) -> ImageError {
+        match problem {
+            Problem::Damaged(reason) => ImageError::Decompress {
+                codec,
+                kind: self.info.kind,
+                reason,
+            },
+            Problem::Memory(bytes) => ImageError::OutOfMemory { bytes },
         }
     }
 }

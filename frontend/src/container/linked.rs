@@ -43,6 +43,11 @@ pub fn calls_device_runtime(text: &[u8]) -> bool {
     false
 }
 
+/// Whether a text was joined from several.
+pub(super) fn is_joined(text: &[u8]) -> bool {
+    text.starts_with(HEAD)
+}
+
 /// Splits a joined text into its parts. Returns any other text as the only part.
 pub(super) fn parts(text: &[u8]) -> Vec<&[u8]> {
     let Some(mut rest) = text

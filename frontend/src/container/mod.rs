@@ -37,7 +37,7 @@ pub use fatbin::{
 pub use linked::{calls_device_runtime, join};
 pub use select::{Selection, choose, select_ptx};
 
-use bytes::{Bytes, until_nul};
+use bytes::{Bytes, copy, until_nul};
 
 /// The first word of a wrapper.
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
@@ -58,11 +58,11 @@ pub struct PtxText {
 
 impl PtxText {
     /// Creates a text that came from no fat binary.
-    pub(crate) fn bare(bytes: &[u8]) -> PtxText {
-        PtxText {
-            text: text_of(bytes.to_vec()),
+    fn bare(bytes: &[u8]) -> Result<PtxText, ImageError> {
+        Ok(PtxText {
+            text: text_of(copy(bytes)?),
             origin: None,
-        }
+        })
     }
 }
 
@@ -164,10 +164,7 @@ impl<'a> Image<'a> {
             ImageKind::Wrapper => Err(unrecognised()),
             ImageKind::Fatbin => Container::parse(bytes).map(Image::Fatbin),
             ImageKind::Archive => archive_members(bytes).map(Image::Archive),
-            ImageKind::Text => Ok(Image::Text(PtxText {
-                text: text_of(until_nul(bytes).to_vec()),
-                origin: None,
-            })),
+            ImageKind::Text => PtxText::bare(until_nul(bytes)).map(Image::Text),
             ImageKind::Elf => match elf::machine(bytes)? {
                 EM_CUDA => Ok(Image::Cubin(elf::cubin(bytes))),
                 machine => match host_containers(bytes)? {

@@ -85,9 +85,13 @@ pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<
     let mut selection = Selection::default();
     for bytes in images {
         match Image::parse(bytes)? {
+            Image::Text(text) if !linked::is_joined(text.text.as_bytes()) => {
+                selection.texts.push(text);
+            }
             Image::Text(text) => {
-                let parts = linked::parts(text.text.as_bytes()).into_iter();
-                selection.texts.extend(parts.map(PtxText::bare));
+                for part in linked::parts(text.text.as_bytes()) {
+                    selection.texts.push(PtxText::bare(part)?);
+                }
             }
             Image::Cubin(cubin) => return Err(ImageError::Cubin(cubin)),
             Image::Fatbin(container) => {

@@ -5,7 +5,7 @@ use margay_ops::types::OpType;
 
 use super::{Lowered, op_type};
 use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, StateSpace, Variable};
-use crate::{Code, Diagnostic};
+use crate::{Code, Diagnostic, Span};
 
 /// Size of the largest variable, which a 48-bit address space could hold.
 const MAX_BYTES: u64 = 1 << 46;
@@ -112,9 +112,9 @@ impl<'m> Contents<'m> {
                 let inner = lengths.get(1..).unwrap_or_default();
                 let step = inner.iter().product::<u64>().saturating_mul(self.element);
                 let module = self.module;
-                for (i, part) in module[list].iter().enumerate() {
+                for (i, part) in module.values(list).enumerate() {
                     let offset = at.saturating_add(step.saturating_mul(i as u64));
-                    self.fill(part, inner, offset, end, find)?;
+                    self.fill(&part, inner, offset, end, find)?;
                 }
                 Ok(())
             }
@@ -128,6 +128,8 @@ impl<'m> Contents<'m> {
                 let target = find(name, generic)
                     .ok_or_else(|| super::unknown(init.span, self.module.text(name)))?;
                 self.room(init, at, end)?;
+                let more = self.relocs.try_reserve(1);
+                more.map_err(|_| no_memory::<Reloc>(init.span, 2 * self.relocs.len()))?;
                 self.relocs.push(Reloc {
                     offset: at,
                     size: self.element as u8,
@@ -149,6 +151,8 @@ impl<'m> Contents<'m> {
             return Err(Diagnostic::error(Code::INITIALIZER, init.span, message));
         }
         if self.bytes.len() < upto as usize {
+            let more = self.bytes.try_reserve(upto as usize - self.bytes.len());
+            more.map_err(|_| no_memory::<u8>(init.span, upto as usize))?;
             self.bytes.resize(upto as usize, 0);
         }
         Ok(())
@@ -161,6 +165,11 @@ impl<'m> Contents<'m> {
         self.bytes[at..at + element].copy_from_slice(&bits.to_le_bytes()[..element]);
         Ok(())
     }
+}
+
+/// Returns the error of a failed allocation of `count` elements.
+fn no_memory<T>(span: Span, count: usize) -> Diagnostic {
+    Diagnostic::out_of_memory(span, (count as u64).saturating_mul(size_of::<T>() as u64))
 }
 
 /// Returns the bits of a constant as a value of a type, converted or truncated as ptxas does.

@@ -33,8 +33,10 @@ impl LazyModule {
     /// # Errors
     ///
     /// The errors of the resolution, and errors outside functions.
-    pub fn new(parsed: Parsed, resolution: Resolution) -> Result<LazyModule, Vec<Diagnostic>> {
+    pub fn new(mut parsed: Parsed, resolution: Resolution) -> Result<LazyModule, Vec<Diagnostic>> {
         let state = begin(&parsed, &resolution)?.state;
+        // The contents of the variables are in the module now.
+        parsed.module.arena.release_values();
         Ok(LazyModule {
             parsed,
             resolution,

@@ -1,7 +1,9 @@
 //! Parses initial values of variables.
 
-use super::{Parse, Parser};
-use crate::ast::{Initializer, InitializerKind, List, Name, Property, PropertyValue, ScalarType};
+use super::{Failed, Parse, Parser};
+use crate::ast::{
+    Initializer, InitializerKind, List, Name, Property, PropertyValue, ScalarType, ValueList,
+};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
@@ -36,21 +38,27 @@ impl Parser<'_> {
 
     /// Parses `{ ... }`: values, or the properties of an opaque variable.
     fn initializer_list(&mut self, scalar: ScalarType) -> Parse<InitializerKind> {
+        let start = self.span.start;
         self.bump();
         if scalar.is_opaque() && self.at(Token::Ident) {
             return Ok(InitializerKind::Properties(self.properties()?));
         }
-        let mut values = Vec::new();
-        if !self.at(Token::RightBrace) {
-            loop {
-                values.push(self.initializer(scalar)?);
-                if !self.eat(Token::Comma) {
-                    break;
-                }
+        if self.eat(Token::RightBrace) {
+            return Ok(InitializerKind::List(ValueList::default()));
+        }
+        let Some(mut values) = self.module.arena.begin_values(start) else {
+            return Err(Failed);
+        };
+        loop {
+            let value = self.initializer(scalar)?;
+            self.module.arena.add_value(&mut values, &value);
+            if !self.eat(Token::Comma) {
+                break;
             }
         }
         self.expect(Token::RightBrace, "`,` or `}`")?;
-        Ok(InitializerKind::List(self.module.arena.add_list(values)))
+        let list = self.module.arena.end_values(values, self.previous_end);
+        Ok(InitializerKind::List(list))
     }
 
     /// Parses `key = value, ... }`.

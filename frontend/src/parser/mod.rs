@@ -139,6 +139,10 @@ impl<'s> Parser<'s> {
 
     /// Moves to the next token.
     fn bump(&mut self) {
+        let failed = self.module.arena.take_failure();
+        if let Some(bytes) = failed.or_else(|| self.module.names.take_failure()) {
+            self.out_of_memory(bytes);
+        }
         self.previous_end = self.span.end;
         (self.token, self.span) = match self.peeked.take() {
             Some(next) => next,
@@ -267,6 +271,21 @@ impl<'s> Parser<'s> {
             self.span,
             "too many errors; the rest of the text was not read",
         ));
+        self.skip_to_end();
+    }
+
+    /// Stops parsing because memory for this number of bytes could not be allocated.
+    fn out_of_memory(&mut self, bytes: usize) {
+        let known = self.diagnostics.iter().any(|d| d.needed_bytes().is_some());
+        if !known {
+            let span = self.opening();
+            self.diagnostics
+                .push(Diagnostic::out_of_memory(span, bytes as u64));
+        }
+        self.skip_to_end();
+    }
+
+    fn skip_to_end(&mut self) {
         self.peeked = None;
         self.lexer.skip_to_end();
         (self.token, self.span) = (Token::End, Span::at(self.span.end));

@@ -95,7 +95,7 @@ impl Sink {
         self.diagnostics.push(diagnostic);
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.diagnostics.len() >= Self::LIMIT
     }
 }

@@ -104,17 +104,19 @@ impl Checker<'_, '_> {
         let InitializerKind::List(list) = value.kind else {
             return mismatch(value.span, "an array's value is a list in braces", sink);
         };
-        let values = &self.module[list];
-        if length.is_some_and(|length| values.len() as u64 > length) {
+        if length.is_some_and(|length| list.len() as u64 > length) {
             let message = format!(
                 "{} values for an array of {}",
-                values.len(),
+                list.len(),
                 length.unwrap_or(0)
             );
             return mismatch(value.span, message, sink);
         }
-        for value in values {
-            self.array(value, inner, sink);
+        for value in self.module.values(list) {
+            if sink.is_full() {
+                return;
+            }
+            self.array(&value, inner, sink);
         }
     }
 
@@ -127,13 +129,12 @@ impl Checker<'_, '_> {
         let InitializerKind::List(list) = value.kind else {
             return mismatch(value.span, "a vector's value is a list in braces", sink);
         };
-        let values = &self.module[list];
-        if values.len() as u64 != u64::from(count) {
-            let message = format!("{} values for a vector of {count}", values.len());
+        if list.len() as u64 != u64::from(count) {
+            let message = format!("{} values for a vector of {count}", list.len());
             return mismatch(value.span, message, sink);
         }
-        for value in values {
-            self.scalar(value, sink);
+        for value in self.module.values(list) {
+            self.scalar(&value, sink);
         }
     }
 
@@ -160,8 +161,7 @@ impl Checker<'_, '_> {
                 byte,
             } => self.address(value.span, name, (offset, generic, byte), sink),
             InitializerKind::List(list) => {
-                let empty = self.module[list].is_empty();
-                if !(empty && scalar.is_opaque()) {
+                if !(list.is_empty() && scalar.is_opaque()) {
                     let message = format!("a list is no value of type `{scalar}`");
                     mismatch(value.span, message, sink);
                 }

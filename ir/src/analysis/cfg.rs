@@ -1,12 +1,16 @@
 //! Computes the control-flow graph: predecessors and reverse postorder.
 
 use crate::entity::{Block, Entity, SecondaryMap};
-use crate::function::Function;
+use crate::function::{BlockCall, Function};
 
 /// The predecessors of blocks and a reverse postorder from the entry block.
 #[derive(Clone, Debug)]
 pub struct Cfg {
-    preds: SecondaryMap<Block, Vec<Block>>,
+    /// The predecessors of all blocks, and for each the number of the edge among the predecessor's successors.
+    preds: Vec<Block>,
+    edges: Vec<u32>,
+    /// The part of `preds` and `edges` that belongs to each block: start and end.
+    parts: SecondaryMap<Block, (u32, u32)>,
     rpo: Vec<Block>,
     number: SecondaryMap<Block, u32>,
 }
@@ -16,7 +20,9 @@ const UNREACHABLE: u32 = u32::MAX;
 impl Cfg {
     /// Computes the graph of a function with a body. Unreachable blocks have no number.
     pub fn new(function: &Function) -> Cfg {
-        let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::default();
+        // The edges in the order of the search: target, source, and number among the source's successors.
+        let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * function.blocks().len());
+        let mut parts: SecondaryMap<Block, (u32, u32)> = SecondaryMap::default();
         let mut postorder = Vec::with_capacity(function.blocks().len());
         let mut seen: SecondaryMap<Block, bool> = SecondaryMap::default();
         let mut stack = vec![(function.entry(), 0usize)];
@@ -24,9 +30,10 @@ impl Cfg {
         while let Some((block, next)) = stack.last_mut() {
             let successors = function.successors(*block);
             if let Some(call) = successors.get(*next) {
-                *next += 1;
                 let (from, to) = (*block, call.block);
-                preds[to].push(from);
+                found.push((to, from, *next as u32));
+                parts[to].1 += 1;
+                *next += 1;
                 if !seen[to] {
                     seen[to] = true;
                     stack.push((to, 0));
@@ -41,8 +48,24 @@ impl Cfg {
         for (i, &block) in postorder.iter().enumerate() {
             number[block] = i as u32;
         }
+        let mut start = 0;
+        for &block in &postorder {
+            let count = parts[block].1;
+            parts[block] = (start, start);
+            start += count;
+        }
+        let mut preds = vec![function.entry(); found.len()];
+        let mut edges = vec![0; found.len()];
+        for (to, from, edge) in found {
+            let at = parts[to].1 as usize;
+            parts[to].1 += 1;
+            preds[at] = from;
+            edges[at] = edge;
+        }
         Cfg {
             preds,
+            edges,
+            parts,
             rpo: postorder,
             number,
         }
@@ -50,8 +73,26 @@ impl Cfg {
 
     /// Returns the predecessors of a block, one for each edge from a reachable block.
     pub fn preds(&self, block: Block) -> &[Block] {
-        // A block without predecessors has the default value, an empty list.
-        &self.preds[block]
+        let (start, end) = self.parts[block];
+        &self.preds[start as usize..end as usize]
+    }
+
+    /// Returns the edges from reachable blocks to a block, each with its source. `function` must have the branches that
+    /// it had in [`Cfg::new`].
+    pub fn incoming<'a>(
+        &'a self,
+        function: &'a Function,
+        block: Block,
+    ) -> impl Iterator<Item = (Block, &'a BlockCall)> + Clone + 'a {
+        let (start, end) = self.parts[block];
+        let edges = &self.edges[start as usize..end as usize];
+        self.preds(block)
+            .iter()
+            .zip(edges)
+            .filter_map(move |(&pred, &edge)| {
+                let call = function.successors(pred).get(edge as usize)?;
+                Some((pred, call))
+            })
     }
 
     /// Returns the reachable blocks in reverse postorder.

@@ -1,4 +1,5 @@
-//! Computes the dominator tree (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm").
+//! Computes the dominator tree (Lengauer, Tarjan: "A Fast Algorithm for Finding Dominators in a Flowgraph", the version
+//! without balanced trees). The time is at most the number of edges times the logarithm of the number of blocks.
 
 use crate::analysis::Cfg;
 use crate::entity::Block;
@@ -12,6 +13,17 @@ pub struct Dominators {
     /// For each block the times at which a depth-first walk over the tree enters and leaves it, so that a query
     /// takes constant time.
     span: Vec<(u32, u32)>,
+}
+
+/// The part of a depth-first walk over the dominator tree that covers some blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent(u32, u32);
+
+impl Extent {
+    /// Returns the extent of the blocks of both extents.
+    pub fn and(self, other: Extent) -> Extent {
+        Extent(self.0.min(other.0), self.1.max(other.1))
+    }
 }
 
 impl Dominators {
@@ -36,45 +48,160 @@ impl Dominators {
         let (a, b) = (self.span[a as usize], self.span[b as usize]);
         a.0 <= b.0 && b.1 <= a.1
     }
+
+    /// Returns the extent of one block; `None` if it is unreachable.
+    pub fn extent(&self, cfg: &Cfg, block: Block) -> Option<Extent> {
+        let (first, last) = self.span[cfg.number(block)? as usize];
+        Some(Extent(first, last))
+    }
+
+    /// Returns whether a block dominates all blocks of an extent.
+    pub fn dominates_all(&self, cfg: &Cfg, block: Block, blocks: Extent) -> bool {
+        let here = self.extent(cfg, block);
+        here.is_some_and(|here| here.and(blocks) == here)
+    }
 }
 
+const NONE: u32 = u32::MAX;
+
+/// Returns the immediate dominator of each block, as positions in reverse postorder.
 fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
-    const UNKNOWN: u32 = u32::MAX;
-    let mut idom = vec![UNKNOWN; cfg.rpo().len()];
-    idom[0] = 0;
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for (number, &block) in cfg.rpo().iter().enumerate().skip(1) {
-            let mut new = UNKNOWN;
-            for pred in cfg.preds(block).iter().filter_map(|&pred| cfg.number(pred)) {
-                if idom[pred as usize] != UNKNOWN {
-                    new = if new == UNKNOWN {
-                        pred
-                    } else {
-                        intersect(&idom, pred, new)
-                    };
-                }
-            }
-            if idom[number] != new {
-                idom[number] = new;
-                changed = true;
-            }
+    let count = cfg.rpo().len();
+    let search = Search::new(cfg);
+    let mut forest = Forest {
+        ancestor: vec![NONE; count],
+        label: (0..count as u32).collect(),
+        semi: (0..count as u32).collect(),
+        path: Vec::new(),
+    };
+    // From here on, blocks are numbered in the order of the search. The blocks with the same semidominator are in a
+    // list that is linked through `next`.
+    let mut idom = vec![0u32; count];
+    let mut first = vec![NONE; count];
+    let mut next = vec![NONE; count];
+    for here in (1..count).rev() {
+        let block = cfg.rpo()[search.order[here] as usize];
+        for pred in cfg.preds(block).iter().filter_map(|&pred| cfg.number(pred)) {
+            let best = forest.best(search.number[pred as usize]);
+            forest.semi[here] = forest.semi[here].min(forest.semi[best as usize]);
+        }
+        let semi = forest.semi[here] as usize;
+        next[here] = first[semi];
+        first[semi] = here as u32;
+        let parent = search.parent[here];
+        forest.ancestor[here] = parent;
+        let mut other = std::mem::replace(&mut first[parent as usize], NONE);
+        while other != NONE {
+            let best = forest.best(other);
+            let at = other as usize;
+            let is_less = forest.semi[best as usize] < forest.semi[at];
+            idom[at] = if is_less { best } else { parent };
+            other = next[at];
         }
     }
-    idom
+    for here in 1..count {
+        if idom[here] != forest.semi[here] {
+            idom[here] = idom[idom[here] as usize];
+        }
+    }
+    let mut by_position = vec![0; count];
+    for here in 1..count {
+        by_position[search.order[here] as usize] = search.order[idom[here] as usize];
+    }
+    by_position
 }
 
-fn intersect(idom: &[u32], mut a: u32, mut b: u32) -> u32 {
-    while a != b {
-        while a > b {
-            a = idom[a as usize];
+/// A depth-first search. Blocks are positions in reverse postorder or numbers in the order of the search.
+struct Search {
+    /// The block with each number.
+    order: Vec<u32>,
+    /// The number of each block.
+    number: Vec<u32>,
+    /// The number of the parent in the search tree, by number.
+    parent: Vec<u32>,
+}
+
+impl Search {
+    fn new(cfg: &Cfg) -> Search {
+        let count = cfg.rpo().len();
+        let sources = |block| cfg.preds(block).iter().filter_map(|&pred| cfg.number(pred));
+        // The targets of the edges from block `n` are between positions `starts[n]` and `starts[n + 1]`.
+        let mut starts = vec![0usize; count + 2];
+        for source in cfg.rpo().iter().flat_map(|&block| sources(block)) {
+            starts[source as usize + 2] += 1;
         }
-        while b > a {
-            b = idom[b as usize];
+        for block in 2..starts.len() {
+            starts[block] += starts[block - 1];
         }
+        let mut targets = vec![0u32; starts[count + 1]];
+        for (target, &block) in (0u32..).zip(cfg.rpo()) {
+            for source in sources(block) {
+                let start = &mut starts[source as usize + 1];
+                targets[*start] = target;
+                *start += 1;
+            }
+        }
+        let mut search = Search {
+            order: Vec::with_capacity(count),
+            number: vec![NONE; count],
+            parent: Vec::with_capacity(count),
+        };
+        let mut stack: Vec<(u32, usize)> = Vec::new();
+        search.enter(0, 0);
+        stack.push((0, starts[0]));
+        while let Some((block, next)) = stack.last_mut() {
+            let here = *block as usize;
+            if *next == starts[here + 1] {
+                stack.pop();
+                continue;
+            }
+            let target = targets[*next];
+            *next += 1;
+            if search.number[target as usize] == NONE {
+                search.enter(target, search.number[here]);
+                stack.push((target, starts[target as usize]));
+            }
+        }
+        search
     }
-    a
+
+    fn enter(&mut self, block: u32, parent: u32) {
+        self.number[block as usize] = self.order.len() as u32;
+        self.order.push(block);
+        self.parent.push(parent);
+    }
+}
+
+/// The part of the search tree that has been visited.
+struct Forest {
+    /// A visited ancestor or the root of the tree; [`NONE`] for roots.
+    ancestor: Vec<u32>,
+    /// The block with the least semidominator on the path to the ancestor.
+    label: Vec<u32>,
+    semi: Vec<u32>,
+    path: Vec<u32>,
+}
+
+impl Forest {
+    /// Returns the block with the least semidominator on the path from a block to the root of its tree, without the
+    /// root; the block itself if it is a root.
+    fn best(&mut self, block: u32) -> u32 {
+        let mut up = block as usize;
+        while self.ancestor[up] != NONE && self.ancestor[self.ancestor[up] as usize] != NONE {
+            self.path.push(up as u32);
+            up = self.ancestor[up] as usize;
+        }
+        while let Some(below) = self.path.pop() {
+            let below = below as usize;
+            let above = self.ancestor[below] as usize;
+            let (here, there) = (self.label[below], self.label[above]);
+            if self.semi[there as usize] < self.semi[here as usize] {
+                self.label[below] = there;
+            }
+            self.ancestor[below] = self.ancestor[above];
+        }
+        self.label[block as usize]
+    }
 }
 
 fn tree_spans(idom: &[u32]) -> Vec<(u32, u32)> {

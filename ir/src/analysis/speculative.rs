@@ -114,28 +114,25 @@ impl SpeculativeAffine {
             if anything || !integer {
                 fact = Fact::Varies;
             }
-            for &pred in cfg.preds(block) {
-                let calls = function.successors(pred).iter();
-                for call in calls.filter(|call| call.block == block) {
-                    let view = View {
-                        function,
-                        uniformity,
-                        speculative: self,
-                        block: pred,
-                    };
-                    let arg = call.args.get(index).copied();
-                    let known = arg.map_or(Fact::Varies, |arg| {
-                        if uniformity.leaves_apart(function, arg, block) {
-                            return Fact::Varies;
-                        }
-                        view.fact(arg)
-                    });
-                    fact = match (fact, known) {
-                        (Fact::Unknown, other) | (other, Fact::Unknown) => other,
-                        (Fact::Stride(a), Fact::Stride(b)) if a == b => fact,
-                        _ => Fact::Varies,
-                    };
-                }
+            for (pred, call) in cfg.incoming(function, block) {
+                let view = View {
+                    function,
+                    uniformity,
+                    speculative: self,
+                    block: pred,
+                };
+                let arg = call.args.get(index).copied();
+                let known = arg.map_or(Fact::Varies, |arg| {
+                    if uniformity.leaves_apart(function, arg, block) {
+                        return Fact::Varies;
+                    }
+                    view.fact(arg)
+                });
+                fact = match (fact, known) {
+                    (Fact::Unknown, other) | (other, Fact::Unknown) => other,
+                    (Fact::Stride(a), Fact::Stride(b)) if a == b => fact,
+                    _ => Fact::Varies,
+                };
             }
             changed |= self.facts[param] != fact;
             self.facts[param] = fact;

@@ -41,9 +41,7 @@ mod transfer;
 
 use std::fmt;
 
-use rustc_hash::FxHashSet;
-
-use crate::analysis::{Cfg, Dominators};
+use crate::analysis::{Cfg, Dominators, Loops};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::Function;
 use crate::print::Notes;
@@ -240,8 +238,13 @@ impl Uniformity {
         self.control.home(value)
     }
 
-    /// Returns the blocks of the innermost loop around a value's definition.
-    pub fn loop_of(&self, value: Value) -> Option<&FxHashSet<Block>> {
+    /// Returns the loops of the function.
+    pub fn loops(&self) -> &Loops {
+        self.control.loops()
+    }
+
+    /// Returns the number of the innermost loop around a value's definition.
+    pub fn loop_of(&self, value: Value) -> Option<usize> {
         self.control.innermost(value)
     }
 
@@ -282,16 +285,13 @@ impl Uniformity {
         let level = self.control.join(block);
         for (index, &param) in function.dfg.blocks[block].params.iter().enumerate() {
             let mut all: Option<Fact> = None;
-            for &pred in cfg.preds(block) {
-                let calls = function.successors(pred).iter();
-                for call in calls.filter(|call| call.block == block) {
-                    let arg = call.args.get(index);
-                    let fact = arg.map(|&arg| self.seen_from(function, arg, block));
-                    match (all, fact.unwrap_or(Some(Fact::VARYING))) {
-                        (Some(a), Some(b)) => all = Some(either(a, b)),
-                        (None, fact) => all = fact,
-                        (_, None) => {}
-                    }
+            for (_, call) in cfg.incoming(function, block) {
+                let arg = call.args.get(index);
+                let fact = arg.map(|&arg| self.seen_from(function, arg, block));
+                match (all, fact.unwrap_or(Some(Fact::VARYING))) {
+                    (Some(a), Some(b)) => all = Some(either(a, b)),
+                    (None, fact) => all = fact,
+                    (_, None) => {}
                 }
             }
             if let Some(fact) = all {

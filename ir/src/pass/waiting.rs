@@ -13,8 +13,8 @@ mod counted;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::callees::{callees, with_handles};
-use crate::analysis::{Cfg, Dominators};
-use crate::entity::{Block, FuncId, Inst, SecondaryMap};
+use crate::analysis::{Cfg, Loops};
+use crate::entity::{Block, FuncId, Inst};
 use crate::function::{Function, payload_func, payload_sig};
 use crate::module::Module;
 use margay_ops::meaning::Desc;
@@ -25,42 +25,16 @@ use margay_ops::types::OpType;
 /// Inserts `yield` at the headers of waiting loops. `module` is the module of the function.
 pub fn run(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
-    let dominators = Dominators::new(&cfg);
-    let mut latches: Latches = Latches::default();
-    for (number, &block) in cfg.rpo().iter().enumerate() {
-        for call in function.successors(block) {
-            let to = cfg.number(call.block);
-            if to.is_some_and(|to| to as usize <= number) {
-                latches.add(call.block, block);
-            }
-        }
-    }
-    if latches.order.is_empty() {
+    let loops = Loops::new(function, &cfg);
+    if loops.loops.is_empty() {
         return;
     }
-    let mut homes: SecondaryMap<Inst, Option<Block>> = SecondaryMap::default();
-    for &block in cfg.rpo() {
-        for &inst in function.insts(block) {
-            homes[inst] = Some(block);
-        }
-    }
-    let mut called = Called {
-        module,
-        known: FxHashMap::default(),
-    };
-    let mut looked_at = 0;
+    let waits = shared_state(function, module, &loops);
+    let counted = counted::find(function, &cfg, &loops, |number| waits[number].is_some());
     let mut yields: Vec<(Block, Wait)> = Vec::new();
-    for header in latches.order {
-        if looked_at > MOST_LOOKED_AT {
-            yields.push((header, Wait::Strong));
-            continue;
-        }
-        let one = Loop::new(&cfg, &dominators, header, latches.of.remove(&header));
-        looked_at += one.body.len();
-        if let Some(wait) = shared_state(function, &one.body, &mut called)
-            && !counted::is_counted(function, &cfg, &dominators, &homes, &one)
-        {
-            yields.push((header, wait));
+    for number in by_first_latch(function, &cfg, &loops) {
+        if let Some(wait) = waits[number].filter(|_| !counted[number]) {
+            yields.push((loops.header(number), wait));
         }
     }
     for (header, wait) in yields {
@@ -68,67 +42,21 @@ pub fn run(function: &mut Function, module: &Module) {
     }
 }
 
-/// Most blocks of all loops together that are examined; a block counts once for each loop around it. Further loops,
-/// which are nested inside thousands of others, are treated as waiting loops.
-const MOST_LOOKED_AT: usize = 20_000_000;
-
-/// The latches of each loop, by the loop's header: the blocks with an edge back to the header.
-#[derive(Default)]
-struct Latches {
-    order: Vec<Block>,
-    of: FxHashMap<Block, Vec<Block>>,
-}
-
-impl Latches {
-    fn add(&mut self, header: Block, latch: Block) {
-        let latches = self.of.entry(header).or_default();
-        if latches.is_empty() {
-            self.order.push(header);
-        }
-        latches.push(latch);
-    }
-}
-
-/// A loop of a function.
-#[derive(Debug)]
-struct Loop {
-    header: Block,
-    body: FxHashSet<Block>,
-    /// Blocks with an edge back to the header.
-    latches: Vec<Block>,
-}
-
-impl Loop {
-    /// Finds the loop of a header: the blocks from which a latch is reached without passing the header. For a latch
-    /// that the header does not dominate, all blocks after the header, in reverse postorder, that reach the latch
-    /// are in the loop.
-    fn new(cfg: &Cfg, dominators: &Dominators, header: Block, latches: Option<Vec<Block>>) -> Loop {
-        let latches = latches.unwrap_or_default();
-        let natural = |latch: &&Block| dominators.dominates(cfg, header, **latch);
-        let mut body = FxHashSet::from_iter([header]);
-        let mut work: Vec<Block> = latches.iter().filter(natural).copied().collect();
-        while let Some(block) = work.pop() {
-            if body.insert(block) {
-                work.extend_from_slice(cfg.preds(block));
+/// Returns the numbers of all loops in the order of the first edges back to their headers.
+fn by_first_latch(function: &Function, cfg: &Cfg, loops: &Loops) -> Vec<usize> {
+    let mut order = Vec::with_capacity(loops.loops.len());
+    let mut seen = vec![false; loops.loops.len()];
+    for &block in cfg.rpo() {
+        for call in function.successors(block) {
+            if cfg.number(call.block) <= cfg.number(block)
+                && let Some(number) = loops.headed_by(call.block)
+                && !std::mem::replace(&mut seen[number], true)
+            {
+                order.push(number);
             }
         }
-        for latch in latches.iter().filter(|latch| !natural(latch)) {
-            let mut around = FxHashSet::from_iter([header]);
-            let mut work = vec![*latch];
-            while let Some(block) = work.pop() {
-                if around.insert(block) {
-                    let preds = cfg.preds(block).iter().copied();
-                    work.extend(preds.filter(|&pred| cfg.number(pred) >= cfg.number(header)));
-                }
-            }
-            body.extend(around);
-        }
-        Loop {
-            header,
-            body,
-            latches,
-        }
     }
+    order
 }
 
 /// The accesses with which a loop may wait.
@@ -140,29 +68,28 @@ enum Wait {
     Strong,
 }
 
-/// Returns the accesses of a loop's body to memory that others may write, if there are any.
-fn shared_state(
-    function: &Function,
-    body: &FxHashSet<Block>,
-    called: &mut Called<'_>,
-) -> Option<Wait> {
-    let insts = body.iter().flat_map(|&block| function.insts(block));
-    let waits = insts.map(|&inst| {
-        let data = &function.dfg.insts[inst];
-        match data.opcode {
-            Opcode::Call => called.wait(payload_func(data.payload())),
-            Opcode::CallIndirect => {
-                let signature = called.module.signatures.get(payload_sig(data.payload()));
-                let all = signature
-                    .into_iter()
-                    .flat_map(|s| with_handles(called.module, s));
-                let all: Vec<FuncId> = all.collect();
-                all.into_iter().map(|id| called.wait(id)).max().flatten()
-            }
-            _ => wait_of(function, inst),
+/// Returns, for each loop, the accesses of its blocks to memory that others may write, if there are any.
+fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Option<Wait>> {
+    let mut called = Called {
+        module,
+        known: FxHashMap::default(),
+    };
+    let mut waits = vec![None; loops.loops.len()];
+    for &block in &loops.order {
+        let Some(number) = loops.innermost(block) else {
+            continue;
+        };
+        for &inst in function.insts(block) {
+            waits[number] = waits[number].max(called.wait_of(function, inst));
         }
-    });
-    waits.max().flatten()
+    }
+    // Outer loops come before inner loops.
+    for number in (0..waits.len()).rev() {
+        if let Some(outer) = loops.outer(number) {
+            waits[outer] = waits[outer].max(waits[number]);
+        }
+    }
+    waits
 }
 
 /// The accesses of called functions to memory that others may write.
@@ -172,6 +99,23 @@ struct Called<'a> {
 }
 
 impl Called<'_> {
+    /// Returns the accesses of an instruction and of the functions that it calls.
+    fn wait_of(&mut self, function: &Function, inst: Inst) -> Option<Wait> {
+        let data = &function.dfg.insts[inst];
+        match data.opcode {
+            Opcode::Call => self.wait(payload_func(data.payload())),
+            Opcode::CallIndirect => {
+                let signature = self.module.signatures.get(payload_sig(data.payload()));
+                let all = signature
+                    .into_iter()
+                    .flat_map(|s| with_handles(self.module, s));
+                let all: Vec<FuncId> = all.collect();
+                all.into_iter().map(|id| self.wait(id)).max().flatten()
+            }
+            _ => wait_of(function, inst),
+        }
+    }
+
     /// Returns the accesses of a function and of all functions that it calls.
     fn wait(&mut self, id: FuncId) -> Option<Wait> {
         if let Some(&known) = self.known.get(&id) {

@@ -281,7 +281,9 @@ impl Context {
         }
         let (readable, writable) = host_rights(ptr as u64, bytes);
         if !readable || !(writable || flags.read_only) {
-            return Err(Error::invalid("the memory is not mapped, or its rights do not permit this"));
+            return Err(Error::invalid(
+                "the memory is not mapped, or its rights do not permit this",
+            ));
         }
         let request = Request {
             flags,

@@ -54,7 +54,9 @@ impl Context {
         let contexts = CONTEXTS.lock();
         let own = |known: &&Known| known.machine == address(machine) && wanted(known);
         let mut found = contexts.iter().filter(own);
-        found.find_map(|known| known.context.upgrade()).map(Context::from)
+        found
+            .find_map(|known| known.context.upgrade())
+            .map(Context::from)
     }
 
     /// Returns a device's primary context; `None` when the runtime no longer exists.

@@ -113,12 +113,13 @@ enum Loaded {
 
 /// Reads the modules of one or several images. A single text is lowered on demand.
 fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Loaded> {
-    let selection = select_ptx(images, options.capability).map_err(image_error)?;
-    match selection.texts.as_slice() {
+    let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
+    match selection.texts.as_mut_slice() {
         [text] if selection.device_runtime.is_none() => {
-            lazy(SourceFile::new(name, text.text.as_str()), log)
+            // The text can have hundreds of megabytes, so it is not copied.
+            lazy(SourceFile::new(name, std::mem::take(&mut text.text)), log)
         }
-        _ => link_selection(&selection, name, log).map(Loaded::Whole),
+        _ => link_selection(selection, name, log).map(Loaded::Whole),
     }
 }
 
@@ -130,18 +131,19 @@ pub(crate) fn linked(
     log: &mut String,
 ) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
-    link_selection(&selection, name, log)
+    link_selection(selection, name, log)
 }
 
-fn link_selection(selection: &Selection, name: &str, log: &mut String) -> Result<Module> {
+fn link_selection(selection: Selection<'_>, name: &str, log: &mut String) -> Result<Module> {
     let mut modules = Vec::new();
-    for (index, text) in selection.texts.iter().enumerate() {
-        let name = if selection.texts.len() == 1 {
+    let count = selection.texts.len();
+    for (index, text) in selection.texts.into_iter().enumerate() {
+        let name = if count == 1 {
             name.to_owned()
         } else {
             format!("{name}#{index}")
         };
-        modules.push(module_of(SourceFile::new(name, text.text.as_str()), log)?);
+        modules.push(module_of(SourceFile::new(name, text.text), log)?);
     }
     let mut module = link::link(modules)?;
     if let Some(entry) = &selection.device_runtime
@@ -165,6 +167,7 @@ fn image_error(error: container::ImageError) -> Error {
     use container::ImageError as E;
     match &error {
         E::NoPtx(_) | E::Cubin(_) => Error::NoBinary(error.to_string()),
+        E::OutOfMemory { bytes } => no_memory(*bytes),
         _ => Error::InvalidImage(error.to_string()),
     }
 }
@@ -202,8 +205,18 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
     margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
 }
 
-/// Returns the error for a text with problems; it contains the first 20 errors.
+/// Returns the error for an allocation of the process that failed.
+fn no_memory(requested: u64) -> Error {
+    let free = crate::memory::address_space_left().unwrap_or(0);
+    Error::OutOfMemory { requested, free }
+}
+
+/// Returns the error for a text with problems; it contains the first 20 errors. A text for which the memory is not
+/// enough is not invalid.
 pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
+    if let Some(bytes) = problems.iter().find_map(Diagnostic::needed_bytes) {
+        return no_memory(bytes);
+    }
     let errors = problems.iter().filter(|diagnostic| diagnostic.is_error());
     let rendered: Vec<String> = errors
         .take(20)
@@ -257,9 +270,15 @@ impl PtxImage {
     }
 
     /// Returns the initial bytes of a variable with relocated addresses.
-    fn initial(&self, id: SymbolId, addresses: &[u64]) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if there is no memory for them.
+    fn initial(&self, id: SymbolId, addresses: &[u64]) -> Result<Vec<u8>> {
         let symbol = &self.contents[id];
-        let mut bytes = symbol.init.clone();
+        let mut bytes = Vec::new();
+        let reserved = bytes.try_reserve_exact(symbol.init.len());
+        reserved.map_err(|_| no_memory(symbol.init.len() as u64))?;
+        bytes.extend_from_slice(&symbol.init);
         for reloc in &symbol.relocs {
             let base = match reloc.target {
                 RelocTarget::Symbol { symbol, .. } => {
@@ -273,7 +292,7 @@ impl PtxImage {
                 slot.copy_from_slice(&value.to_le_bytes()[..size]);
             }
         }
-        bytes
+        Ok(bytes)
     }
 }
 
@@ -369,7 +388,7 @@ impl LoadedImage for PtxImage {
             .symbols
             .iter()
             .map(|&id| self.initial(id, &addresses))
-            .collect();
+            .collect::<Result<_>>()?;
         let kernels = self.functions.iter().zip(&self.kernels);
         let kernels = kernels
             .map(|(&id, info)| {

@@ -44,7 +44,7 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
     }
     let mut whole = Module::default();
     let mut placed = Vec::new();
-    for module in &modules {
+    for module in &mut modules {
         whole.version = whole.version.max(module.version);
         if module.target.sm > whole.target.sm {
             whole.target = module.target;
@@ -87,8 +87,8 @@ fn is_global(linkage: Linkage) -> bool {
     linkage != Linkage::Internal
 }
 
-/// Assigns every entity of a module its number in the linked module.
-fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
+/// Assigns every entity of a module its number in the linked module, and moves the contents of its variables there.
+fn place(whole: &mut Module, module: &mut Module) -> Result<Placed> {
     let mut placed = Placed {
         functions: PrimaryMap::default(),
         symbols: PrimaryMap::default(),
@@ -113,7 +113,7 @@ fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
         };
         placed.functions.push(id);
     }
-    for symbol in module.symbols.values() {
+    for symbol in module.symbols.values_mut() {
         let known = is_global(symbol.linkage)
             .then(|| whole.symbols_by_name.get(&symbol.name))
             .flatten();
@@ -122,12 +122,12 @@ fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
                 check_symbols(&whole.symbols[id], symbol)?;
                 if whole.symbols[id].linkage == Linkage::Extern && symbol.linkage != Linkage::Extern
                 {
-                    whole.symbols[id] = symbol.clone();
+                    whole.symbols[id] = taken(symbol);
                 }
                 id
             }
-            None if is_global(symbol.linkage) => whole.add_symbol(symbol.clone()),
-            None => whole.symbols.push(symbol.clone()),
+            None if is_global(symbol.linkage) => whole.add_symbol(taken(symbol)),
+            None => whole.symbols.push(taken(symbol)),
         };
         placed.symbols.push(id);
     }
@@ -143,6 +143,16 @@ fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
             loc
         }));
     Ok(placed)
+}
+
+/// Returns a copy of a symbol with its initial bytes, which can be many and are not copied. Its relocations remain,
+/// because [`fill`] compares them.
+fn taken(symbol: &mut Symbol) -> Symbol {
+    let init = std::mem::take(&mut symbol.init);
+    Symbol {
+        init,
+        ..symbol.clone()
+    }
 }
 
 fn check_functions(a: &Function, b: &Function) -> Result<()> {

@@ -370,7 +370,7 @@ struct NativeRunner<'a, 'b> {
 }
 
 impl NativeRunner<'_, '_> {
-    /// Continues a CTA whose threads are all about to resume after sync point `sync_point`.
+    /// Continues a CTA whose threads are all about to resume after `sync_point`.
     fn go_on(
         &mut self,
         state: &CtaState,
@@ -382,8 +382,8 @@ impl NativeRunner<'_, '_> {
         self.phases(sync_point, 1)
     }
 
-    /// Runs `count` CTAs in phases, the first from sync point `sync_point`. If the threads of a CTA diverge, returns their
-    /// state; the number of this CTA is in the context.
+    /// Runs `count` CTAs in phases, the first from `sync_point`. If the threads of a CTA diverge, returns their state;
+    /// the number of this CTA is in the context.
     fn phases(&mut self, sync_point: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
             .kernel

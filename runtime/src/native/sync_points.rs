@@ -421,8 +421,8 @@ pub(super) unsafe extern "C" fn reduce(
     }
 }
 
-/// Writes the frame headers of a CTA whose warps all have 32 lanes: the threads from `first` to `end` have reached sync
-/// point `sync_point`, and later threads have not moved.
+/// Writes the frame headers of a CTA whose warps all have 32 lanes: the threads from `first` to `end` have reached
+/// `sync_point`, and later threads have not moved.
 pub(super) unsafe extern "C" fn settle(
     context: *mut NativeContext,
     frames: *mut u8,

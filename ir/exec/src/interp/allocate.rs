@@ -121,15 +121,6 @@ impl Scan<'_> {
     }
 }
 
-/// A loop: the positions of its first block and after its last block, the position after its last instruction,
-/// and the enclosing loop.
-struct Around {
-    start: u32,
-    end: u32,
-    last: u32,
-    outer: Option<usize>,
-}
-
 /// Returns the position of the last instruction that needs a value's row.
 fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMap<Value, u32> {
     // The position of each block's first instruction, then the position after all instructions.
@@ -140,15 +131,16 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
         position += function.insts(block).len() as u32;
     }
     starts.push(position);
-    let (loops, innermost) = nest(order, &starts);
+    let nest = Nest::new(order);
     let mut homes: SecondaryMap<Value, u32> = SecondaryMap::default();
     let mut ends: SecondaryMap<Value, u32> = SecondaryMap::default();
     for (number, &block) in (0u32..).zip(&order.order) {
+        let branches = cfg.preds(block).iter().filter_map(|&b| order.position(b));
+        let last = branches.map(|b| starts[b as usize + 1]).max();
+        let last_branch = last.unwrap_or(0).max(starts[number as usize]);
         for &param in &function.dfg.blocks[block].params {
             homes[param] = number;
-            let branches = cfg.preds(block).iter().filter_map(|&b| order.position(b));
-            let last = branches.map(|b| starts[b as usize + 1]).max();
-            ends[param] = last.unwrap_or(0).max(starts[number as usize]);
+            ends[param] = last_branch;
         }
         for (at, &inst) in (starts[number as usize]..).zip(function.insts(block)) {
             for &result in function.dfg.results(inst) {
@@ -158,17 +150,13 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
         }
     }
     let mut at = 0;
-    for (number, &block) in (0u32..).zip(&order.order) {
+    for &block in &order.order {
         let mut need = |value: Value, at: u32| {
             let home = homes[value];
-            let mut end = at;
-            let mut around = innermost[number as usize];
-            while let Some(one) = around.map(|index| &loops[index])
-                && !(one.start..one.end).contains(&home)
-            {
-                end = one.last;
-                around = one.outer;
-            }
+            let around = nest.outermost(order.innermost(block), |number| {
+                !order.loops[number].contains(home)
+            });
+            let end = around.map_or(at, |number| starts[order.loops[number].end as usize]);
             ends[value] = ends[value].max(end);
         };
         for &inst in function.insts(block) {
@@ -182,37 +170,47 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
     ends
 }
 
-/// Returns the loops, and the innermost loop of each block.
-fn nest(order: &Linear, starts: &[u32]) -> (Vec<Around>, Vec<Option<usize>>) {
-    let mut spans: Vec<_> = order
-        .loops
-        .iter()
-        .map(|span| (span.start, Reverse(span.end)))
-        .collect();
-    spans.sort_unstable();
-    let mut loops: Vec<Around> = Vec::with_capacity(spans.len());
-    let mut open: Option<usize> = None;
-    let mut innermost = vec![None; order.order.len()];
-    let mut next = 0;
-    for number in 0..order.order.len() as u32 {
-        while let Some(index) = open
-            && loops[index].end <= number
-        {
-            open = loops[index].outer;
-        }
-        while let Some(&(start, Reverse(end))) = spans.get(next)
-            && start == number
-        {
-            loops.push(Around {
-                start,
-                end,
-                last: starts[end as usize],
-                outer: open,
+/// The nesting of loops, in which the loops around a loop are found in a number of steps that is logarithmic in the
+/// nesting depth (Myers: "An Applicative Random-Access Stack").
+struct Nest {
+    /// For each loop its depth, the loop immediately around it, and a loop further outside; the outermost loops are
+    /// around themselves.
+    loops: Vec<(u32, usize, usize)>,
+}
+
+impl Nest {
+    fn new(order: &Linear) -> Nest {
+        let mut loops: Vec<(u32, usize, usize)> = Vec::with_capacity(order.loops.len());
+        for number in 0..order.loops.len() {
+            // Outer loops come before inner loops.
+            loops.push(match order.outer(number) {
+                None => (0, number, number),
+                Some(outer) => {
+                    let (depth, _, jump) = loops[outer];
+                    let (jump_depth, _, second) = loops[jump];
+                    let is_even = depth - jump_depth == jump_depth - loops[second].0;
+                    (depth + 1, outer, if is_even { second } else { outer })
+                }
             });
-            open = Some(loops.len() - 1);
-            next += 1;
         }
-        innermost[number as usize] = open;
+        Nest { loops }
     }
-    (loops, innermost)
+
+    /// Returns the outermost loop that is accepted, among a loop and the loops around it. The loops around a loop that
+    /// is not accepted must not be accepted.
+    fn outermost(
+        &self,
+        innermost: Option<usize>,
+        is_accepted: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let mut found = innermost.filter(|&number| is_accepted(number))?;
+        loop {
+            let (_, outer, jump) = self.loops[found];
+            found = match () {
+                () if jump != found && is_accepted(jump) => jump,
+                () if outer != found && is_accepted(outer) => outer,
+                () => return Some(found),
+            };
+        }
+    }
 }

@@ -3,8 +3,8 @@
 //! A function is decoded once, when it is first entered. Steps are in the order of [`Linear`]: every edge leads
 //! forwards, or back to the first block of a loop. Constants have rows but no steps.
 //!
-//! Invariant: decoding takes memory in proportion to the size of the function, and at most that much time for
-//! each level of nested loops.
+//! Invariant: decoding takes time and memory about in proportion to the size of the function, with its branches.
+//! Nothing stops a worker while it decodes, so this also limits by how much a launch may exceed its time limit.
 
 use rustc_hash::FxHashMap;
 

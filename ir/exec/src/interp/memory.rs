@@ -123,6 +123,22 @@ impl<M: Machine> View<'_, M> {
         self.cta.local_base + thread * u64::from(self.cta.local_stride)
     }
 
+    /// Returns whether an access is inside the thread's local memory.
+    fn is_own_local(&self, lane: u32, address: u64, bytes: u64) -> bool {
+        let offset = address.wrapping_sub(self.local_base(lane));
+        offset.saturating_add(bytes) <= u64::from(self.cta.local_stride)
+    }
+
+    /// Returns whether an access touches local memory of another thread of the CTA.
+    fn is_foreign_local(&self, lane: u32, address: u64, bytes: u64) -> bool {
+        let start = self.cta.local_base;
+        let threads = u64::from(self.launch.threads());
+        let end = start + threads * u64::from(self.cta.local_stride);
+        address < end
+            && address.saturating_add(bytes) > start
+            && !self.is_own_local(lane, address, bytes)
+    }
+
     /// Returns the host address of an address in a state space.
     fn host(&self, lane: u32, space: StateSpace, address: Bits) -> u64 {
         match space {
@@ -143,12 +159,14 @@ impl<M: Machine> View<'_, M> {
             }
         }
         let bytes = data.ty.bits().div_ceil(8);
-        // A thread may only access its own local memory.
+        // A thread may only access its own local memory, also through generic addresses.
         let whole = u64::from(bytes * data.mods.vec().max(1));
-        let end = u64::from(self.cta.local_stride);
         let is_outside = |&lane: &u32| {
-            let offset = addresses[lane as usize].wrapping_sub(self.local_base(lane));
-            space == StateSpace::Local && offset.saturating_add(whole) > end
+            let address = addresses[lane as usize];
+            match space {
+                StateSpace::Local => !self.is_own_local(lane, address, whole),
+                _ => self.is_foreign_local(lane, address, whole),
+            }
         };
         let outside = lanes(self.active.mask).filter(is_outside);
         let outside = outside.fold(0, |all, lane| all | 1 << lane);
@@ -408,6 +426,12 @@ impl<M: Machine> View<'_, M> {
                     address: Some(address),
                 });
             }
+        }
+        if wanted > 0 && self.is_foreign_local(lane, source, wanted) {
+            return Err(FaultKind::IllegalAddress {
+                address: Some(source),
+                write: Some(false),
+            });
         }
         for i in 0..size.min(16) {
             let byte = if i < wanted {

@@ -11,30 +11,19 @@ use std::collections::BinaryHeap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Class;
-use crate::analysis::{Cfg, Dominators};
+use crate::analysis::{Cfg, Dominators, Loops};
 use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// A loop: a header and the blocks on paths back to it.
-#[derive(Clone, Debug)]
-struct Loop {
-    header: Block,
-    /// Whether every path into the loop leads through the header.
-    natural: bool,
-    body: FxHashSet<Block>,
-    /// The class of the conditions that decide in which iteration threads leave the loop.
-    level: Class,
-}
-
 /// The joins and loops of a function, each with the class of the branches that cause divergence there.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
-    loops: Vec<Loop>,
+    loops: Loops,
+    /// For each loop the class of the conditions that decide in which iteration threads leave it.
+    levels: Vec<Class>,
     /// Whether all loops are natural.
     reducible: bool,
-    /// Numbers of the loops around each block.
-    around: SecondaryMap<Block, Vec<usize>>,
     joins: SecondaryMap<Block, Option<Class>>,
     branches: SecondaryMap<Block, Option<Class>>,
     /// The block that defines each value.
@@ -46,13 +35,7 @@ type Edge = (Block, Block);
 
 impl Control {
     pub(super) fn new(function: &Function, cfg: &Cfg) -> Control {
-        let loops = find_loops(function, cfg);
-        let mut around: SecondaryMap<Block, Vec<usize>> = SecondaryMap::default();
-        for (number, one) in loops.iter().enumerate() {
-            for &block in &one.body {
-                around[block].push(number);
-            }
-        }
+        let loops = Loops::new(function, cfg);
         let mut homes: SecondaryMap<Value, Option<Block>> = SecondaryMap::default();
         for &block in cfg.rpo() {
             for &param in &function.dfg.blocks[block].params {
@@ -65,9 +48,9 @@ impl Control {
             }
         }
         Control {
-            reducible: loops.iter().all(|one| one.natural),
+            reducible: is_reducible(cfg),
+            levels: vec![Class::Launch; loops.loops.len()],
             loops,
-            around,
             joins: SecondaryMap::default(),
             branches: SecondaryMap::default(),
             homes,
@@ -83,9 +66,15 @@ impl Control {
                 .map(|&inst| function.dfg.insts[inst].opcode)
                 .any(|opcode| matches!(opcode, Opcode::Yield | Opcode::Nanosleep))
         };
-        for one in &self.loops {
-            if one.body.iter().any(yields) {
-                for &block in &one.body {
+        // A block is in a loop that yields if the outermost loop around it yields.
+        let mut end = 0;
+        for (number, one) in self.loops.loops.iter().enumerate() {
+            if one.start < end {
+                continue;
+            }
+            end = one.end;
+            if self.loops.body(number).iter().any(yields) {
+                for &block in self.loops.body(number) {
                     yielding[block] = true;
                 }
             }
@@ -107,26 +96,27 @@ impl Control {
         let Some(home) = self.homes[value] else {
             return Class::Varying;
         };
-        let left = self.around[home]
-            .iter()
-            .map(|&number| &self.loops[number])
-            .filter(|one| !one.body.contains(&block));
-        left.map(|one| one.level).fold(Class::Launch, Class::max)
+        let left = self.loops.around_only(home, block);
+        left.map(|number| self.levels[number])
+            .fold(Class::Launch, Class::max)
     }
 
     /// Returns whether threads that have reached a block the same number of times are in the same iterations of the
     /// loops around it. This holds if every iteration of each of these loops passes the block, and if all threads
     /// run the same number of iterations of each loop but the outermost.
     pub(super) fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
-        let around = || self.around[block].iter().map(|&number| &self.loops[number]);
-        let passes = |one: &Loop| {
-            let latches = cfg.preds(one.header).iter();
-            let mut latches = latches.filter(|&latch| one.body.contains(latch));
+        let loops = &self.loops;
+        let passes = |number: usize| {
+            let latches = cfg.preds(loops.header(number)).iter();
+            let mut latches = latches.filter(|&&latch| loops.contains(number, latch));
             latches.all(|&latch| dominators.dominates(cfg, block, latch))
         };
-        let outermost = around().map(|one| one.body.len()).max();
-        let inner = |one: &Loop| Some(one.body.len()) < outermost;
-        self.reducible && around().all(|one| passes(one) && (!inner(one) || one.level.is_uniform()))
+        let is_inner = |number: usize| loops.outer(number).is_some();
+        let mut around = loops.and_around(loops.innermost(block));
+        self.reducible
+            && around.all(|number| {
+                passes(number) && (!is_inner(number) || self.levels[number].is_uniform())
+            })
     }
 
     /// Returns the block that defines a value.
@@ -134,11 +124,14 @@ impl Control {
         self.homes[value]
     }
 
-    /// Returns the blocks of the smallest loop around a value's definition.
-    pub(super) fn innermost(&self, value: Value) -> Option<&FxHashSet<Block>> {
-        let around = &self.around[self.homes[value]?];
-        let bodies = around.iter().map(|&number| &self.loops[number].body);
-        bodies.min_by_key(|body| body.len())
+    /// Returns the loops.
+    pub(super) fn loops(&self) -> &Loops {
+        &self.loops
+    }
+
+    /// Returns the number of the innermost loop around a value's definition.
+    pub(super) fn innermost(&self, value: Value) -> Option<usize> {
+        self.loops.innermost(self.homes[value]?)
     }
 
     /// Records that the branch at the end of `block` is only as uniform as `level`. Returns whether that changed
@@ -156,11 +149,10 @@ impl Control {
         self.branches[block] = Some(level);
         let calls = function.successors(block).iter();
         let edges: Vec<Edge> = calls.map(|call| (block, call.block)).collect();
-        let inside = self.around[block].clone();
-        let mut work = vec![(edges, inside)];
+        let mut work = vec![(edges, self.loops.innermost(block))];
         let mut changed = false;
         while let Some((edges, inside)) = work.pop() {
-            let spread = Spread::run(self, function, cfg, &edges, &inside);
+            let spread = Spread::run(self, function, cfg, &edges, inside);
             let (joins, turns) = (spread.joins, spread.turns);
             for join in joins {
                 let known = self.joins[join];
@@ -169,9 +161,9 @@ impl Control {
                     changed = true;
                 }
             }
-            for (number, labels) in turns {
-                if labels.len() > 1 && self.loops[number].level < level {
-                    self.loops[number].level = level;
+            for (number, (_, others)) in turns {
+                if others && self.levels[number] < level {
+                    self.levels[number] = level;
                     changed = true;
                     work.push(self.exits(function, number));
                 }
@@ -180,18 +172,16 @@ impl Control {
         changed
     }
 
-    /// Returns the edges that leave a loop, and the loops around it.
-    fn exits(&self, function: &Function, number: usize) -> (Vec<Edge>, Vec<usize>) {
-        let one = &self.loops[number];
+    /// Returns the edges that leave a loop, and the loop around it.
+    fn exits(&self, function: &Function, number: usize) -> (Vec<Edge>, Option<usize>) {
         let mut edges: Vec<Edge> = Vec::new();
-        for &block in &one.body {
+        for &block in self.loops.body(number) {
             let calls = function.successors(block).iter();
-            let out = calls.filter(|call| !one.body.contains(&call.block));
+            let out = calls.filter(|call| !self.loops.contains(number, call.block));
             edges.extend(out.map(|call| (block, call.block)));
         }
         edges.sort_unstable();
-        let around = self.around[one.header].iter().copied();
-        (edges, around.filter(|&other| other != number).collect())
+        (edges, self.loops.outer(number))
     }
 }
 
@@ -199,16 +189,16 @@ impl Control {
 struct Spread<'a> {
     control: &'a Control,
     cfg: &'a Cfg,
-    /// The loops that contain the sources of the edges.
-    inside: &'a [usize],
+    /// The innermost loop that contains the sources of the edges.
+    inside: Option<usize>,
     labels: FxHashMap<Block, u32>,
     /// The first label that reached each header along a back edge.
     came_back: FxHashMap<Block, u32>,
     next: u32,
     work: BinaryHeap<Reverse<u32>>,
     joins: FxHashSet<Block>,
-    /// For each loop the labels that leave it or reach its header again.
-    turns: FxHashMap<usize, FxHashSet<u32>>,
+    /// For each loop the first label that leaves it or reaches its header again, and whether there are others.
+    turns: FxHashMap<usize, (u32, bool)>,
 }
 
 impl<'a> Spread<'a> {
@@ -218,7 +208,7 @@ impl<'a> Spread<'a> {
         function: &Function,
         cfg: &'a Cfg,
         edges: &[Edge],
-        inside: &'a [usize],
+        inside: Option<usize>,
     ) -> Spread<'a> {
         let mut spread = Spread {
             control,
@@ -236,8 +226,13 @@ impl<'a> Spread<'a> {
         }
         while let Some(Reverse(number)) = spread.work.pop() {
             let block = cfg.rpo()[number as usize];
-            let outside = |number: &usize| !control.loops[*number].body.contains(&block);
-            if spread.work.is_empty() && control.reducible && inside.iter().all(outside) {
+            let loops = &control.loops;
+            let is_outside = || {
+                loops
+                    .and_around(inside)
+                    .all(|number| !loops.contains(number, block))
+            };
+            if spread.work.is_empty() && control.reducible && is_outside() {
                 // All paths have met at this block, which is outside of the loops around the edges' sources.
                 break;
             }
@@ -250,11 +245,14 @@ impl<'a> Spread<'a> {
     }
 
     fn send(&mut self, from: Block, to: Block, label: u32) {
-        for &number in self.inside {
-            let one = &self.control.loops[number];
-            let leaves = one.body.contains(&from) && !one.body.contains(&to);
-            if leaves || to == one.header {
-                self.turns.entry(number).or_default().insert(label);
+        let loops = &self.control.loops;
+        if let Some(inside) = self.inside {
+            let inside = loops.loops[inside];
+            let is_around = |&number: &usize| loops.loops[number].contains(inside.start);
+            let left = loops.around_only(from, to);
+            for number in left.chain(loops.headed_by(to)).filter(is_around) {
+                let (first, others) = self.turns.entry(number).or_insert((label, false));
+                *others |= *first != label;
             }
         }
         let (Some(source), Some(target)) = (self.cfg.number(from), self.cfg.number(to)) else {
@@ -284,43 +282,13 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Returns the loops of a function, one for each target of a retreating edge. If the header dominates the edge's
-/// source, the body consists of the blocks that reach the source without passing the header. Otherwise the loop is
-/// irreducible, and the body consists of all blocks after the header, in reverse postorder, that reach the source.
-fn find_loops(function: &Function, cfg: &Cfg) -> Vec<Loop> {
+/// Returns whether every loop is entered only at its header: the header dominates the sources of the edges back to it.
+fn is_reducible(cfg: &Cfg) -> bool {
     let dominators = Dominators::new(cfg);
-    let mut loops: Vec<Loop> = Vec::new();
-    for (number, &block) in cfg.rpo().iter().enumerate() {
-        for call in function.successors(block) {
-            let header = call.block;
-            let Some(at) = cfg.number(header) else {
-                continue;
-            };
-            if at as usize > number {
-                continue;
-            }
-            let natural = dominators.dominates(cfg, header, block);
-            let mut body = FxHashSet::from_iter([header]);
-            let mut work = vec![block];
-            while let Some(block) = work.pop() {
-                if body.insert(block) {
-                    let preds = cfg.preds(block).iter().copied();
-                    work.extend(preds.filter(|&p| natural || cfg.number(p) >= Some(at)));
-                }
-            }
-            match loops.iter_mut().find(|one| one.header == header) {
-                Some(one) => {
-                    one.body.extend(body);
-                    one.natural &= natural;
-                }
-                None => loops.push(Loop {
-                    header,
-                    natural,
-                    body,
-                    level: Class::Launch,
-                }),
-            }
-        }
-    }
-    loops
+    cfg.rpo().iter().all(|&header| {
+        let mut back = cfg.preds(header).iter();
+        back.all(|&latch| {
+            cfg.number(latch) < cfg.number(header) || dominators.dominates(cfg, header, latch)
+        })
+    })
 }

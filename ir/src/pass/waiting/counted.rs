@@ -9,39 +9,94 @@ use std::cell::Cell;
 
 use rustc_hash::FxHashSet;
 
-use super::Loop;
-use crate::analysis::{Cfg, Dominators};
+use crate::analysis::dominators::Extent;
+use crate::analysis::{Cfg, Dominators, Loops};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use margay_ops::mods::BoolOp;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Returns whether an exit that every iteration passes compares a value that changes by a constant or invariant
-/// step in each iteration with a value that does not change.
-pub(super) fn is_counted(
+/// Returns, for each loop that `wanted` accepts, whether an exit that every iteration passes compares a value that changes
+/// by a constant or invariant step in each iteration with a value that does not change.
+pub(super) fn find(
     function: &Function,
     cfg: &Cfg,
-    dominators: &Dominators,
-    homes: &SecondaryMap<Inst, Option<Block>>,
-    one: &Loop,
-) -> bool {
-    let natural = |&latch: &Block| dominators.dominates(cfg, one.header, latch);
-    if !one.latches.iter().all(natural) {
-        return false;
+    loops: &Loops,
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<bool> {
+    let dominators = Dominators::new(cfg);
+    let latches: Vec<Option<Extent>> = (0..loops.loops.len())
+        .map(|number| latches(cfg, &dominators, loops, number))
+        .collect();
+    let mut homes: SecondaryMap<Inst, Option<Block>> = SecondaryMap::default();
+    for &block in cfg.rpo() {
+        for &inst in function.insts(block) {
+            homes[inst] = Some(block);
+        }
     }
-    let test = Test {
-        function,
-        cfg,
-        homes,
-        header: one.header,
-        body: &one.body,
-        steps: Cell::new(MOST_STEPS),
+    let mut counted = vec![false; loops.loops.len()];
+    let steps = vec![Cell::new(MOST_STEPS); loops.loops.len()];
+    let all_steps = Cell::new(MOST_STEPS_OF_ALL);
+    let mut exits = MOST_EXITS;
+    for &block in cfg.rpo() {
+        let Some((condition, then, other)) = branch(function, block) else {
+            continue;
+        };
+        // The loops that one target leaves begin with those that both leave.
+        let left = |to: Block| loops.around_only(block, to);
+        let both = left(then).zip(left(other)).count();
+        let exit = [(then, true), (other, false)]
+            .into_iter()
+            .flat_map(|(to, value)| left(to).skip(both).map(move |number| (number, value)));
+        for (number, value) in exit {
+            let Some(rest) = exits.checked_sub(1) else {
+                return counted;
+            };
+            exits = rest;
+            let passes = |latches| dominators.dominates_all(cfg, block, latches);
+            if counted[number] || !wanted(number) || !latches[number].is_some_and(passes) {
+                continue;
+            }
+            let test = Test {
+                function,
+                cfg,
+                homes: &homes,
+                loops,
+                number,
+                steps: [&steps[number], &all_steps],
+            };
+            counted[number] = test.bounds(condition, value, DEPTH);
+        }
+    }
+    counted
+}
+
+/// Returns the condition and the targets of a branch with two targets.
+fn branch(function: &Function, block: Block) -> Option<(Value, Block, Block)> {
+    let inst = function.layout.terminator(block)?;
+    let [then, other] = function.dfg.targets(inst) else {
+        return None;
     };
-    one.body.iter().any(|&block| {
-        let every_turn = |&latch: &Block| dominators.dominates(cfg, block, latch);
-        one.latches.iter().all(every_turn) && test.ends(block)
-    })
+    let condition = *function.dfg.args(inst).first()?;
+    (function.dfg.insts[inst].opcode == Opcode::Brif).then_some((
+        condition,
+        then.block,
+        other.block,
+    ))
+}
+
+/// Returns the extent of the blocks with an edge back to a loop's header; `None` if the header does not dominate all of
+/// them.
+fn latches(cfg: &Cfg, dominators: &Dominators, loops: &Loops, number: usize) -> Option<Extent> {
+    let header = loops.header(number);
+    let latches = cfg.preds(header).iter();
+    let latches = latches.filter(|&&pred| cfg.number(pred) >= cfg.number(header));
+    let extents = latches.filter_map(|&latch| dominators.extent(cfg, latch));
+    let extent = extents.reduce(Extent::and)?;
+    dominators
+        .dominates_all(cfg, header, extent)
+        .then_some(extent)
 }
 
 /// Most levels of nested conditions and block parameters that are followed.
@@ -49,37 +104,25 @@ const DEPTH: u32 = 4;
 
 /// Most values that are examined for a loop. A loop with more is not proved to be counted.
 const MOST_STEPS: u32 = 100_000;
+/// Most values that are examined for all loops of a function.
+const MOST_STEPS_OF_ALL: u32 = 10_000_000;
+/// Most exits that are examined; a branch that leaves several loops is an exit of each.
+const MOST_EXITS: u32 = 20_000_000;
 
 struct Test<'a> {
     function: &'a Function,
     cfg: &'a Cfg,
     homes: &'a SecondaryMap<Inst, Option<Block>>,
-    header: Block,
-    body: &'a FxHashSet<Block>,
-    /// How many more values may be examined.
-    steps: Cell<u32>,
+    loops: &'a Loops,
+    /// The loop.
+    number: usize,
+    /// How many more values may be examined, for this loop and for all loops.
+    steps: [&'a Cell<u32>; 2],
 }
 
 impl Test<'_> {
-    /// Returns whether a block ends with an exit test of a counted loop.
-    fn ends(&self, block: Block) -> bool {
-        let dfg = &self.function.dfg;
-        let Some(inst) = self.function.layout.terminator(block) else {
-            return false;
-        };
-        let [then, other] = dfg.targets(inst) else {
-            return false;
-        };
-        if dfg.insts[inst].opcode != Opcode::Brif {
-            return false;
-        }
-        let leaves = [then, other].map(|call| !self.body.contains(&call.block));
-        let condition = dfg.args(inst)[0];
-        match leaves {
-            [true, false] => self.bounds(condition, true, DEPTH),
-            [false, true] => self.bounds(condition, false, DEPTH),
-            _ => false,
-        }
+    fn is_inside(&self, block: Block) -> bool {
+        self.loops.contains(self.number, block)
     }
 
     /// Returns whether a condition certainly has the result `value` in some iteration.
@@ -121,9 +164,9 @@ impl Test<'_> {
     fn is_invariant(&self, value: Value) -> bool {
         let function = self.function;
         match function.dfg.values[value].def {
-            ValueDef::Param(block, _) => !self.body.contains(&block),
+            ValueDef::Param(block, _) => !self.is_inside(block),
             ValueDef::Result(inst, _) => {
-                let inside = |block: Block| self.body.contains(&block);
+                let inside = |block: Block| self.is_inside(block);
                 function.dfg.insts[inst].opcode == Opcode::Const
                     || !self.homes[inst].is_some_and(inside)
             }
@@ -135,8 +178,9 @@ impl Test<'_> {
     /// value may also be this parameter plus a step, or either of these in a wider type.
     fn steps(&self, value: Value) -> bool {
         let dfg = &self.function.dfg;
+        let header = self.loops.header(self.number);
         let of_header = |value: Value| match dfg.values[value].def {
-            ValueDef::Param(block, index) if block == self.header => Some((value, index)),
+            ValueDef::Param(block, index) if block == header => Some((value, index)),
             _ => None,
         };
         let value = self.before_widening(value);
@@ -145,41 +189,56 @@ impl Test<'_> {
         let Some((param, index)) = param else {
             return false;
         };
-        let mut known = None;
-        let next = |value: Value| self.is_next(value, param, &mut known, DEPTH);
-        self.passed(self.header, index).all(next)
+        let mut search = Search {
+            param,
+            step: None,
+            found: FxHashSet::default(),
+        };
+        let mut next = |value: Value| self.is_next(value, &mut search, DEPTH);
+        self.passed(header, index).all(&mut next)
     }
 
     /// Returns the values that blocks of the body pass to a parameter.
     fn passed(&self, block: Block, index: u16) -> impl Iterator<Item = Value> {
-        let preds = self.cfg.preds(block).iter();
-        let inside = preds.filter(|pred| self.body.contains(pred));
-        inside
-            .flat_map(|&pred| self.function.successors(pred))
-            .filter(move |call| call.block == block)
-            .map(move |call| call.args[usize::from(index)])
+        let incoming = self.cfg.incoming(self.function, block);
+        incoming
+            .filter(|&(pred, _)| self.is_inside(pred))
+            .map(move |(_, call)| call.args[usize::from(index)])
     }
 
-    /// Returns whether a value is `param` plus the known step, on all paths that lead to it. The first step that is
-    /// found becomes the known step.
-    fn is_next(&self, value: Value, param: Value, known: &mut Option<Step>, depth: u32) -> bool {
-        let Some(left) = self.steps.get().checked_sub(1) else {
-            return false;
-        };
-        self.steps.set(left);
-        match self.function.dfg.values[value].def {
+    /// Returns whether a value is the parameter plus the known step, on all paths that lead to it. The first step that
+    /// is found becomes the known step.
+    fn is_next(&self, value: Value, search: &mut Search, depth: u32) -> bool {
+        if search.found.contains(&value) {
+            return true;
+        }
+        for steps in self.steps {
+            let Some(left) = steps.get().checked_sub(1) else {
+                return false;
+            };
+            steps.set(left);
+        }
+        let is_next = match self.function.dfg.values[value].def {
             ValueDef::Result(inst, _) => match self.step_of(inst) {
-                Some((base, step)) if base == param => *known.get_or_insert(step) == step,
+                Some((base, step)) if base == search.param => {
+                    *search.step.get_or_insert(step) == step
+                }
                 _ => false,
             },
             ValueDef::Param(block, index)
-                if depth > 0 && block != self.header && self.body.contains(&block) =>
+                if depth > 0
+                    && block != self.loops.header(self.number)
+                    && self.is_inside(block) =>
             {
                 let mut passed = self.passed(block, index);
-                passed.all(|value| self.is_next(value, param, known, depth - 1))
+                passed.all(|value| self.is_next(value, search, depth - 1))
             }
             _ => false,
+        };
+        if is_next {
+            search.found.insert(value);
         }
+        is_next
     }
 
     /// Returns the integer of which a value is a conversion to a wider type; the value itself if it is no such
@@ -219,6 +278,16 @@ impl Test<'_> {
             _ => None,
         }
     }
+}
+
+/// The state of a search for the values that the next iteration gets.
+struct Search {
+    /// The parameter of the header.
+    param: Value,
+    /// The step by which the parameter changes, once it is known.
+    step: Option<Step>,
+    /// Values that are the parameter plus the step.
+    found: FxHashSet<Value>,
 }
 
 /// The step by which a value changes, with the op that applies it.

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Variable;
 use margay_exec::SyncPoint;
 use margay_ir::analysis::Linear;
-use margay_ir::analysis::linear::Span;
+use margay_ir::analysis::loops::Span;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::{BlockCall, Function};
@@ -456,10 +456,11 @@ impl Slice<'_, '_> {
     /// Keeps, for lanes that leave a loop, the values that are used outside.
     fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), Unsupported> {
         let from = self.block;
+        let loops = self.view.uniformity.loops();
         let leaving: Vec<Value> = self
             .leaving
             .iter()
-            .filter(|(_, body)| body.contains(&from) && !body.contains(&to))
+            .filter(|&&(_, number)| loops.contains(number, from) && !loops.contains(number, to))
             .map(|&(value, _)| value)
             .collect();
         for value in leaving {

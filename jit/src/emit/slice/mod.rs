@@ -101,8 +101,8 @@ pub(crate) struct Slice<'a, 'b> {
     vars: FxHashMap<Value, Vars>,
     /// Values as each lane had them when it left the value's loop.
     frozen: FxHashMap<Value, Vars>,
-    /// Values whose lanes must be kept when they leave a loop, with the loop's blocks.
-    leaving: Vec<(Value, &'a FxHashSet<Block>)>,
+    /// Values whose lanes must be kept when they leave a loop, with the loop's number.
+    leaving: Vec<(Value, usize)>,
     /// Vectors computed in the block being translated.
     made: FxHashMap<Value, Lanes>,
     /// Blocks run by all lanes, which are translated or queued.
@@ -205,10 +205,10 @@ impl<'a, 'b> Slice<'a, 'b> {
         let mut note = |value: Value, block: Block, leaving: &mut Vec<_>| {
             if !seen.contains(&value)
                 && uniformity.leaves_apart(function, value, block)
-                && let Some(body) = uniformity.loop_of(value)
+                && let Some(number) = uniformity.loop_of(value)
             {
                 seen.insert(value);
-                leaving.push((value, body));
+                leaving.push((value, number));
             }
         };
         for &block in &self.view.linear.order {
