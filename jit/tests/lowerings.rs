@@ -17,7 +17,7 @@ use margay_jit::abi::{DeviceFn, Helpers, NativeContext};
 use margay_jit::{CompiledKernel, Compiler};
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::Half;
-use margay_ops::ops::Opcode;
+use margay_ops::ops::{Opcode, Pattern};
 use margay_ops::types::{OpType, Type};
 
 /// Table lines that the verifier refuses: no instruction has their type, or their operands are held differently
@@ -40,37 +40,35 @@ const REFUSED: [&str; 15] = [
     "rcp.s32",
 ];
 
-const TABLES: [&str; 7] = [
-    include_str!("../../ir/ops/tests/meanings/int.txt"),
-    include_str!("../../ir/ops/tests/meanings/bits.txt"),
-    include_str!("../../ir/ops/tests/meanings/float.txt"),
-    include_str!("../../ir/ops/tests/meanings/approx.txt"),
-    include_str!("../../ir/ops/tests/meanings/compare.txt"),
-    include_str!("../../ir/ops/tests/meanings/cvt.txt"),
-    include_str!("../../ir/ops/tests/meanings/video.txt"),
-];
+/// Returns the type that a letter of a shape stands for; `margay_ops::ops::Shape` lists the letters.
+fn held(desc: &Desc, letter: char) -> Type {
+    let mixed = desc.src != OpType::None;
+    match letter {
+        't' | 'x' => desc.ty.held(),
+        's' => desc.src.held(),
+        'm' if mixed => desc.src.held(),
+        'm' => desc.ty.held(),
+        'w' if desc.mods.half() == Half::Wide => desc.ty.widened().held(),
+        'w' => desc.ty.held(),
+        'p' | 'c' => Type::PRED,
+        'b' => Type::B32,
+        'q' => Type::B64,
+        _ => panic!("{letter} stands for no operand of a pure op"),
+    }
+}
 
-fn is_video(opcode: Opcode) -> bool {
-    Opcode::Vadd <= opcode && opcode <= Opcode::Vset4
+fn letter(letters: &str, index: usize) -> char {
+    let mut each = letters.chars().filter(|&letter| letter != '?');
+    each.nth(index)
+        .expect("the shape has as many letters as the line has values")
 }
 
 /// Returns the type that holds operand `index`.
 fn operand_type(desc: &Desc, index: usize) -> Type {
-    let (ty, src) = (desc.ty.held(), desc.src.held());
-    let wide = desc.mods.half() == Half::Wide;
-    let mixed = desc.src != OpType::None && desc.src != desc.ty;
-    match (desc.opcode, index) {
-        (opcode, _) if is_video(opcode) => Type::B32,
-        (Opcode::Dp4a | Opcode::Dp2a | Opcode::CvtPack | Opcode::Fns, _) => Type::B32,
-        (Opcode::Lop3, 4) | (Opcode::Addc | Opcode::Subc, 2) | (Opcode::Madc, 3) => Type::PRED,
-        (Opcode::Selp | Opcode::Set | Opcode::Setp, 2) => Type::PRED,
-        (Opcode::Shl | Opcode::Shr, 1) | (Opcode::Bfe, 1..) | (Opcode::Bfi, 2..) => Type::B32,
-        (Opcode::Mad, 2) if wide => desc.ty.widened().held(),
-        (Opcode::Slct, 2) => src,
-        (Opcode::Cvt, _) => cvt_operand(desc, index),
-        (Opcode::Set | Opcode::Pack | Opcode::Unpack | Opcode::Bitcast, _) => src,
-        (Opcode::Add | Opcode::Sub, 0) | (Opcode::Fma, 0 | 1) if mixed => src,
-        _ => ty,
+    match desc.opcode.shape().operands {
+        Pattern::Letters(letters) => held(desc, letter(letters, index)),
+        Pattern::Converted => cvt_operand(desc, index),
+        _ => desc.src.held(),
     }
 }
 
@@ -89,14 +87,8 @@ fn cvt_operand(desc: &Desc, index: usize) -> Type {
 
 /// Returns the type that holds result `index`.
 fn result_type(desc: &Desc, index: usize) -> Type {
-    match desc.opcode {
-        opcode if is_video(opcode) => Type::B32,
-        Opcode::Unpack => desc.ty.held(),
-        _ if index > 0 => Type::PRED,
-        Opcode::Setp | Opcode::Testp => Type::PRED,
-        Opcode::Popc | Opcode::Clz | Opcode::Bfind | Opcode::Fns => Type::B32,
-        Opcode::Dp4a | Opcode::Dp2a | Opcode::CvtPack => Type::B32,
-        Opcode::Mul | Opcode::Mad if desc.mods.half() == Half::Wide => desc.ty.widened().held(),
+    match desc.opcode.shape().results {
+        Pattern::Letters(letters) => held(desc, letter(letters, index)),
         _ => desc.ty.held(),
     }
 }
@@ -266,16 +258,17 @@ fn random_operand(state: &mut u64, ty: Type) -> Bits {
 /// Operands and results of one literal line.
 type Line = (Vec<Bits>, Vec<Bits>);
 
-/// Returns the literal lines, grouped by head.
-fn heads() -> BTreeMap<&'static str, Vec<Line>> {
-    let mut heads: BTreeMap<&str, Vec<Line>> = BTreeMap::new();
-    for (_, line) in TABLES.iter().flat_map(|table| support::lines(table)) {
-        let (left, right) = line.split_once(" = ").expect("a literal line has results");
-        let mut words = left.split_whitespace();
-        let head = words.next().expect("a literal line has a head");
-        let args = words.map(support::parse_value).collect();
-        let wanted = right.split_whitespace().map(support::parse_value).collect();
-        heads.entry(head).or_default().push((args, wanted));
+/// Returns the literal lines of pure ops, grouped by head.
+fn heads() -> BTreeMap<&'static str, (Desc, Vec<Line>)> {
+    let mut heads: BTreeMap<&str, (Desc, Vec<Line>)> = BTreeMap::new();
+    let pure = |case: &support::Case| matches!(case.desc.opcode.meaning(), Meaning::Pure(_));
+    for case in support::cases().filter(pure) {
+        let lines = heads.entry(case.head).or_insert((case.desc, Vec::new()));
+        let line = (
+            support::values(&case.operands),
+            support::values(&case.results),
+        );
+        lines.1.push(line);
     }
     heads
 }
@@ -293,8 +286,8 @@ fn native_code_computes_what_tables_and_meanings_say() {
     let mut state = 1;
     let mut differences = Vec::new();
     let mut refused = BTreeSet::new();
-    for (head, lines) in &heads() {
-        let desc = support::parse_head(head);
+    for (head, (desc, lines)) in &heads() {
+        let desc = *desc;
         let Meaning::Pure(meaning) = desc.opcode.meaning() else {
             panic!("{head} is no computation")
         };
@@ -347,8 +340,8 @@ fn constant_operands_give_the_same_results() {
     let compiler = &Compiler::new().expect("a code generator for this machine");
     let mut differences = Vec::new();
     let mut refused = BTreeSet::new();
-    for (head, lines) in &heads() {
-        let desc = support::parse_head(head);
+    for (head, (desc, lines)) in &heads() {
+        let desc = *desc;
         for line in lines {
             let (params, returns) = &shape(&desc, line);
             let (args, wanted) = line;

@@ -1,5 +1,5 @@
 //! Determines the coverage of the file tests: the lines of the syntax table that their instructions match, and the rows
-//! of the op table that they lower to.
+//! of the op table that they lower to. The file tests are those of `tests/ptx` and those made of literal cases.
 //!
 //! The coverage comes from resolving and lowering the files, never from their names. Invariant: an instruction counts
 //! only if a launch of its function expects values or a fault.
@@ -16,6 +16,8 @@ use margay_ir::pass;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use margay_ptx::Form;
+
+use crate::literal::literal_tests;
 
 /// Returns the folder of the file tests.
 pub fn root() -> PathBuf {
@@ -38,7 +40,7 @@ pub enum Runs {
 pub struct Shown {
     /// The engines that run it.
     pub runs: Runs,
-    /// The file, relative to `tests/ptx` and without its extension.
+    /// The file, relative to `tests/ptx` and without its extension, or `meanings/` and a table of literal cases.
     pub file: String,
     /// The unsupported feature, if no engine runs it.
     pub why: String,
@@ -73,11 +75,10 @@ impl Coverage {
             let text = std::fs::read_to_string(&path).expect("a file test can be read");
             let name = path.strip_prefix(root()).unwrap_or(&path);
             let name = name.with_extension("").display().to_string();
-            match directive::read(&text) {
-                Ok(FileTest::Launches(launches)) => coverage.file(&name, &text, &launches),
-                Ok(FileTest::Rejected(_)) => {}
-                Err((line, what)) => panic!("{name}:{line}: {what}"),
-            }
+            coverage.test(&name, &text);
+        }
+        for test in literal_tests() {
+            coverage.test(&test.name, &test.text);
         }
         coverage
     }
@@ -88,7 +89,15 @@ impl Coverage {
         self.forms.get(&(form.head, form.source))?.get(&types)
     }
 
-    fn file(&mut self, name: &str, text: &str, launches: &[Launch]) {
+    fn test(&mut self, name: &str, text: &str) {
+        match directive::read(text) {
+            Ok(FileTest::Launches(launches)) => self.launches(name, text, &launches),
+            Ok(FileTest::Rejected(_)) => {}
+            Err((line, what)) => panic!("{name}:{line}: {what}"),
+        }
+    }
+
+    fn launches(&mut self, name: &str, text: &str, launches: &[Launch]) {
         let parsed = parse(SourceFile::new(name, text));
         let resolution = resolve(&parsed);
         self.instructions(name, &parsed, &resolution, launches);

@@ -71,10 +71,11 @@ pub(super) fn markdown() -> String {
     let _ = writeln!(
         text,
         "`cargo xtask support` writes this page from the syntax table (`frontend/ptx/tables`). A row is one way to write an \
-         instruction. Of {} rows, {} run: each of these has a file test in `tests/ptx`, named in the last column. A row \
-         runs in native code and in the interpreter; rows marked *interpreter* run in the interpreter only. The other \
-         rows stand under [Left out](#left-out): a module that contains them loads, and a launch of a kernel that \
-         reaches one fails with an error that names it.\n\n\
+         instruction. Of {} rows, {} run: each of these has a file test in `tests/ptx`, named in the last column \
+         (`meanings/...`: literal cases in `ir/ops/tests/meanings`). A row runs in native code and in the \
+         interpreter; rows marked *interpreter* run in the interpreter only. The other rows stand under [Left \
+         out](#left-out): a module that contains them loads, and a launch of a kernel that reaches one fails with an \
+         error that names it.\n\n\
          In a shape, braces enclose what may be missing, and `a|b` is a choice. The order of modifiers is mostly free.",
         rows.len(),
         running(&rows),

@@ -1,9 +1,9 @@
 //! The op table: every operation of the IR, one row each.
 //!
-//! A row names the opcode, its name in the IR's text form, its effects and its reference meaning (see
-//! [`crate::meaning`]). These are generated from the rows or use them: the opcode enum, the printer and parser,
-//! the verifier, the constant folder, the interpreter, the JIT's dispatch (to a fast lowering or to a call of
-//! the meaning) and the support table. The PTX syntax of each instruction, with its types and modifiers, is in
+//! A row names the opcode, its name in the IR's text form, its effects, its reference meaning (see
+//! [`crate::meaning`]) and its shape: the types, operands and modifiers of its instructions (see [`Shape`]). These are
+//! generated from the rows or use them: the opcode enum, the printer and parser, the verifier, the constant folder, the
+//! interpreter, the JIT's dispatch (to a fast lowering or to a call of the meaning) and the support table. The PTX syntax of each instruction, with its types and modifiers, is in
 //! the crate `margay-ptx`, which names the row that each accepted instruction becomes.
 //!
 //! # Operands
@@ -95,155 +95,164 @@ impl Effects {
     }
 }
 
-/// Calls the macro `$m` with every row: `Variant "text" (effects) (meaning);`.
+/// Calls the macro `$m` with every row: `Variant "text" (effects) (meaning) [shape];`.
 #[macro_export]
 macro_rules! for_each_op {
     ($m:ident) => {
         $m! {
             // Structure.
-            Const "const" (PAYLOAD) (none);
-            LocalAddr "local.addr" (PAYLOAD) (none);
-            SymbolAddr "symbol.addr" (PAYLOAD) (none);
-            ParamAddr "param.addr" (PAYLOAD) (none);
-            FuncAddr "func.addr" (PAYLOAD) (none);
-            SReg "sreg" (PAYLOAD) (none);
-            Clock "clock" (PAYLOAD | TIME) (none);
-            Bitcast "bitcast" () (pure data::bitcast);
-            Pack "pack" () (pure data::pack);
-            Unpack "unpack" () (pure data::unpack);
+            Const "const" (PAYLOAD) (none) [shape(HELD, "", "t")];
+            LocalAddr "local.addr" (PAYLOAD) (none) [shape(&[U64], "", "t")];
+            SymbolAddr "symbol.addr" (PAYLOAD) (none) [shape(&[U64], "", "t")];
+            ParamAddr "param.addr" (PAYLOAD) (none) [shape(&[U64], "", "t")];
+            FuncAddr "func.addr" (PAYLOAD) (none) [shape(&[U64], "", "t")];
+            SReg "sreg" (PAYLOAD) (none) [shape(&[U32, U64, Pred], "", "t")];
+            Clock "clock" (PAYLOAD | TIME) (none) [shape(&[U32, U64, Pred], "", "t")];
+            Bitcast "bitcast" () (pure data::bitcast) [shape(HELD, "s", "t").from(HELD)];
+            Pack "pack" () (pure data::pack) [shape(BITS, "", "t").from(BITS).operands(Parts)];
+            Unpack "unpack" () (pure data::unpack) [shape(BITS, "s", "").from(BITS).results(Parts)];
             // Control flow.
-            Jump "jump" (TERMINATOR) (none);
-            Brif "brif" (TERMINATOR) (none);
-            BrTable "br_table" (TERMINATOR) (none);
-            Ret "ret" (TERMINATOR) (none);
-            Exit "exit" (TERMINATOR) (none);
-            Trap "trap" (TERMINATOR | MAY_TRAP) (none);
-            Unreachable "unreachable" (TERMINATOR | MAY_TRAP) (none);
+            Jump "jump" (TERMINATOR) (none) [NOTHING.targets(Exactly(1))];
+            Brif "brif" (TERMINATOR) (none) [shape(NONE, "p", "").targets(Exactly(2))];
+            BrTable "br_table" (TERMINATOR) (none) [shape(NONE, "b", "").targets(AtLeastOne)];
+            Ret "ret" (TERMINATOR) (none) [NOTHING.operands(Signature)];
+            Exit "exit" (TERMINATOR) (none) [NOTHING];
+            Trap "trap" (TERMINATOR | MAY_TRAP) (none) [NOTHING];
+            Unreachable "unreachable" (TERMINATOR | MAY_TRAP) (none) [NOTHING];
             // `pass::calls` inserts these two when it merges the bodies of called functions into the kernel.
-            InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none);
-            StackCheck "stack.check" (MAY_TRAP) (none);
-            Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
-            CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
-            Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none);
+            InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none) [shape(NONE, "q", "")];
+            StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
+            Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
+            CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
+            Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none) [BY_SIGNATURE];
             // Integer and floating-point arithmetic share a row where PTX uses one opcode name for both.
-            Add "add" () (pure arith::add);
-            Sub "sub" () (pure arith::sub);
-            Mul "mul" () (pure arith::mul);
-            Mad "mad" () (pure arith::mad);
-            Fma "fma" () (pure float::fma);
-            Addc "addc" () (pure carry::addc);
-            Subc "subc" () (pure carry::subc);
-            Madc "madc" () (pure carry::madc);
-            Mul24 "mul24" () (pure int::mul24);
-            Mad24 "mad24" () (pure int::mad24);
-            Sad "sad" () (pure int::sad);
-            Div "div" () (pure arith::div);
-            Rem "rem" () (pure int::rem);
-            Abs "abs" () (pure arith::abs);
-            Neg "neg" () (pure arith::neg);
-            Min "min" () (pure arith::min);
-            Max "max" () (pure arith::max);
-            Popc "popc" () (pure bits::popc);
-            Clz "clz" () (pure bits::clz);
-            Bfind "bfind" () (pure bits::bfind);
-            Fns "fns" () (pure bits::fns);
-            Brev "brev" () (pure bits::brev);
-            Bfe "bfe" () (pure bits::bfe);
-            Bfi "bfi" () (pure bits::bfi);
-            Szext "szext" () (pure bits::szext);
-            Bmsk "bmsk" () (pure bits::bmsk);
-            Dp4a "dp4a" () (pure int::dp4a);
-            Dp2a "dp2a" () (pure int::dp2a);
-            Rcp "rcp" () (pure arith::rcp);
-            Sqrt "sqrt" () (pure arith::sqrt);
-            Rsqrt "rsqrt" () (pure approx::rsqrt);
-            Sin "sin" () (pure approx::sin);
-            Cos "cos" () (pure approx::cos);
-            Lg2 "lg2" () (pure approx::lg2);
-            Ex2 "ex2" () (pure approx::ex2);
-            Tanh "tanh" () (pure approx::tanh);
-            Copysign "copysign" () (pure float::copysign);
-            Testp "testp" () (pure compare::testp);
+            Add "add" () (pure arith::add) [shape(ARITHMETIC, "mt", "tc").maybe_from(HALVES).mods(SUM_MODS)];
+            Sub "sub" () (pure arith::sub) [shape(ARITHMETIC, "mt", "tc").maybe_from(HALVES).mods(SUM_MODS)];
+            Mul "mul" () (pure arith::mul) [shape(ARITHMETIC, "tt", "w").mods(&["rounding", "ftz", "sat", "half"])];
+            Mad "mad" () (pure arith::mad) [shape(INT, "ttw", "wc").mods(&["half", "sat", "carry_out"])];
+            Fma "fma" () (pure float::fma)
+                [shape(FUSED, "mmt", "t").maybe_from(HALVES).mods(&["rounding", "ftz", "sat", "relu", "oob"])];
+            Addc "addc" () (pure carry::addc) [shape(INT, "ttp", "tc").mods(&["carry_out"])];
+            Subc "subc" () (pure carry::subc) [shape(INT, "ttp", "tc").mods(&["carry_out"])];
+            Madc "madc" () (pure carry::madc) [shape(INT, "tttp", "tc").mods(&["half", "carry_out"])];
+            Mul24 "mul24" () (pure int::mul24) [shape(I32, "tt", "t").mods(&["half"])];
+            Mad24 "mad24" () (pure int::mad24) [shape(I32, "ttt", "t").mods(&["half", "sat"])];
+            Sad "sad" () (pure int::sad) [shape(INT, "ttt", "t")];
+            Div "div" () (pure arith::div) [shape(DIVIDED, "tt", "t").mods(FLOAT_MODS)];
+            Rem "rem" () (pure int::rem) [shape(INT, "tt", "t")];
+            Abs "abs" () (pure arith::abs) [shape(ARITHMETIC, "t", "t").mods(&["ftz"])];
+            Neg "neg" () (pure arith::neg) [shape(ARITHMETIC, "t", "t").mods(&["ftz"])];
+            Min "min" () (pure arith::min) [shape(ARITHMETIC, "ttt?", "t").mods(MIN_MAX_MODS)];
+            Max "max" () (pure arith::max) [shape(ARITHMETIC, "ttt?", "t").mods(MIN_MAX_MODS)];
+            Popc "popc" () (pure bits::popc) [shape(B32_64, "t", "b")];
+            Clz "clz" () (pure bits::clz) [shape(B32_64, "t", "b")];
+            Bfind "bfind" () (pure bits::bfind) [shape(I32_64, "t", "b").mods(&["flag"])];
+            Fns "fns" () (pure bits::fns) [shape(&[B32], "bbb", "b")];
+            Brev "brev" () (pure bits::brev) [shape(B32_64, "t", "t")];
+            Bfe "bfe" () (pure bits::bfe) [shape(I32_64, "tbb", "t")];
+            Bfi "bfi" () (pure bits::bfi) [shape(B32_64, "ttbb", "t")];
+            Szext "szext" () (pure bits::szext) [shape(I32, "tb", "t").mods(&["mode"])];
+            Bmsk "bmsk" () (pure bits::bmsk) [shape(&[B32], "tt", "t").mods(&["mode"])];
+            Dp4a "dp4a" () (pure int::dp4a) [shape(I32, "bbb", "b").from(I32).mods(&["half"])];
+            Dp2a "dp2a" () (pure int::dp2a) [shape(I32, "bbb", "b").from(I32).mods(&["half"])];
+            Rcp "rcp" () (pure arith::rcp) [FUNCTION];
+            Sqrt "sqrt" () (pure arith::sqrt) [FUNCTION];
+            Rsqrt "rsqrt" () (pure approx::rsqrt) [FUNCTION];
+            Sin "sin" () (pure approx::sin) [FUNCTION];
+            Cos "cos" () (pure approx::cos) [FUNCTION];
+            Lg2 "lg2" () (pure approx::lg2) [FUNCTION];
+            Ex2 "ex2" () (pure approx::ex2) [FUNCTION];
+            Tanh "tanh" () (pure approx::tanh) [FUNCTION];
+            Copysign "copysign" () (pure float::copysign) [shape(SINGLE, "tt", "t")];
+            Testp "testp" () (pure compare::testp) [shape(SINGLE, "t", "p").mods(&["mode"])];
             // Comparison and selection.
-            Set "set" () (pure compare::set);
-            Setp "setp" () (pure compare::setp);
-            Selp "selp" () (pure compare::selp);
-            Slct "slct" () (pure compare::slct);
+            Set "set" () (pure compare::set) [shape(SET, "ssp?", "t").from(COMPARED).mods(&["cmp", "bool_op", "ftz"])];
+            Setp "setp" () (pure compare::setp) [shape(COMPARED, "ttp?", "pp?").mods(&["cmp", "bool_op", "ftz"])];
+            Selp "selp" () (pure compare::selp) [shape(SCALAR, "xxp", "x")];
+            Slct "slct" () (pure compare::slct) [shape(SCALAR, "tts", "t").from(&[S32, F32]).mods(&["ftz"])];
             // Logic and shifts.
-            And "and" () (pure bits::and);
-            Or "or" () (pure bits::or);
-            Xor "xor" () (pure bits::xor);
-            Not "not" () (pure bits::not);
-            Cnot "cnot" () (pure bits::cnot);
-            Lop3 "lop3" () (pure bits::lop3);
-            Shl "shl" () (pure bits::shl);
-            Shr "shr" () (pure bits::shr);
-            Shf "shf" () (pure bits::shf);
-            Prmt "prmt" () (pure bits::prmt);
+            And "and" () (pure bits::and) [shape(LOGIC, "tt", "t")];
+            Or "or" () (pure bits::or) [shape(LOGIC, "tt", "t")];
+            Xor "xor" () (pure bits::xor) [shape(LOGIC, "tt", "t")];
+            Not "not" () (pure bits::not) [shape(LOGIC, "t", "t")];
+            Cnot "cnot" () (pure bits::cnot) [shape(LOGIC, "t", "t")];
+            Lop3 "lop3" () (pure bits::lop3) [shape(&[B32], "tttbp?", "tp?").mods(&["bool_op"])];
+            Shl "shl" () (pure bits::shl) [shape(SHIFTED, "tb", "t")];
+            Shr "shr" () (pure bits::shr) [shape(SHIFTED, "tb", "t")];
+            Shf "shf" () (pure bits::shf) [shape(&[B32], "ttb", "t").mods(&["mode", "flag"])];
+            Prmt "prmt" () (pure bits::prmt) [shape(&[B32], "ttb", "t").mods(&["mode"])];
             // Conversion.
-            Cvt "cvt" () (pure cvt::cvt);
-            CvtPack "cvt.pack" () (pure cvt::cvt_pack);
+            Cvt "cvt" () (pure cvt::cvt)
+                [shape(CONVERTED, "", "t").from(CONVERTED).operands(Converted).mods(&["rounding", "ftz", "sat", "satfinite", "relu"])];
+            CvtPack "cvt.pack" () (pure cvt::cvt_pack) [shape(PACKED, "ssb?", "b").from(&[S32]).mods(&["sat"])];
             // Video.
-            Vadd "vadd" () (pure video::vadd);
-            Vsub "vsub" () (pure video::vsub);
-            Vabsdiff "vabsdiff" () (pure video::vabsdiff);
-            Vmin "vmin" () (pure video::vmin);
-            Vmax "vmax" () (pure video::vmax);
-            Vshl "vshl" () (pure video::vshl);
-            Vshr "vshr" () (pure video::vshr);
-            Vmad "vmad" () (pure video::vmad);
-            Vset "vset" () (pure video::vset);
-            Vadd2 "vadd2" () (pure video::vadd2);
-            Vsub2 "vsub2" () (pure video::vsub2);
-            Vavrg2 "vavrg2" () (pure video::vavrg2);
-            Vabsdiff2 "vabsdiff2" () (pure video::vabsdiff2);
-            Vmin2 "vmin2" () (pure video::vmin2);
-            Vmax2 "vmax2" () (pure video::vmax2);
-            Vset2 "vset2" () (pure video::vset2);
-            Vadd4 "vadd4" () (pure video::vadd4);
-            Vsub4 "vsub4" () (pure video::vsub4);
-            Vavrg4 "vavrg4" () (pure video::vavrg4);
-            Vabsdiff4 "vabsdiff4" () (pure video::vabsdiff4);
-            Vmin4 "vmin4" () (pure video::vmin4);
-            Vmax4 "vmax4" () (pure video::vmax4);
-            Vset4 "vset4" () (pure video::vset4);
+            Vadd "vadd" () (pure video::vadd) [VIDEO];
+            Vsub "vsub" () (pure video::vsub) [VIDEO];
+            Vabsdiff "vabsdiff" () (pure video::vabsdiff) [VIDEO];
+            Vmin "vmin" () (pure video::vmin) [VIDEO];
+            Vmax "vmax" () (pure video::vmax) [VIDEO];
+            Vshl "vshl" () (pure video::vshl) [VIDEO];
+            Vshr "vshr" () (pure video::vshr) [VIDEO];
+            Vmad "vmad" () (pure video::vmad) [VIDEO];
+            Vset "vset" () (pure video::vset) [VIDEO];
+            Vadd2 "vadd2" () (pure video::vadd2) [PACKED_VIDEO];
+            Vsub2 "vsub2" () (pure video::vsub2) [PACKED_VIDEO];
+            Vavrg2 "vavrg2" () (pure video::vavrg2) [PACKED_VIDEO];
+            Vabsdiff2 "vabsdiff2" () (pure video::vabsdiff2) [PACKED_VIDEO];
+            Vmin2 "vmin2" () (pure video::vmin2) [PACKED_VIDEO];
+            Vmax2 "vmax2" () (pure video::vmax2) [PACKED_VIDEO];
+            Vset2 "vset2" () (pure video::vset2) [PACKED_VIDEO];
+            Vadd4 "vadd4" () (pure video::vadd4) [PACKED_VIDEO];
+            Vsub4 "vsub4" () (pure video::vsub4) [PACKED_VIDEO];
+            Vavrg4 "vavrg4" () (pure video::vavrg4) [PACKED_VIDEO];
+            Vabsdiff4 "vabsdiff4" () (pure video::vabsdiff4) [PACKED_VIDEO];
+            Vmin4 "vmin4" () (pure video::vmin4) [PACKED_VIDEO];
+            Vmax4 "vmax4" () (pure video::vmax4) [PACKED_VIDEO];
+            Vset4 "vset4" () (pure video::vset4) [PACKED_VIDEO];
             // Addresses.
-            Cvta "cvta" () (none);
-            Isspacep "isspacep" () (none);
+            Cvta "cvta" () (none) [shape(ADDRESS, "a", "t").mods(&["space", "mode"])];
+            Isspacep "isspacep" () (none) [shape(NONE, "a", "p").mods(&["space"])];
             // Memory.
-            Ld "ld" (READS | MAY_TRAP) (none);
-            St "st" (WRITES | MAY_TRAP) (none);
-            Atom "atom" (READS | WRITES | MAY_TRAP) (rmw atomic::update);
-            Red "red" (READS | WRITES | MAY_TRAP) (rmw atomic::update);
-            Fence "fence" (FENCE) (none);
-            CpAsync "cp.async" (READS | WRITES | MAY_TRAP) (none);
-            Alloca "alloca" (READS | WRITES | MAY_TRAP) (none);
-            StackSave "stacksave" (READS) (none);
-            StackRestore "stackrestore" (WRITES) (none);
+            Ld "ld" (READS | MAY_TRAP) (none) [shape(MEMORY, "a", "T*").mods(MEMORY_MODS)];
+            St "st" (WRITES | MAY_TRAP) (none) [shape(MEMORY, "aT*", "").mods(MEMORY_MODS)];
+            Atom "atom" (READS | WRITES | MAY_TRAP) (rmw atomic::update)
+                [shape(UPDATED, "at*t?", "t*").mods(ATOMIC_MODS)];
+            Red "red" (READS | WRITES | MAY_TRAP) (rmw atomic::update) [shape(UPDATED, "at*t?", "").mods(ATOMIC_MODS)];
+            Fence "fence" (FENCE) (none) [NOTHING.mods(&["order", "scope", "space"])];
+            CpAsync "cp.async" (READS | WRITES | MAY_TRAP) (none) [shape(NONE, "aabb", "").mods(&["space"])];
+            Alloca "alloca" (READS | WRITES | MAY_TRAP) (none) [shape(ADDRESS, "t", "t")];
+            StackSave "stacksave" (READS) (none) [shape(ADDRESS, "", "t")];
+            StackRestore "stackrestore" (WRITES) (none) [shape(ADDRESS, "t", "")];
             // Textures and surfaces.
-            Tex "tex" (PAYLOAD | READS | MAY_TRAP) (none);
-            Txq "txq" (PAYLOAD | READS | MAY_TRAP) (none);
-            Suld "suld" (PAYLOAD | READS | MAY_TRAP) (none);
-            Sust "sust" (PAYLOAD | WRITES | MAY_TRAP) (none);
-            Sured "sured" (PAYLOAD | READS | WRITES | MAY_TRAP) (none);
+            Tex "tex" (PAYLOAD | READS | MAY_TRAP) (none) [BY_SIGNATURE];
+            Txq "txq" (PAYLOAD | READS | MAY_TRAP) (none) [BY_SIGNATURE];
+            Suld "suld" (PAYLOAD | READS | MAY_TRAP) (none) [BY_SIGNATURE];
+            Sust "sust" (PAYLOAD | WRITES | MAY_TRAP) (none) [BY_SIGNATURE];
+            Sured "sured" (PAYLOAD | READS | WRITES | MAY_TRAP) (none) [BY_SIGNATURE];
             // Synchronisation.
-            Bar "bar" (SYNC_CTA | FENCE | CONVERGENT) (none);
-            BarWarp "bar.warp.sync" (SYNC_WARP | FENCE | CONVERGENT) (none);
-            ClusterBar "barrier.cluster" (SYNC_CLUSTER | FENCE | CONVERGENT) (none);
-            Shfl "shfl" (SYNC_WARP | CONVERGENT) (warp warp::shfl);
-            Vote "vote" (SYNC_WARP | CONVERGENT) (warp warp::vote);
-            Match "match" (SYNC_WARP | CONVERGENT) (warp warp::match_sync);
-            Redux "redux" (SYNC_WARP | CONVERGENT) (warp warp::redux);
-            Elect "elect" (SYNC_WARP | CONVERGENT) (warp warp::elect);
-            Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma);
-            ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask);
+            Bar "bar" (SYNC_CTA | FENCE | CONVERGENT) (none)
+                [shape(&[U32, Pred], "bbp?", "t?").maybe_typed().mods(&["mode", "atom_op", "flag"])];
+            BarWarp "bar.warp.sync" (SYNC_WARP | FENCE | CONVERGENT) (none) [shape(NONE, "b", "")];
+            ClusterBar "barrier.cluster" (SYNC_CLUSTER | FENCE | CONVERGENT) (none)
+                [NOTHING.mods(&["mode", "order", "flag"])];
+            Shfl "shfl" (SYNC_WARP | CONVERGENT) (warp warp::shfl)
+                [shape(&[B32], "tbbb", "tp").mods(&["mode", "flag"])];
+            Vote "vote" (SYNC_WARP | CONVERGENT) (warp warp::vote)
+                [shape(&[Pred, B32], "pb", "t").mods(&["mode", "flag"])];
+            Match "match" (SYNC_WARP | CONVERGENT) (warp warp::match_sync) [shape(B32_64, "tb", "bp?").mods(&["mode"])];
+            Redux "redux" (SYNC_WARP | CONVERGENT) (warp warp::redux)
+                [shape(&[U32, S32, B32, F32], "tb", "t").mods(&["atom_op", "abs", "nan"])];
+            Elect "elect" (SYNC_WARP | CONVERGENT) (warp warp::elect) [shape(NONE, "b", "bp")];
+            Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma)
+                [shape(&[F16, F32, F64, S32], "", "").from(FACTORS).operands(Product).results(Product).mods(PRODUCT_MODS)];
+            ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask) [shape(&[B32], "", "b")];
             // Makes the lanes of a warp that arrive here continue together; waits for no other lane. The pass
             // `points` inserts it before volatile accesses and between accesses to shared memory inside a warp.
-            Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none);
+            Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none) [NOTHING];
             // The header of a loop that waits: the lane may be suspended here.
-            Yield "yield" (YIELDS | FENCE) (none);
-            Nanosleep "nanosleep" (YIELDS | TIME) (none);
-            Brkpt "brkpt" (MAY_TRAP) (none);
+            Yield "yield" (YIELDS | FENCE) (none) [NOTHING.mods(&["flag"])];
+            Nanosleep "nanosleep" (YIELDS | TIME) (none) [shape(&[U32], "b", "")];
+            Brkpt "brkpt" (MAY_TRAP) (none) [NOTHING];
         }
     };
 }
@@ -254,7 +263,7 @@ macro_rules! effects {
 }
 
 macro_rules! define_ops {
-    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*);)*) => {
+    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*) [$($shape:tt)*];)*) => {
         /// An operation: a row of the op table.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u16)]

@@ -125,7 +125,7 @@ fn ternary<A: Cell, B: Cell, C: Cell, R: Cell>(
 
 /// Defines a function for the meaning of each pure row of the op table, so that the compiler can inline it.
 macro_rules! define_meanings {
-    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*);)*) => {
+    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*) [$($shape:tt)*];)*) => {
         #[allow(non_snake_case, reason = "named after the rows")]
         #[allow(dead_code, reason = "most rows have no loop of their own")]
         mod row {

@@ -29,7 +29,7 @@ macro_rules! meaning {
 }
 
 macro_rules! define_meanings {
-    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*);)*) => {
+    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*) [$($shape:tt)*];)*) => {
         static MEANINGS: &[(Opcode, Meaning)] = &[$((Opcode::$name, meaning!($($meaning)*)),)*];
     };
 }

@@ -1,12 +1,69 @@
-//! Parses the tables in `../meanings`. The tests of native code also use this module, to run the same tables.
+//! Parses the tables in `../meanings`. The tests of native code and `margay-tests` also use this module, to run the
+//! same cases.
 
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, BoolOp, CmpOp, Half, Mode, Mods, Precision, Rounding, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
+/// The tables and their texts.
+pub(crate) const TABLES: [(&str, &str); 9] = [
+    ("int.txt", include_str!("../meanings/int.txt")),
+    ("bits.txt", include_str!("../meanings/bits.txt")),
+    ("float.txt", include_str!("../meanings/float.txt")),
+    ("approx.txt", include_str!("../meanings/approx.txt")),
+    ("compare.txt", include_str!("../meanings/compare.txt")),
+    ("cvt.txt", include_str!("../meanings/cvt.txt")),
+    ("video.txt", include_str!("../meanings/video.txt")),
+    ("atomic.txt", include_str!("../meanings/atomic.txt")),
+    ("warp.txt", include_str!("../meanings/warp.txt")),
+];
+
+/// A line of a table.
+#[allow(dead_code, reason = "each user reads a part of it")]
+pub(crate) struct Case {
+    /// Table and line number.
+    pub(crate) at: (&'static str, usize),
+    /// The line without its comment.
+    pub(crate) line: &'static str,
+    /// The op with its modifiers, as written.
+    pub(crate) head: &'static str,
+    /// The same as a description.
+    pub(crate) desc: Desc,
+    /// Operands, as written.
+    pub(crate) operands: Vec<&'static str>,
+    /// Results, as written.
+    pub(crate) results: Vec<&'static str>,
+}
+
+/// Returns the lines of all tables.
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    TABLES.into_iter().flat_map(|(name, table)| {
+        lines(table).map(move |(number, line)| {
+            let (left, right) = line
+                .split_once(" = ")
+                .unwrap_or_else(|| panic!("{name}:{number}: no ` = `"));
+            let mut words = left.split_whitespace();
+            let head = words.next().expect("a line is not blank");
+            Case {
+                at: (name, number),
+                line,
+                head,
+                desc: parse_head(head),
+                operands: words.collect(),
+                results: right.split_whitespace().collect(),
+            }
+        })
+    })
+}
+
+/// Parses the operands or results of a pure op.
+pub(crate) fn values(words: &[&str]) -> Vec<Bits> {
+    words.iter().map(|word| parse_value(word)).collect()
+}
+
 /// Parses the start of a line: the longest opcode name that it begins with, then modifiers.
-pub(crate) fn parse_head(head: &str) -> Desc {
+fn parse_head(head: &str) -> Desc {
     let opcode = Opcode::ALL
         .iter()
         .copied()
@@ -125,7 +182,7 @@ pub(crate) fn parse_value(text: &str) -> Bits {
 }
 
 /// Returns the lines of a table without comments and blank lines, with their numbers.
-pub(crate) fn lines(table: &str) -> impl Iterator<Item = (usize, &str)> {
+fn lines(table: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(table.lines()).filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or("").trim();
         (!line.is_empty()).then_some((number, line))

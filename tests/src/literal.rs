@@ -1,0 +1,212 @@
+//! Writes file tests that execute the literal cases of `ir/ops/tests/meanings` as PTX instructions.
+//!
+//! A case is executed if
+//!
+//! - its op has a pure meaning,
+//! - the syntax table accepts its head as an instruction of a target in [`TARGETS`] (words that only the IR has, such as
+//!   the `bs32` of video ops, are therefore left out), and
+//! - the instruction takes as many registers or constants and writes as many registers as the case has operands and
+//!   results (`cc` is left out: its carry is no register of PTX).
+//!
+//! All cases with the same instruction share a kernel. It executes the instruction twice: with operands that are the
+//! same for all lanes of a block, and with different cases in neighbouring lanes. The instruction's line of the syntax
+//! table determines the registers. NaNs are expected as any NaN, because PTX leaves their bits open.
+
+use margay_ops::meaning::{Bits, Meaning};
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
+use margay_ptx::{Action, Allow, Shape, Spelling, Target, TypeRule, Version, spell};
+
+mod kernel;
+#[path = "../../ir/ops/tests/support/mod.rs"]
+mod support;
+
+use kernel::Kernel;
+use support::{Case, cases, values};
+
+/// The targets of the files, in the order in which a case tries them.
+const TARGETS: [&str; 4] = ["sm_100a", "sm_107a", "sm_90a", "sm_120a"];
+const VERSION: (u16, u16) = (9, 5);
+
+/// A file test of the cases of one table.
+#[derive(Debug)]
+pub struct LiteralTest {
+    /// The name of the table, such as `meanings/bits`.
+    pub name: String,
+    /// The target of the file.
+    pub target: &'static str,
+    /// The PTX file with its directives.
+    pub text: String,
+    /// The executed cases in the order of the kernels.
+    pub cases: Vec<Executed>,
+}
+
+/// A case that a file executes.
+#[derive(Debug)]
+pub struct Executed {
+    /// The case's op.
+    pub opcode: Opcode,
+    /// The kernel that executes the case.
+    pub kernel: String,
+    /// Table, line number and line.
+    pub case: String,
+}
+
+/// Returns the file tests of all tables.
+pub fn literal_tests() -> Vec<LiteralTest> {
+    let mut files: Vec<(LiteralTest, Vec<Kernel>)> = Vec::new();
+    for case in cases() {
+        let Some((target, instruction)) = instruction(&case) else {
+            continue;
+        };
+        let name = format!("meanings/{}", case.at.0.trim_end_matches(".txt"));
+        let known = files
+            .iter()
+            .position(|(file, _)| file.name == name && file.target == target);
+        let at = known.unwrap_or_else(|| {
+            let text = String::new();
+            let cases = Vec::new();
+            let file = LiteralTest {
+                name,
+                target,
+                text,
+                cases,
+            };
+            files.push((file, Vec::new()));
+            files.len() - 1
+        });
+        let kernels = &mut files[at].1;
+        match kernels.iter_mut().find(|k| k.instruction == instruction) {
+            Some(kernel) => kernel.cases.push(case),
+            None => kernels.push(Kernel {
+                name: format!("{}_{}", identifier(case.head), kernels.len()),
+                instruction,
+                cases: vec![case],
+            }),
+        }
+    }
+    files
+        .into_iter()
+        .map(|(file, kernels)| finish(file, &kernels))
+        .collect()
+}
+
+/// Returns table, line number and line of a case.
+fn place(case: &Case) -> String {
+    format!("{}:{}: {}", case.at.0, case.at.1, case.line)
+}
+
+fn identifier(head: &str) -> String {
+    head.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+}
+
+fn finish(mut file: LiteralTest, kernels: &[Kernel]) -> LiteralTest {
+    let (major, minor) = VERSION;
+    let target = file.target;
+    file.text = format!(
+        "// Written by tests/src/literal.rs.\n.version {major}.{minor}\n.target {target}\n.address_size 64\n"
+    );
+    for kernel in kernels {
+        kernel
+            .write(&mut file.text)
+            .expect("strings take everything");
+        file.cases.extend(kernel.cases.iter().map(|case| Executed {
+            opcode: case.desc.opcode,
+            kernel: kernel.name.clone(),
+            case: place(case),
+        }));
+    }
+    file
+}
+
+/// Returns whether an instruction of PTX is called like the op and becomes it, with registers for all of the op's
+/// operands. Carries are no registers, and video instructions select parts of their operands.
+pub fn is_plain_instruction(opcode: Opcode) -> bool {
+    let carry = matches!(opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
+    let video = opcode.shape().mods.contains(&"asel");
+    let head = opcode.name().split('.').next().unwrap_or_default();
+    let forms = margay_ptx::forms_of(head);
+    let has_form = forms
+        .iter()
+        .any(|form| form.action == Action::Becomes(opcode));
+    matches!(opcode.meaning(), Meaning::Pure(_)) && has_form && !carry && !video
+}
+
+/// An instruction with its operands.
+#[derive(PartialEq)]
+struct Instruction {
+    spelled: String,
+    results: Vec<OpType>,
+    /// Whether the results are written `d|p`.
+    paired: bool,
+    operands: Vec<Operand>,
+}
+
+#[derive(PartialEq)]
+enum Operand {
+    Register(OpType),
+    Constant(Bits),
+}
+
+/// Returns the instruction that a case describes, and its target.
+fn instruction(case: &Case) -> Option<(&'static str, Instruction)> {
+    if !matches!(case.desc.opcode.meaning(), Meaning::Pure(_)) {
+        return None;
+    }
+    let spelled = case.head.replace(".xorsignabs", ".xorsign.abs");
+    let mut words = spelled.split('.');
+    let head = words.next()?;
+    let modifiers: Vec<&str> = words.collect();
+    let version = Version::new(VERSION.0, VERSION.1);
+    TARGETS.into_iter().find_map(|name| {
+        let target = Target::parse(name)?;
+        let accepted = spell(head, &modifiers, version, target).ok()?;
+        let fits = |spelling| with_operands(&spelled, spelling, case);
+        Some((name, accepted.iter().find_map(fits)?))
+    })
+}
+
+fn with_operands(spelled: &str, spelling: &Spelling, case: &Case) -> Option<Instruction> {
+    if !matches!(spelling.form.action, Action::Becomes(_)) {
+        return None;
+    }
+    let (mut results, mut operands) = (Vec::new(), Vec::new());
+    let mut paired = false;
+    let mut written = values(&case.operands).into_iter();
+    for pattern in &spelling.form.operands {
+        if pattern.only_with.is_some_and(|word| !spelling.has(word)) {
+            continue;
+        }
+        if pattern.shape != Shape::Scalar {
+            return None;
+        }
+        let ty = match pattern.ty {
+            TypeRule::Same(at) | TypeRule::Wider(at) => *spelling.types.get(usize::from(at))?,
+            TypeRule::Doubled(at) => spelling.types.get(usize::from(at))?.widened(),
+            TypeRule::Fixed(ty) => ty,
+            TypeRule::Integer | TypeRule::Any => return None,
+        };
+        if pattern.is_dest() {
+            results.push(ty);
+            let may_pair = pattern.allow.contains(Allow::MAY_PAIR) && case.results.len() == 2;
+            if may_pair || pattern.allow.contains(Allow::MUST_PAIR) {
+                paired = true;
+                results.push(OpType::Pred);
+            }
+        } else {
+            let bits = written.next()?;
+            operands.push(if pattern.allow.contains(Allow::REGISTER) {
+                Operand::Register(ty)
+            } else {
+                Operand::Constant(bits)
+            });
+        }
+    }
+    let complete = written.next().is_none() && results.len() == case.results.len();
+    complete.then(|| Instruction {
+        spelled: spelled.to_owned(),
+        results,
+        paired,
+        operands,
+    })
+}
