@@ -308,9 +308,21 @@ mod tests {
                     6000-7000 rw-p 0 00:00 0\n";
         assert_eq!(rights_of(maps, 0x1800, 0x3000), (true, true));
         assert_eq!(rights_of(maps, 0x1800, 0x3001), (true, false));
-        assert_eq!(rights_of(maps, 0x3800, 0x4001), (false, false), "inaccessible");
-        assert_eq!(rights_of(maps, 0x5800, 0x6800), (false, false), "not mapped at its start");
-        assert_eq!(rights_of(maps, 0x6800, 0x7800), (false, false), "not mapped at its end");
+        assert_eq!(
+            rights_of(maps, 0x3800, 0x4001),
+            (false, false),
+            "inaccessible"
+        );
+        assert_eq!(
+            rights_of(maps, 0x5800, 0x6800),
+            (false, false),
+            "not mapped at its start"
+        );
+        assert_eq!(
+            rights_of(maps, 0x6800, 0x7800),
+            (false, false),
+            "not mapped at its end"
+        );
     }
 
     #[test]
