@@ -43,7 +43,7 @@ fallbacks! {
     DeviceCall "device-call" "A function is called for one thread at a time.";
     NoPhases "no-phases" "Each region between synchronisation points is a native function of its own, because they are too large together.";
     QuickRegisters "quick-registers" "The fast register allocator serves a large native function; its code spills more.";
-    SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks.";
+    SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks or branch targets.";
     SingleWide "single-wide" "Lanes run one by one: the function holds 128-bit values.";
     SingleCode "single-code" "Lanes run one by one: the code for several would be too large.";
     NarrowCode "narrow-code" "Fewer lanes run side by side: the code for more would be too large.";

@@ -10,7 +10,7 @@ impl Context {
     /// Frees device or managed memory, after all work of its context. Null is accepted.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when `ptr` is not the start of an allocation.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) when `ptr` is not the start of an allocation.
     pub fn free(&self, ptr: DevicePtr) -> Result<()> {
         check_fork()?;
         if ptr.is_null() {

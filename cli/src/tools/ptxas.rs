@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use margay::container::join;
@@ -173,7 +173,7 @@ fn assemble(asked: &Asked) -> Result<(), String> {
         .map_err(|e| format!("cannot write '{}': {e}", output.display()))
 }
 
-fn read(input: &PathBuf) -> std::io::Result<Vec<u8>> {
+fn read(input: &Path) -> std::io::Result<Vec<u8>> {
     if input.as_os_str() == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes)?;
