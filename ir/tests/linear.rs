@@ -164,6 +164,17 @@ fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
+/// Returns the successors of 2 to 15 blocks, up to three of each.
+fn random_graph(random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<usize>> {
+    let count = 2 + random(14);
+    let mut targets = || {
+        (0..random(8).div_ceil(3))
+            .map(|_| 1 + random(count))
+            .collect()
+    };
+    (0..count).map(|_| targets()).collect()
+}
+
 /// Compares the loops of random graphs with their definition: the loop of a header consists of the blocks from which an
 /// edge back to it is reached through blocks that do not come before it in reverse postorder.
 #[test]
@@ -171,13 +182,7 @@ fn loops_of_random_graphs_agree_with_the_definition() {
     let mut random = random();
     let mut found = 0;
     for _ in 0..3000 {
-        let count = 2 + random(14);
-        let mut targets = || {
-            (0..random(8).div_ceil(3))
-                .map(|_| 1 + random(count))
-                .collect()
-        };
-        let successors: Vec<Vec<usize>> = (0..count).map(|_| targets()).collect();
+        let successors = random_graph(&mut random);
         let function = graph(&successors);
         let cfg = Cfg::new(&function);
         let loops = Loops::new(&function, &cfg);
@@ -238,13 +243,7 @@ fn loops_of_random_graphs_agree_with_the_definition() {
 fn dominators_of_random_graphs_agree_with_the_definition() {
     let mut random = random();
     for _ in 0..3000 {
-        let count = 2 + random(14);
-        let mut targets = || {
-            (0..random(8).div_ceil(3))
-                .map(|_| 1 + random(count))
-                .collect()
-        };
-        let successors: Vec<Vec<usize>> = (0..count).map(|_| targets()).collect();
+        let successors = random_graph(&mut random);
         let function = graph(&successors);
         let cfg = Cfg::new(&function);
         let dominators = Dominators::new(&cfg);

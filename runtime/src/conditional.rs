@@ -1,11 +1,9 @@
 //! Values that control conditional graph nodes: device code sets them, host code reads them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
 
-use parking_lot::RwLock;
-use rustc_hash::FxHashMap;
-
+use crate::object_table::Table;
 use crate::process::next_id;
 
 /// A value and its handle.
@@ -14,13 +12,12 @@ pub(crate) struct ConditionalValue {
     value: AtomicU32,
 }
 
-/// The values by handle. The references are weak, so that the table keeps no value alive.
-static VALUES: LazyLock<RwLock<FxHashMap<u64, Weak<ConditionalValue>>>> =
-    LazyLock::new(RwLock::default);
+/// The values by handle.
+static VALUES: Table<u64, ConditionalValue> = Table::new();
 
 impl Drop for ConditionalValue {
     fn drop(&mut self) {
-        VALUES.write().remove(&self.id);
+        VALUES.remove(&self.id);
     }
 }
 
@@ -30,7 +27,7 @@ impl ConditionalValue {
             id: next_id(),
             value: AtomicU32::new(value),
         });
-        VALUES.write().insert(new.id, Arc::downgrade(&new));
+        VALUES.add(new.id, Arc::downgrade(&new));
         new
     }
 
@@ -50,7 +47,7 @@ impl ConditionalValue {
 
 /// Sets the value with this handle (`cudaGraphSetConditional`); returns false if no such handle exists.
 pub(crate) fn set(handle: u64, value: u32) -> bool {
-    let found = VALUES.read().get(&handle).and_then(Weak::upgrade);
+    let found = VALUES.get(&handle);
     if let Some(found) = &found {
         found.set(value);
     }

@@ -85,6 +85,12 @@ impl Inner {
         self.alive.load(Ordering::Acquire)
     }
 
+    /// Invalidates the objects of the current life; work that has not started is dropped from now on.
+    fn end_life(&self) {
+        self.alive.store(false, Ordering::SeqCst);
+        self.life.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Reports a fault, and makes it sticky if it is the context's first.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
@@ -425,9 +431,7 @@ impl Context {
 
     /// Begins the end of the current life: stops launches, drops work that has not started and waits for running work.
     pub(crate) fn stop_life(&self) {
-        let inner = &self.inner;
-        inner.alive.store(false, Ordering::SeqCst);
-        inner.life.fetch_add(1, Ordering::SeqCst);
+        self.inner.end_life();
         self.stop_launches();
         if !in_host_function() {
             self.wait_idle();
@@ -451,8 +455,7 @@ impl Context {
         }
         idle_within(GRACE, &|| {});
         if !self.inner.is_idle() {
-            self.inner.alive.store(false, Ordering::SeqCst);
-            self.inner.life.fetch_add(1, Ordering::SeqCst);
+            self.inner.end_life();
             idle_within(GRACE, &|| self.stop_launches());
         }
         self.flush_output();

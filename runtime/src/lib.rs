@@ -60,6 +60,7 @@ mod heap;
 mod lifetime;
 mod machine;
 mod mem;
+mod object_table;
 #[cfg(test)]
 mod object_tests;
 mod occupancy;

@@ -347,15 +347,6 @@ impl Runtime {
         }
     }
 
-    /// Writes the output of completed launches to standard output, without waiting for other launches; used at exit.
-    pub fn flush_output(&self) {
-        if check_fork().is_ok() {
-            for context in Context::all_of(&self.inner.machine) {
-                context.flush_output();
-            }
-        }
-    }
-
     /// Stops every running launch (Ctrl-C, exit) without waiting for it.
     pub fn stop_all(&self) {
         let scheduler = self.inner.machine.scheduler();

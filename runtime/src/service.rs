@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::memory::resource_limit;
+
 /// A job for a service thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
@@ -72,17 +74,7 @@ impl ServiceThread {
 fn stack_size() -> usize {
     const RANGE: (u64, u64) = (2 << 20, 64 << 20);
     const UNLIMITED: u64 = 8 << 20;
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: a query into a local.
-    let asked = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
-    let bytes = match limit.rlim_cur {
-        _ if asked != 0 => UNLIMITED,
-        libc::RLIM_INFINITY => UNLIMITED,
-        bytes => bytes,
-    };
+    let bytes = resource_limit(libc::RLIMIT_STACK).unwrap_or(UNLIMITED);
     bytes.clamp(RANGE.0, RANGE.1) as usize
 }
 

@@ -280,11 +280,6 @@ impl Task {
         };
         let cancelled = owner.work_cancelled();
         match work {
-            Work::Marker | Work::Caller => true,
-            Work::Join(launch) => {
-                launch.complete();
-                true
-            }
             Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => true,
             Work::Host(host) if cancelled && !host.always => true,
             work => owner.start(self, work, submitting),

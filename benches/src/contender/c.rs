@@ -47,8 +47,13 @@ impl Compiler {
         Compiler::clang().or_else(|| Compiler::named("cc"))
     }
 
+    /// Returns the compiler `program`; `None` if there is none or if it lacks `_Float16`, which some sources use (clang
+    /// has it on x86-64 since version 15, gcc since version 12).
     fn named(program: &'static str) -> Option<Compiler> {
         let output = Command::new(program).arg("--version").output().ok()?;
+        if !has_half_precision(program) {
+            return None;
+        }
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.lines().next()?.trim().to_owned();
         let clang = version.contains("clang");
@@ -92,6 +97,25 @@ impl Compiler {
         // SAFETY: the library is compiled from C without initialisers.
         unsafe { Library::open(&path.0.to_string_lossy()) }
     }
+}
+
+/// Returns whether the compiler accepts the type `_Float16`.
+fn has_half_precision(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command
+        .args(OPTIONS)
+        .args(["-fsyntax-only", "-x", "c", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    let mut input = child.stdin.take().expect("its input is a pipe");
+    // A compiler that ends early fails below.
+    let _ = input.write_all(b"_Float16 same(_Float16 x) { return x; }");
+    drop(input);
+    child.wait().is_ok_and(|status| status.success())
 }
 
 /// A file that is removed when this value is dropped. A loaded library stays loaded without its file.

@@ -74,7 +74,8 @@ fn sysconf(name: i32) -> u64 {
     u64::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0)
 }
 
-fn resource_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+/// Returns the soft limit of a resource; `None` if there is none.
+pub(crate) fn resource_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
