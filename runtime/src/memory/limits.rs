@@ -30,6 +30,11 @@ fn data_left() -> Option<u64> {
     Some(limit.saturating_sub(used_memory(5)))
 }
 
+/// Returns the bytes of a new stack or heap that `ulimit -v` and `ulimit -d` leave; `None` without these limits.
+pub(crate) fn private_memory_left() -> Option<u64> {
+    address_space_left().into_iter().chain(data_left()).min()
+}
+
 /// Returns the memory that this process uses: a field of `/proc/self/statm` [proc_pid_statm(5)], in bytes.
 fn used_memory(field: usize) -> u64 {
     std::fs::read_to_string("/proc/self/statm")

@@ -37,7 +37,9 @@ mod whose;
 mod windows;
 
 pub use arena::Arena;
-pub(crate) use limits::{address_space_left, most_threads, resource_limit, stack_left};
+pub(crate) use limits::{
+    address_space_left, most_threads, private_memory_left, resource_limit, stack_left,
+};
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
 pub(crate) use space::default_device_memory;

@@ -16,7 +16,7 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
-use crate::memory::{address_space_left, stack_left};
+use crate::memory::{private_memory_left, stack_left};
 
 /// Preferred stack size in bytes.
 const STACK: usize = 64 << 20;
@@ -26,9 +26,10 @@ const SMALL_STACK: usize = 8 << 20;
 /// Minimum stack size in bytes.
 const LEAST_STACK: usize = 2 << 20;
 
-/// Returns the stack sizes to try: each is at most an eighth of the addresses that the process's limit leaves.
+/// Returns the stack sizes to try: each is at most an eighth of what the memory limits of the process leave, which count
+/// a stack whole, whether its pages are used or not.
 fn stacks() -> impl Iterator<Item = usize> {
-    let most = address_space_left().map_or(u64::MAX, |left| left / 8);
+    let most = private_memory_left().map_or(u64::MAX, |left| left / 8);
     [STACK, SMALL_STACK, LEAST_STACK]
         .into_iter()
         .filter(move |&stack| stack as u64 <= most)

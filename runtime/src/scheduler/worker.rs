@@ -92,8 +92,10 @@ const PATIENCE: u32 = 100;
 /// A worker checks at most once in this time whether our signal handlers are still installed.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
-/// Minimum memory of a worker in bytes: its stack, its signal stack, and its part of the heap.
-const WORKER_MEMORY: u64 = 4 << 20;
+/// Memory of a worker in bytes: its stacks and its part of the heap.
+const WORKER_MEMORY: u64 = 12 << 20;
+/// Memory of a worker with [`WorkerOptions::small`], in bytes.
+const SMALL_WORKER_MEMORY: u64 = 4 << 20;
 
 /// Starts the workers as one rayon pool, which runs nothing else.
 ///
@@ -102,7 +104,10 @@ const WORKER_MEMORY: u64 = 4 << 20;
 /// # Errors
 /// [`Error::OperatingSystem`] if the system does not grant a single thread.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
-    let most = most_threads(WORKER_MEMORY);
+    let (options, most) = match most_threads(WORKER_MEMORY) {
+        most if most >= shared.config.workers => (WorkerOptions::default(), most),
+        _ => (WorkerOptions::small(), most_threads(SMALL_WORKER_MEMORY)),
+    };
     let mut workers = shared.config.workers.min(most);
     if workers < shared.config.workers {
         let wanted = shared.config.workers;
@@ -120,7 +125,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
         match pool {
             Ok(pool) => {
                 let shared = Arc::clone(shared);
-                pool.spawn_broadcast(move |_| work(&shared));
+                pool.spawn_broadcast(move |_| work(&shared, options));
                 // Dropping the pool makes its threads end once they are idle. This is intended: they are never idle
                 // before `work` returns.
                 return Ok(());
@@ -145,12 +150,13 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     }
 }
 
-/// Runs the loop of one worker.
-fn work(shared: &Arc<Shared>) {
+/// Runs the loop of one worker, with stacks of the sizes in `options` or smaller ones.
+fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     ON_WORKER.set(true);
     // A new thread inherits the floating-point mode of the thread that started it.
     let _mode = FloatMode::of_device();
-    let guard = WorkerGuard::new().or_else(|_| WorkerGuard::with_options(WorkerOptions::small()));
+    let guard = WorkerGuard::with_options(options)
+        .or_else(|_| WorkerGuard::with_options(WorkerOptions::small()));
     match &guard {
         Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
         Err(error) => tracing::error!(%error, "faults of device code cannot be survived"),
