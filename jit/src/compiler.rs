@@ -15,11 +15,10 @@ use margay_ir::analysis::{
     Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
 };
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
-use margay_ir::function::{Function, SourceLoc, payload_func, split_symbol_payload};
+use margay_ir::function::{Function, SourceLoc, payload_func};
 use margay_ir::module::Module;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
-use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
@@ -36,6 +35,7 @@ use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
 use crate::slices::{self, Widths};
 use crate::specialisation::Specialisation;
 use crate::sync_points::{Completion, SyncPointTable};
+use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
 
 /// Identifies one native function of a kernel; part of its cache key. Everything that the code depends on
@@ -62,8 +62,8 @@ pub struct CompiledKernel {
     /// Bytes of local memory that the kernel's own slots need.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
-    /// State space and size of the module variables that the function names.
-    symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
+    /// The module variables that the function names.
+    symbols: FxHashMap<SymbolId, NamedVariable>,
     pointers: Pointers,
     /// Why the kernel's code is slower than it could be.
     pub fallbacks: Fallbacks,
@@ -167,7 +167,7 @@ impl CompiledKernel {
             shape,
             homes,
             sync_points: SyncPointTable::new(&function, &regions),
-            symbols: symbols_of(module, &function),
+            symbols: named_variables(module, &function),
             pointers: Pointers::new(&function),
             function,
             regions,
@@ -489,25 +489,6 @@ impl CompiledKernel {
             fallbacks: &self.fallbacks,
         }
     }
-}
-
-/// Collects state space and size of the module variables that a function names.
-fn symbols_of(module: &Module, function: &Function) -> FxHashMap<SymbolId, (StateSpace, u64)> {
-    let mut found = FxHashMap::default();
-    for &inst in function
-        .blocks()
-        .iter()
-        .flat_map(|&block| function.insts(block))
-    {
-        let data = &function.dfg.insts[inst];
-        if data.opcode == Opcode::SymbolAddr {
-            let (id, _) = split_symbol_payload(data.payload());
-            if let Some(symbol) = module.symbols.get(id) {
-                found.insert(id, (symbol.space, symbol.size));
-            }
-        }
-    }
-    found
 }
 
 /// Most instructions, over all regions, of a kernel that is compiled as phases.

@@ -22,6 +22,7 @@ mod function;
 mod slices;
 mod specialisation;
 pub mod sync_points;
+mod variables;
 mod verifiers;
 
 pub use addresses::DescTable;

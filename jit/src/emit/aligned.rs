@@ -9,7 +9,7 @@
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::function::InstData;
+use margay_ir::function::{InstData, split_symbol_payload};
 use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 
@@ -118,6 +118,7 @@ impl Lane<'_, '_> {
                 .constant(args[1])
                 .is_some_and(|by| by >= 5 || 1 << by >= bytes),
             LowPart::Masked => multiple(0) || multiple(1),
+            LowPart::Known(zeros) => zeros >= bytes.trailing_zeros(),
             LowPart::Unknown => false,
         }
     }
@@ -135,12 +136,14 @@ impl Lane<'_, '_> {
             return match desc.opcode {
                 // Windows of memory begin at multiples of more than 32.
                 Opcode::Cvta => LowPart::Same,
+                Opcode::SymbolAddr => self.alignment_of_variable(def),
                 _ => LowPart::Unknown,
             };
         }
         let low_half = desc.mods.half() != Half::Hi;
         match (desc.opcode, self.function.dfg.args(def).len()) {
             (Opcode::Cvta, 1) => LowPart::Same,
+            (Opcode::SymbolAddr, 0) => self.alignment_of_variable(def),
             (Opcode::Cvt, 1) if desc.src.is_integer() => LowPart::Same,
             (Opcode::Add, 2) => LowPart::Sum,
             (Opcode::Sub, 2) => LowPart::Less,
@@ -149,6 +152,18 @@ impl Lane<'_, '_> {
             (Opcode::Shl, 2) => LowPart::Shifted,
             (Opcode::And, 2) => LowPart::Masked,
             _ => LowPart::Unknown,
+        }
+    }
+
+    /// Returns the zero bits at the low end of the address of a module variable. Windows of memory begin at multiples of
+    /// more than 32.
+    fn alignment_of_variable(&self, def: Inst) -> LowPart {
+        let (symbol, addend) = split_symbol_payload(self.function.dfg.insts[def].payload());
+        match self.symbols.get(&symbol) {
+            Some(variable) => {
+                LowPart::Known(variable.align.trailing_zeros().min(addend.trailing_zeros()))
+            }
+            None => LowPart::Unknown,
         }
     }
 
@@ -172,5 +187,7 @@ enum LowPart {
     Shifted,
     /// Bitwise and of two operands.
     Masked,
+    /// This many zero bits at the low end.
+    Known(u32),
     Unknown,
 }

@@ -7,7 +7,6 @@ use margay_ir::analysis::{Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
 use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ops::meaning::Meaning;
-use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,6 +15,7 @@ use super::reach::Tested;
 use crate::addresses::DescTable;
 use crate::emit::fast;
 use crate::fallback::Fallbacks;
+use crate::variables::NamedVariable;
 
 /// Names something that native code does not support. Vector code then falls back to scalar code, and scalar
 /// code to the interpreter.
@@ -81,8 +81,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) trusted: bool,
     /// The pointers that addresses of device memory are computed from.
     pub(crate) pointers: &'a Pointers,
-    /// State space and size of the module variables that the function names.
-    pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
+    /// The module variables that the function names.
+    pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// Counts why the code is slower than it could be.
     pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
@@ -138,7 +138,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) isolated: bool,
     pub(crate) trusted: bool,
     pub(crate) pointers: &'a Pointers,
-    pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
+    pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     pub(crate) fallbacks: &'a Fallbacks,
 }
 

@@ -87,7 +87,7 @@ impl Lane<'_, '_> {
         let space = data.mods.space();
         let reach = Reach::new(self.function);
         let address = self.function.dfg.args(inst)[0];
-        let symbol = |id| self.symbols.get(&id).copied();
+        let symbol = |id| self.symbols.get(&id).map(|v| (v.space, v.size));
         let widest = reach.of(address, &|_| true);
         let bytes = moved(data);
         let inside = reach.is_inside(&widest, bytes, space, &symbol)
