@@ -24,6 +24,7 @@ impl From<ImageError> for CuResult {
         match error.fault() {
             ImageFault::InvalidImage => CuResult::INVALID_IMAGE,
             ImageFault::NoBinary => CuResult::NO_BINARY_FOR_GPU,
+            ImageFault::OutOfMemory => CuResult::OUT_OF_MEMORY,
         }
     }
 }

@@ -82,6 +82,9 @@ pub struct NativeContext {
     pub ended_line: u32,
     /// `.loc` of the instruction that ended the call, as in `margay_ir::function::SourceLoc`.
     pub ended_loc: u32,
+    /// The handle that names no function, if the call ended with [`status::INVALID_PC`]; [`UNKNOWN_HANDLE`] if
+    /// vector code ended it.
+    pub ended_handle: u64,
     /// `%nwarpid`.
     pub warps: u32,
     /// For functions that run phases: the resume point to begin at. When such a function returns `GENERAL`: the
@@ -99,8 +102,8 @@ pub struct NativeContext {
     pub symbols: *const u64,
     /// Coordinates of each thread.
     pub tid: *const [u32; 4],
-    /// Native entry point of each function of the module, or null.
-    pub functions: *const *const u8,
+    /// The functions of the module.
+    pub functions: *const FunctionEntry,
     /// Number of entries in `functions`.
     pub function_count: u64,
     /// Handle of function 0.
@@ -126,6 +129,19 @@ pub struct NativeContext {
     pub helpers: *const Helpers,
     /// The host's own data.
     pub host: *mut c_void,
+}
+
+/// Value of [`NativeContext::ended_handle`] that tells nothing.
+pub const UNKNOWN_HANDLE: u64 = u64::MAX;
+
+/// A function in [`NativeContext::functions`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionEntry {
+    /// Native entry point, or null.
+    pub code: *const u8,
+    /// Number of the signature ([`crate::signatures`]).
+    pub signature: u64,
 }
 
 /// Host functions that generated code calls.

@@ -14,7 +14,7 @@ use margay_exec::{SyncPoint, SyncPointData};
 use margay_ir::analysis::{
     Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
 };
-use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
+use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, SigId, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func};
 use margay_ir::module::Module;
 use margay_ir::pass;
@@ -32,6 +32,7 @@ use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
 use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
+use crate::signatures::called_signatures;
 use crate::slices::{self, Widths};
 use crate::specialisation::Specialisation;
 use crate::sync_points::{Completion, SyncPointTable};
@@ -64,6 +65,8 @@ pub struct CompiledKernel {
     slots: SecondaryMap<Slot, u32>,
     /// The module variables that the function names.
     symbols: FxHashMap<SymbolId, NamedVariable>,
+    /// Numbers of the signatures that the function calls through handles.
+    signatures: FxHashMap<SigId, u64>,
     pointers: Pointers,
     /// Why the kernel's code is slower than it could be.
     pub fallbacks: Fallbacks,
@@ -168,6 +171,7 @@ impl CompiledKernel {
             homes,
             sync_points: SyncPointTable::new(&function, &regions),
             symbols: named_variables(module, &function),
+            signatures: called_signatures(module, &function),
             pointers: Pointers::new(&function),
             function,
             regions,
@@ -193,7 +197,9 @@ impl CompiledKernel {
     pub(crate) fn digest(&self) -> Digest {
         let mut symbols: Vec<_> = self.symbols.iter().collect();
         symbols.sort_unstable_by_key(|(id, _)| **id);
-        digest_of(&(&self.function, symbols))
+        let mut signatures: Vec<_> = self.signatures.iter().collect();
+        signatures.sort_unstable_by_key(|(id, _)| **id);
+        digest_of(&(&self.function, symbols, signatures))
     }
 
     /// Returns whether the kernel has sync points, where threads may wait for each other.
@@ -486,6 +492,7 @@ impl CompiledKernel {
             trusted: false,
             pointers: &self.pointers,
             symbols: &self.symbols,
+            called_signatures: &self.signatures,
             fallbacks: &self.fallbacks,
         }
     }

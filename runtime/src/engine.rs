@@ -217,9 +217,9 @@ pub struct BoundImage {
 pub trait Engine: Send + Sync {
     /// Returns the kernel's properties.
     fn info(&self) -> &KernelInfo;
-    /// Returns the memory that the kernel's code needs. The first call reads the code, which may take a while; later
-    /// calls are fast.
-    fn sizes(&self) -> Result<KernelSizes>;
+    /// Returns the memory that the kernel's code needs. The first call reads the code, which may take a while, but not
+    /// beyond the deadline; later calls are fast.
+    fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes>;
     /// Prepares a launch: compiles missing code and lays out frames. The launching thread waits for this call, so that
     /// it can return compile errors. The call may take long, but not beyond the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;

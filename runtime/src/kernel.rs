@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::device_config::DeviceConfig;
 use crate::engine::{Engine, KernelInfo, ParamInfo};
@@ -219,7 +220,7 @@ impl Kernel {
             A::MaxThreadsPerBlock => self.max_threads() as i32,
             A::SharedSizeBytes => self.static_shared()? as i32,
             A::ConstSizeBytes => info.const_bytes as i32,
-            A::LocalSizeBytes => entry.engine.sizes()?.local_bytes as i32,
+            A::LocalSizeBytes => entry.engine.sizes(None)?.local_bytes as i32,
             A::NumRegs => self.registers() as i32,
             A::PtxVersion => info.target as i32,
             A::BinaryVersion => self.config().capability.number() as i32,
@@ -275,7 +276,7 @@ impl Kernel {
 
     /// Returns the bytes of statically declared shared memory.
     fn static_shared(&self) -> Result<u32> {
-        Ok(self.entry.engine.sizes()?.static_shared)
+        Ok(self.entry.engine.sizes(None)?.static_shared)
     }
 
     /// Returns the bytes of dynamic shared memory that a launch may have.
@@ -411,13 +412,18 @@ impl Kernel {
     }
 
     /// Checks a launch without preparing it. Returns its cluster and how many units may be resident at once.
+    ///
+    /// The first launch of a kernel reads its code, not beyond the deadline.
     pub(crate) fn check_launch(
         &self,
         config: &LaunchConfig,
         params: &Params,
+        deadline: Option<Instant>,
     ) -> Result<(Dim3, u64)> {
         self.module.check()?;
-        self.check_config(config)?;
+        self.check_shape(config)?;
+        self.entry.engine.sizes(deadline)?;
+        self.check_shared(config)?;
         let cluster = self.cluster_of(config)?;
         let resident = self.resident_units(config, cluster)?;
         if params.bytes().len() != self.info().param_bytes as usize {

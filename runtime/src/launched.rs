@@ -128,9 +128,13 @@ fn start_nested(
     params: Params,
     depth: u32,
 ) -> Result<Launch> {
-    let (cluster, resident) = kernel.check_launch(&config, &params)?;
     let context = kernel.module().context();
     let machine = context.machine();
+    let limit = context.time_limit();
+    let limit = limit.or(machine.scheduler().time_limit());
+    let began = Instant::now();
+    let deadline = limit.and_then(|limit| began.checked_add(limit));
+    let (cluster, resident) = kernel.check_launch(&config, &params, deadline)?;
     let visible = machine.visible()?;
     let services = Arc::new(LaunchServices::new(
         kernel.shared_name(),
@@ -141,11 +145,8 @@ fn start_nested(
     ));
     // Without workers the launch would never run. If they cannot start, the launch fails here.
     machine.scheduler().start()?;
-    let limit = context.time_limit();
-    let limit = limit.or(machine.scheduler().time_limit());
-    let began = Instant::now();
     let shape = LaunchShape {
-        deadline: limit.and_then(|limit| began.checked_add(limit)),
+        deadline,
         grid: config.grid,
         block: config.block,
         cluster,

@@ -4,6 +4,7 @@
 //! failed. Between calls, a unit keeps only one number.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::engine::{
     BoundImage, Engine, Image, KernelInfo, KernelSizes, LaunchShape, LoadOptions, LoadedImage,
@@ -120,7 +121,7 @@ impl Engine for TestEngine {
     fn info(&self) -> &KernelInfo {
         &self.0.info
     }
-    fn sizes(&self) -> Result<KernelSizes> {
+    fn sizes(&self, _: Option<Instant>) -> Result<KernelSizes> {
         Ok(self.0.sizes)
     }
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {

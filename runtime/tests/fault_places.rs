@@ -72,6 +72,66 @@ fn calls_of_what_is_no_function() {
     );
 }
 
+/// A function called through a handle with another prototype would read and write its caller's stack.
+#[test]
+fn calls_with_another_prototype() {
+    let heads = [
+        ".func (.reg .b64 r0, .reg .b64 r1, .reg .b64 r2) many(.reg .b64 a, .reg .b64 b)",
+        ".func (.param .b32 r) again(.param .b32 n)",
+    ];
+    let functions = format!(
+        "
+{}
+{{ mov.b64 r0, a; mov.b64 r1, b; mov.b64 r2, 3; ret; }}
+{}
+{{
+    .reg .pred %q; .reg .b32 %n;
+    ld.param.b32 %n, [n];
+    setp.eq.u32 %q, %n, 0;
+    @%q ret;
+    sub.u32 %n, %n, 1;
+    {{ .param .b32 m; .param .b32 q; st.param.b32 [m], %n; call.uni (q), again, (m); }}
+    ret;
+}}
+",
+        heads[0], heads[1]
+    );
+    let declared = format!("{}; {}; .visible .entry", heads[0], heads[1]);
+    for (function, prototype, call) in [
+        ("many", "_ ()", "call %rd2, (), proto;"),
+        (
+            "many",
+            "(.reg .b64 _) _ (.reg .b64 _)",
+            "call (%rd3), %rd2, (%rd1), proto;",
+        ),
+        (
+            "again",
+            "(.param .b32 _) _ ()",
+            "call (q), %rd2, (), proto;",
+        ),
+        (
+            "again",
+            "(.param .b32 _) _ (.param .b64 _)",
+            "call (q), %rd2, (m), proto;",
+        ),
+    ] {
+        let body = format!(
+            "    proto: .callprototype {prototype}; mov.u64 %rd2, {function}; \
+             {{ .param .b64 m; .param .b32 q; {call} }}"
+        );
+        let text = format!("{HEAD}{body}\n    ret;\n}}\n{functions}");
+        let text = text.replace(".visible .entry", &declared);
+        for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+            let fault = fault(&text, engine);
+            assert_eq!(fault.kind, FaultKind::InvalidPc, "{engine:?}: {fault}");
+            assert_eq!(fault.ptx_line, Some(9), "{engine:?}: {fault}");
+            assert_eq!(fault.thread, Some([33, 0, 0]), "{engine:?}: {fault}");
+            let said = fault.to_string();
+            assert!(said.contains("call through 0x"), "{engine:?}: {said}");
+        }
+    }
+}
+
 /// The fault reports the innermost place: the line in the called function.
 #[test]
 fn traps_in_functions() {

@@ -96,3 +96,112 @@ fn linked_modules_share_the_64_kib_of_constant_memory() {
     let error = load(65_537, 1).expect_err("one is too large alone");
     assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
 }
+
+/// Links texts, runs the kernel `k` with one thread and returns the word that it stores.
+fn linked(texts: &[String]) -> Result<u32, Error> {
+    let rt = Runtime::new()?;
+    let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let module = rt.load_image(Image::Linked(&parts), &LoadOptions::default())?;
+    let out = rt.upload(&[0u32])?;
+    rt.launch(&module.kernel("k")?, LaunchConfig::linear(1, 1), (&out,))?;
+    Ok(out.to_vec()?[0])
+}
+
+/// A weak function with the name `shared`, which returns what `callee` does.
+fn weak(callee: &str) -> String {
+    format!(
+        ".weak .func (.param .b32 r) shared()
+{{
+    .reg .b32 %r<2>; .param .b32 q;
+    call.uni (q), {callee}, (); ld.param.b32 %r1, [q]; st.param.b32 [r], %r1; ret;
+}}
+"
+    )
+}
+
+/// A function that returns a constant.
+fn constant(linkage: &str, name: &str, value: u32) -> String {
+    format!("{linkage} .func (.param .b32 r) {name}() {{ st.param.b32 [r], {value}; ret; }}\n")
+}
+
+/// A kernel that stores what `shared` returns.
+const STORES_SHARED: &str = ".visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<2>; .reg .b64 %rd<2>; .param .b32 q;
+    ld.param.u64 %rd1, [out];
+    call.uni (q), shared, (); ld.param.b32 %r1, [q];
+    st.global.u32 [%rd1], %r1; ret;
+}
+";
+
+#[test]
+fn of_weak_functions_the_first_is_used_with_what_it_calls() {
+    // Both texts have their own function `own`, with different numbers in their modules.
+    let first = [constant("", "own", 3), weak("own"), STORES_SHARED.into()];
+    let fill = ["a", "b", "c"].map(|name| constant("", name, 100));
+    let second = [
+        fill.concat(),
+        constant("", "own", 4),
+        weak("own"),
+        fill.concat().replace("() {", "2() {"),
+    ];
+    let text = |parts: &[String]| format!("{HEAD}{}", parts.concat());
+    let (first, second) = (text(&first), text(&second));
+    assert_eq!(linked(&[first.clone(), second.clone()]).unwrap(), 3);
+    assert_eq!(linked(&[second, first]).unwrap(), 4);
+}
+
+#[test]
+fn a_strong_function_replaces_a_weak_one() {
+    let weak = format!(
+        "{HEAD}{}{}{STORES_SHARED}",
+        constant("", "own", 3),
+        weak("own")
+    );
+    let strong = format!("{HEAD}{}", constant(".visible", "shared", 5));
+    assert_eq!(linked(&[weak.clone(), strong.clone()]).unwrap(), 5);
+    assert_eq!(linked(&[strong.clone(), weak]).unwrap(), 5);
+    let again = strong.replace('5', "6");
+    let said = linked(&[strong, again]).unwrap_err().to_string();
+    assert!(said.contains("`shared`"), "{said}");
+}
+
+#[test]
+fn of_weak_variables_the_first_is_used_with_what_it_points_to() {
+    // `chosen` holds the address of a variable that each text has for itself.
+    let text = |before: &str, value: u32, kernel: &str| {
+        format!(
+            "{HEAD}{before}.global .u32 own = {value};
+.weak .global .u64 chosen = own;
+{kernel}"
+        )
+    };
+    let kernel = ".visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<2>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out]; ld.global.u64 %rd2, [chosen];
+    ld.global.u32 %r1, [%rd2]; st.global.u32 [%rd1], %r1; ret;
+}
+";
+    let first = text("", 3, kernel);
+    let second = text(".global .u32 a = 8; .global .u32 b = 9;\n", 4, "");
+    assert_eq!(linked(&[first.clone(), second.clone()]).unwrap(), 3);
+    assert_eq!(linked(&[second, first]).unwrap(), 4);
+}
+
+#[test]
+fn of_common_variables_the_largest_is_used() {
+    let kernel = "{HEAD}.common .global .align 4 .b8 room[4];
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<2>; .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    st.global.u32 [room+60], 7; ld.global.u32 %r1, [room+60];
+    st.global.u32 [%rd1], %r1; ret;
+}
+"
+    .replace("{HEAD}", HEAD);
+    let larger = format!("{HEAD}.common .global .align 4 .b8 room[64];\n");
+    assert_eq!(linked(&[kernel.clone(), larger.clone()]).unwrap(), 7);
+    assert_eq!(linked(&[larger, kernel]).unwrap(), 7);
+}

@@ -95,6 +95,8 @@ pub enum ImageFault {
     InvalidImage,
     /// The image is valid but has no PTX (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
     NoBinary,
+    /// There is not enough memory to read the image (`CUDA_ERROR_OUT_OF_MEMORY`).
+    OutOfMemory,
 }
 
 impl ImageError {
@@ -104,7 +106,13 @@ impl ImageError {
             ImageError::Cubin(_) | ImageError::NoPtx(_) | ImageError::NoDeviceCode { .. } => {
                 ImageFault::NoBinary
             }
-            _ => ImageFault::InvalidImage,
+            ImageError::OutOfMemory { .. } => ImageFault::OutOfMemory,
+            ImageError::Unrecognised { .. }
+            | ImageError::Truncated { .. }
+            | ImageError::Field { .. }
+            | ImageError::TooLarge { .. }
+            | ImageError::Decompress { .. }
+            | ImageError::Object { .. } => ImageFault::InvalidImage,
         }
     }
 }

@@ -17,10 +17,10 @@ pub enum FaultKind {
     },
     /// An instruction that cannot be executed.
     IllegalInstruction,
-    /// A call through a handle that names no function.
+    /// A call through a handle that names no function with the signature of the call.
     InvalidPc {
-        /// The handle.
-        handle: u64,
+        /// The handle, if known.
+        handle: Option<u64>,
     },
     /// The instruction `trap`.
     Trap,

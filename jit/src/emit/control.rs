@@ -6,7 +6,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
 use margay_exec::SyncPoint;
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::function::{BlockCall, InstData, payload_func, payload_slot, split_symbol_payload};
+use margay_ir::function::{
+    BlockCall, InstData, payload_func, payload_sig, payload_slot, split_symbol_payload,
+};
 use margay_ops::ops::Opcode;
 use margay_ops::types::Kind;
 use smallvec::SmallVec;
@@ -31,7 +33,10 @@ impl Lane<'_, '_> {
             Opcode::Exit => self.stop(SyncPoint::EXIT),
             Opcode::Ret => self.leave_function(inst),
             Opcode::Trap => self.abort(status::TRAP),
-            Opcode::InvalidPc => self.abort(status::INVALID_PC),
+            Opcode::InvalidPc => {
+                let handle = self.arg(inst, 0);
+                self.abort_call(handle);
+            }
             _ => self.abort(status::UNREACHABLE),
         }
         Ok(())
@@ -117,6 +122,14 @@ impl Lane<'_, '_> {
         self.b
             .ins()
             .jump(self.leave.abort, &[BlockArg::Value(code)]);
+    }
+
+    /// Leaves the native function because a handle names no function that can be called.
+    pub(crate) fn abort_call(&mut self, handle: ir::Value) {
+        let handle = self.wide(handle);
+        let offset = offset_of!(NativeContext, ended_handle) as i32;
+        self.b.ins().store(host(), handle, self.fixed.ctx, offset);
+        self.abort(status::INVALID_PC);
     }
 
     /// Stores in the context which instruction ends the call.
@@ -278,7 +291,7 @@ impl Lane<'_, '_> {
                 self.result_of_width(inst, handle);
             }
             Opcode::Call => self.call(inst, payload_func(payload))?,
-            Opcode::CallIndirect => self.call_indirect(inst)?,
+            Opcode::CallIndirect => self.call_indirect(inst, payload_sig(payload))?,
             Opcode::Syscall => self.syscall(inst, payload),
             Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
                 self.texture(inst, payload);

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_exec::SyncPoint;
 use margay_ir::analysis::{Pointers, Regions};
-use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
+use margay_ir::entity::{Block, Inst, SecondaryMap, SigId, Slot, SymbolId, Value};
 use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ops::meaning::Meaning;
 use margay_ops::ops::{Effects, Opcode};
@@ -83,6 +83,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) pointers: &'a Pointers,
     /// The module variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
+    /// Numbers of the signatures that the function calls through handles.
+    pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
     /// Counts why the code is slower than it could be.
     pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
@@ -139,6 +141,8 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) trusted: bool,
     pub(crate) pointers: &'a Pointers,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
+    /// Numbers of the signatures that the function calls through handles.
+    pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
     pub(crate) fallbacks: &'a Fallbacks,
 }
 
@@ -157,6 +161,7 @@ impl<'b> LaneParts<'_, 'b> {
             trusted: self.trusted,
             pointers: self.pointers,
             symbols: self.symbols,
+            called_signatures: self.called_signatures,
             fallbacks: self.fallbacks,
         }
     }
@@ -191,6 +196,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             trusted: parts.trusted,
             pointers: parts.pointers,
             symbols: parts.symbols,
+            called_signatures: parts.called_signatures,
             fallbacks: parts.fallbacks,
             fixed,
             here,

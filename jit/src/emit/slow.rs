@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_codegen::isa::CallConv;
-use margay_ir::entity::{FuncId, Inst, Value};
+use margay_ir::entity::{FuncId, Inst, SigId, Value};
 use margay_ir::function::InstData;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::Desc;
@@ -12,7 +12,7 @@ use margay_ops::mods::StateSpace;
 
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};
-use crate::abi::{Helpers, NativeContext, status};
+use crate::abi::{FunctionEntry, Helpers, NativeContext, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
 
@@ -211,14 +211,21 @@ impl Lane<'_, '_> {
     pub(crate) fn call(&mut self, inst: Inst, callee: FuncId) -> Result<(), Unsupported> {
         self.fallbacks.note(Fallback::DeviceCall);
         let table = self.field(types::I64, offset_of!(NativeContext, functions));
-        let offset = i32::try_from(u64::from(callee.0) * 8)
+        let offset = u64::from(callee.0) * size_of::<FunctionEntry>() as u64;
+        let offset = i32::try_from(offset + offset_of!(FunctionEntry, code) as u64)
             .map_err(|_| Unsupported("more functions than code can address".into()))?;
         let target = self.b.ins().load(types::I64, host(), table, offset);
-        self.call_native(inst, target, 0);
+        let base = self.field(types::I64, offset_of!(NativeContext, function_base));
+        let handle = self.b.ins().iadd_imm_s(base, 16 * i64::from(callee.0));
+        self.call_native(inst, target, handle, 0);
         Ok(())
     }
 
-    pub(crate) fn call_indirect(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(crate) fn call_indirect(
+        &mut self,
+        inst: Inst,
+        signature: SigId,
+    ) -> Result<(), Unsupported> {
         self.fallbacks.note(Fallback::DeviceCall);
         let handle = self.arg(inst, 0);
         let handle = self.wide(handle);
@@ -232,12 +239,26 @@ impl Lane<'_, '_> {
             index,
             count,
         );
-        self.abort_if(bad, status::INVALID_PC);
+        self.abort_call_if(bad, handle);
         let table = self.field(types::I64, offset_of!(NativeContext, functions));
-        let offset = self.b.ins().imul_imm_s(index, 8);
-        let at = self.b.ins().iadd(table, offset);
-        let target = self.b.ins().load(types::I64, host(), at, 0);
-        self.call_native(inst, target, 1);
+        let offset = self
+            .b
+            .ins()
+            .imul_imm_s(index, size_of::<FunctionEntry>() as i64);
+        let entry = self.b.ins().iadd(table, offset);
+        let Some(&number) = self.called_signatures.get(&signature) else {
+            return Err(Unsupported("a call without a signature".into()));
+        };
+        let signature = offset_of!(FunctionEntry, signature) as i32;
+        let signature = self.b.ins().load(types::I64, host(), entry, signature);
+        let other =
+            self.b
+                .ins()
+                .icmp_imm_u(ir::condcodes::IntCC::NotEqual, signature, number as i64);
+        self.abort_call_if(other, handle);
+        let code = offset_of!(FunctionEntry, code) as i32;
+        let target = self.b.ins().load(types::I64, host(), entry, code);
+        self.call_native(inst, target, handle, 1);
         Ok(())
     }
 
@@ -264,12 +285,23 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(good);
     }
 
-    fn call_native(&mut self, inst: Inst, target: ir::Value, skip: usize) {
+    /// Leaves the native function if a call through a handle is not possible.
+    fn abort_call_if(&mut self, cond: ir::Value, handle: ir::Value) {
+        let (bad, good) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(cond, bad, &[], good, &[]);
+        self.b.switch_to_block(bad);
+        self.b.set_cold_block(bad);
+        self.abort_call(handle);
+        self.b.switch_to_block(good);
+    }
+
+    /// Calls a device function with the operands of an instruction from the operand `skip` on.
+    fn call_native(&mut self, inst: Inst, target: ir::Value, handle: ir::Value, skip: usize) {
         let missing = self
             .b
             .ins()
             .icmp_imm_s(ir::condcodes::IntCC::Equal, target, 0);
-        self.abort_if(missing, status::INVALID_PC);
+        self.abort_call_if(missing, handle);
         let offset = offset_of!(NativeContext, depth) as i32;
         let depth = self
             .b

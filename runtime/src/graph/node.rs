@@ -128,7 +128,7 @@ impl NodeOp {
         match self {
             NodeOp::Kernel(node, attributes) => {
                 node.kernel
-                    .check_launch(&node.launch(attributes), &node.params)?;
+                    .check_launch(&node.launch(attributes), &node.params, None)?;
             }
             NodeOp::Memcpy(node) => {
                 node.context.status()?;

@@ -2,7 +2,7 @@
 
 use margay_exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
 use margay_ir::function::SourceLoc;
-use margay_jit::abi::status;
+use margay_jit::abi::{UNKNOWN_HANDLE, status};
 
 use super::kernel::KernelCode;
 use super::launch::PtxLaunch;
@@ -65,13 +65,16 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
     }
 }
 
-/// Returns the fault kind of a status that generated code returned.
-pub(super) fn of_status(code: i32) -> IrKind {
+/// Returns the fault kind of a status that generated code returned. `handle` is `ended_handle` of the
+/// native context.
+pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     match code {
         status::TRAP => IrKind::Trap,
         status::BREAKPOINT => IrKind::Breakpoint,
         status::STACK => IrKind::StackOverflow,
-        status::INVALID_PC => IrKind::InvalidPc { handle: 0 },
+        status::INVALID_PC => IrKind::InvalidPc {
+            handle: (handle != UNKNOWN_HANDLE).then_some(handle),
+        },
         _ => IrKind::IllegalInstruction,
     }
 }
@@ -123,7 +126,9 @@ pub(super) fn report(launch: &PtxLaunch, cta: &CtaInfo, fault: IrFault) -> Fault
             FaultKind::LaunchFailed
         }
         IrKind::InvalidPc { handle } => {
-            report.detail = format!("call through {handle:#x}, which is no function");
+            let handle = handle.map_or_else(|| "a value".into(), |handle| format!("{handle:#x}"));
+            report.detail =
+                format!("call through {handle}, which is no function with the called prototype");
             FaultKind::InvalidPc
         }
         IrKind::Assert { message } => {

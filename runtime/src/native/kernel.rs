@@ -1,6 +1,7 @@
 //! A kernel: its properties, and the native code that has been needed so far.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SyncPoint};
@@ -9,6 +10,8 @@ use margay_ir::entity::{Entity, FuncId};
 use margay_ir::module::Module;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
+use margay_jit::abi::FunctionEntry;
+use margay_jit::signatures::function_entries;
 use margay_jit::{
     CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Specialisation, Widths,
 };
@@ -18,7 +21,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::bodies::Bodies;
-use super::compile::{self, Slot};
+use super::compile::Slot;
 use super::disk::Caching;
 use super::fallback;
 use super::helpers::TidTable;
@@ -73,9 +76,9 @@ unsafe impl Send for Entry {}
 // SAFETY: the code is immutable and owned by the kernel that provides the entry.
 unsafe impl Sync for Entry {}
 
-/// Native functions of a module, by function number; null for functions without native code.
+/// Functions of a module, by function number, with their native code.
 #[derive(Debug, Default)]
-pub(super) struct FunctionTable(pub(super) Vec<*const u8>);
+pub(super) struct FunctionTable(pub(super) Vec<FunctionEntry>);
 
 // SAFETY: the pointers are addresses of immutable code that the same kernel owns.
 unsafe impl Send for FunctionTable {}
@@ -121,7 +124,7 @@ impl NativeKernel {
         let compiled = CompiledKernel::within(module, id, inline)?;
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
-            functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
+            functions: FunctionTable(function_entries(module)),
             devices: Vec::new(),
             regions: compiled
                 .regions
@@ -142,7 +145,7 @@ impl NativeKernel {
                 .1
                 .device(compiler)
                 .map_err(|why| declined(module, id, inline, why))?;
-            kernel.functions.0[callee.0.index()] = register(made, owner).0;
+            kernel.functions.0[callee.0.index()].code = register(made, owner).0;
             kernel.devices.push(callee.1);
         }
         // A kernel that native code does not support must be detected before the first thread runs. The code made here
@@ -383,8 +386,9 @@ impl NativeCode {
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     source: Arc<Source>,
-    /// Set by the first query.
+    /// Set by the first query or launch that waits until `reading` is done.
     sizes: OnceLock<Result<KernelSizes>>,
+    reading: Slot<KernelSizes>,
     /// Set by the first launch.
     ready: Slot<Arc<KernelCode>>,
 }
@@ -394,8 +398,14 @@ impl PtxKernel {
         PtxKernel {
             source: Arc::new(source),
             sizes: OnceLock::new(),
+            reading: Slot::default(),
             ready: Slot::default(),
         }
+    }
+
+    fn too_late(&self, why: &str) -> Error {
+        let late = Fault::new(FaultKind::Timeout, &self.source.info.name);
+        Error::Fault(Arc::new(late.with_detail(why)))
     }
 }
 
@@ -554,10 +564,15 @@ impl Engine for PtxKernel {
         &self.source.info
     }
 
-    fn sizes(&self) -> Result<KernelSizes> {
-        let find = || compile::run(|| self.source.find_sizes());
-        let sizes = self.sizes.get_or_init(find);
-        sizes.as_ref().copied().map_err(Clone::clone)
+    fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes> {
+        if let Some(sizes) = self.sizes.get() {
+            return sizes.clone();
+        }
+        let source = Arc::clone(&self.source);
+        let Some(found) = self.reading.get(deadline, move || source.find_sizes()) else {
+            return Err(self.too_late("the kernel's code was being read"));
+        };
+        self.sizes.get_or_init(|| found).clone()
     }
 
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
@@ -565,9 +580,7 @@ impl Engine for PtxKernel {
         let block = shape.block;
         let make = move || source.make_ready(block);
         let Some(ready) = self.ready.get(shape.deadline, make) else {
-            let late = Fault::new(FaultKind::Timeout, &self.source.info.name);
-            let late = late.with_detail("the kernel was being compiled");
-            return Err(Error::Fault(Arc::new(late)));
+            return Err(self.too_late("the kernel was being compiled"));
         };
         Ok(PtxLaunch::new(ready?, shape)?)
     }

@@ -26,8 +26,18 @@ pub(super) fn unresolved(module: &Module) -> Vec<String> {
     functions.chain(variables).collect()
 }
 
+/// The linked module, and which of the modules each definition in it was taken from.
+#[derive(Default)]
+struct Whole {
+    module: Module,
+    functions: PrimaryMap<FuncId, usize>,
+    symbols: PrimaryMap<SymbolId, usize>,
+}
+
 /// The numbers of a module's entities in the linked module.
 struct Placed {
+    /// The number of the module among those that are linked.
+    number: usize,
     functions: PrimaryMap<FuncId, FuncId>,
     symbols: PrimaryMap<SymbolId, SymbolId>,
     first_sig: usize,
@@ -42,18 +52,20 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
             .pop()
             .ok_or_else(|| Error::Internal("no module".into()));
     }
-    let mut whole = Module::default();
+    let mut whole = Whole::default();
     let mut placed = Vec::new();
-    for module in &mut modules {
-        whole.version = whole.version.max(module.version);
-        if module.target.sm > whole.target.sm {
-            whole.target = module.target;
+    for (number, module) in modules.iter_mut().enumerate() {
+        let joined = &mut whole.module;
+        joined.version = joined.version.max(module.version);
+        if module.target.sm > joined.target.sm {
+            joined.target = module.target;
         }
-        placed.push(place(&mut whole, module)?);
+        placed.push(place(&mut whole, module, number)?);
     }
     for (module, placed) in modules.into_iter().zip(&placed) {
         fill(&mut whole, module, placed);
     }
+    let mut whole = whole.module;
     calls::adapt(&mut whole)?;
     constant_memory(&whole)?;
     Ok(whole)
@@ -88,8 +100,14 @@ fn is_global(linkage: Linkage) -> bool {
 }
 
 /// Assigns every entity of a module its number in the linked module, and moves the contents of its variables there.
-fn place(whole: &mut Module, module: &mut Module) -> Result<Placed> {
+fn place(whole: &mut Whole, module: &mut Module, number: usize) -> Result<Placed> {
+    let Whole {
+        module: whole,
+        functions: function_origins,
+        symbols: symbol_origins,
+    } = whole;
     let mut placed = Placed {
+        number,
         functions: PrimaryMap::default(),
         symbols: PrimaryMap::default(),
         first_sig: whole.signatures.len(),
@@ -102,14 +120,19 @@ fn place(whole: &mut Module, module: &mut Module) -> Result<Placed> {
             .flatten();
         let id = match known {
             Some(&id) => {
-                check_functions(&whole.functions[id], function)?;
-                if function.has_body() && !whole.functions[id].has_body() {
+                if replaces_function(&whole.functions[id], function)? {
                     whole.functions[id] = function.clone();
+                    function_origins[id] = number;
                 }
                 id
             }
-            None if is_global(function.linkage) => whole.add_function(function.clone()),
-            None => whole.functions.push(function.clone()),
+            None => {
+                function_origins.push(number);
+                match is_global(function.linkage) {
+                    true => whole.add_function(function.clone()),
+                    false => whole.functions.push(function.clone()),
+                }
+            }
         };
         placed.functions.push(id);
     }
@@ -119,15 +142,19 @@ fn place(whole: &mut Module, module: &mut Module) -> Result<Placed> {
             .flatten();
         let id = match known {
             Some(&id) => {
-                check_symbols(&whole.symbols[id], symbol)?;
-                if whole.symbols[id].linkage == Linkage::Extern && symbol.linkage != Linkage::Extern
-                {
+                if replaces_symbol(&whole.symbols[id], symbol)? {
                     whole.symbols[id] = taken(symbol);
+                    symbol_origins[id] = number;
                 }
                 id
             }
-            None if is_global(symbol.linkage) => whole.add_symbol(taken(symbol)),
-            None => whole.symbols.push(taken(symbol)),
+            None => {
+                symbol_origins.push(number);
+                match is_global(symbol.linkage) {
+                    true => whole.add_symbol(taken(symbol)),
+                    false => whole.symbols.push(taken(symbol)),
+                }
+            }
         };
         placed.symbols.push(id);
     }
@@ -145,8 +172,7 @@ fn place(whole: &mut Module, module: &mut Module) -> Result<Placed> {
     Ok(placed)
 }
 
-/// Returns a copy of a symbol with its initial bytes, which can be many and are not copied. Its relocations remain,
-/// because [`fill`] compares them.
+/// Returns a copy of a symbol with its initial bytes, which can be many and are not copied.
 fn taken(symbol: &mut Symbol) -> Symbol {
     let init = std::mem::take(&mut symbol.init);
     Symbol {
@@ -155,38 +181,63 @@ fn taken(symbol: &mut Symbol) -> Symbol {
     }
 }
 
-fn check_functions(a: &Function, b: &Function) -> Result<()> {
-    let strong = |f: &Function| f.has_body() && f.linkage != Linkage::Weak;
-    if strong(a) && strong(b) {
-        return Err(Error::InvalidPtx {
-            log: format!("`{}` is defined in two modules", a.name),
-        });
-    }
-    Ok(())
+/// Strength of a definition: a stronger one replaces a weaker one of the same name (PTX ISA 11.6).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    /// No definition.
+    Declared,
+    /// `.common`, with its size in bytes: the largest definition is used.
+    Common(u64),
+    /// `.weak`: the first definition is used.
+    Weak,
+    /// Only one definition may be strong.
+    Strong,
 }
 
-fn check_symbols(a: &Symbol, b: &Symbol) -> Result<()> {
-    let strong = |s: &Symbol| matches!(s.linkage, Linkage::Visible);
-    if strong(a) && strong(b) {
+fn replaces(name: &str, known: Strength, new: Strength) -> Result<bool> {
+    if known == Strength::Strong && new == Strength::Strong {
         return Err(Error::InvalidPtx {
-            log: format!("`{}` is defined in two modules", a.name),
+            log: format!("`{name}` is defined in two modules"),
         });
     }
-    Ok(())
+    Ok(new > known)
+}
+
+fn replaces_function(known: &Function, new: &Function) -> Result<bool> {
+    let strength = |f: &Function| match f.has_body() {
+        false => Strength::Declared,
+        true if f.linkage == Linkage::Weak => Strength::Weak,
+        true => Strength::Strong,
+    };
+    replaces(&new.name, strength(known), strength(new))
+}
+
+fn replaces_symbol(known: &Symbol, new: &Symbol) -> Result<bool> {
+    let strength = |s: &Symbol| match s.linkage {
+        Linkage::Extern => Strength::Declared,
+        Linkage::Common => Strength::Common(s.size),
+        Linkage::Weak => Strength::Weak,
+        Linkage::Internal | Linkage::Visible => Strength::Strong,
+    };
+    replaces(&new.name, strength(known), strength(new))
 }
 
 /// Renumbers the bodies and initial contents that the linked module took from a module.
-fn fill(whole: &mut Module, module: Module, placed: &Placed) {
-    for (old, function) in module.functions.iter() {
+fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
+    let Whole {
+        module: whole,
+        functions: function_origins,
+        symbols: symbol_origins,
+    } = whole;
+    for (old, _) in module.functions.iter() {
         let id = placed.functions[old];
-        // Only bodies of this module are renumbered: an earlier definition of the same name stays.
-        if function.has_body() && same_body(&whole.functions[id], function) {
+        if function_origins[id] == placed.number {
             renumber(&mut whole.functions[id], placed);
         }
     }
-    for (old, symbol) in module.symbols.iter() {
+    for (old, _) in module.symbols.iter() {
         let id = placed.symbols[old];
-        if symbol.linkage == Linkage::Extern || whole.symbols[id].relocs != symbol.relocs {
+        if symbol_origins[id] != placed.number {
             continue;
         }
         for reloc in &mut whole.symbols[id].relocs {
@@ -202,10 +253,6 @@ fn fill(whole: &mut Module, module: Module, placed: &Placed) {
             *owner = placed.functions[*owner];
         }
     }
-}
-
-fn same_body(a: &Function, b: &Function) -> bool {
-    a.layout.order.len() == b.layout.order.len() && a.dfg.insts.len() == b.dfg.insts.len()
 }
 
 fn renumber(function: &mut Function, placed: &Placed) {

@@ -11,7 +11,7 @@ use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
-use margay_jit::abi::{NativeContext, TURNS, status};
+use margay_jit::abi::{NativeContext, TURNS, UNKNOWN_HANDLE, status};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
@@ -256,6 +256,7 @@ fn context(
         thread: 0,
         ended_line: 0,
         ended_loc: 0,
+        ended_handle: UNKNOWN_HANDLE,
         warps: info.warps(),
         phase: 0,
         moved: 0,
@@ -341,7 +342,10 @@ fn fault_of(
             host.fault.take().unwrap_or(IrKind::IllegalInstruction),
             Some(ended_at),
         ),
-        Ok(code) => (faults::of_status(code), Some(ended_at)),
+        Ok(code) => (
+            faults::of_status(code, context.ended_handle),
+            Some(ended_at),
+        ),
         Err(trap) => match kernel.loc_at(trap.pc) {
             Some((loc, behind)) => {
                 lane = behind;

@@ -199,6 +199,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                 .zip(signature)
                 .is_some_and(|(f, signature)| f.kernel.is_none() && f.signature == *signature);
             if !valid || !fits {
+                let handle = Some(handle);
                 return Err((lane, FaultKind::InvalidPc { handle }));
             }
             handles[lane as usize] = (offset / 16) as u32;
@@ -397,7 +398,7 @@ impl<M: Machine> View<'_, M> {
         match opcode {
             Some(Opcode::Trap) => FaultKind::Trap,
             Some(Opcode::InvalidPc) => FaultKind::InvalidPc {
-                handle: self.first_arg(step) as u64,
+                handle: Some(self.first_arg(step) as u64),
             },
             _ => FaultKind::IllegalInstruction,
         }
