@@ -190,10 +190,15 @@ fn integer(text: &str) -> Option<i128> {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    let value = match digits.strip_prefix("0x") {
-        Some(digits) => i128::from_str_radix(digits, 16).ok()?,
-        None => digits.parse().ok()?,
+    let (digits, radix) = match digits.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (digits, 10),
     };
+    // The parser of the standard library accepts a second sign.
+    if !digits.starts_with(|first: char| first.is_digit(radix)) {
+        return None;
+    }
+    let value = i128::from_str_radix(digits, radix).ok()?;
     Some(if negative { -value } else { value })
 }
 
@@ -212,6 +217,18 @@ mod tests {
     fn values_become_little_endian_bytes() {
         assert_eq!(Element::I16.parse("-2").unwrap(), [0xfe, 0xff]);
         assert_eq!(Element::U32.parse("0x01020304").unwrap(), [4, 3, 2, 1]);
+        for wrong in [
+            "--5",
+            "-+5",
+            "+5",
+            "0x-5",
+            "-0x",
+            "",
+            "-",
+            "-170141183460469231731687303715884105728",
+        ] {
+            assert!(Element::I64.parse(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(Element::F16.parse("1.5").unwrap(), [0x00, 0x3e]);
         assert_eq!(Element::F32.parse("1").unwrap(), [0, 0, 0x80, 0x3f]);
         assert!(Element::U8.parse("256").is_err());

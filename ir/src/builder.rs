@@ -342,6 +342,7 @@ impl FunctionBuilder {
         }
         let mut params: SecondaryMap<Block, Vec<(Variable, Value)>> = SecondaryMap::default();
         let (mut joins, mut lives) = (Joins::new(cfg, dominators), Lives::new());
+        let mut passed = 0;
         for variable in self.variables.keys() {
             let reads = &read_in[variable];
             let writes = &self.writes[variable];
@@ -353,6 +354,12 @@ impl FunctionBuilder {
                 let ty = self.variables[variable];
                 let value = self.function.dfg.append_param(join, ty);
                 params[join].push((variable, value));
+                passed += cfg.preds(join).len();
+            }
+            if passed > MAX_PASSED {
+                let what = format!("more than {MAX_PASSED} values that branches pass to blocks");
+                self.function.unsupported.push((self.loc.ptx_line, what));
+                break;
             }
         }
         params
@@ -475,6 +482,10 @@ impl FunctionBuilder {
     }
 }
 
+/// Maximum number of values that the branches of a function pass to block parameters. A switch with `n` cases behind which
+/// `n` variables merge has the square of `n`; compilers make functions with fewer than a million.
+const MAX_PASSED: usize = 8 << 20;
+
 /// The blocks where variables are live. The marks are numbers of variables, so nothing has to be cleared between
 /// two variables.
 struct Lives {
@@ -587,5 +598,51 @@ mod tests {
         let arg = f.dfg.args(f.dfg.def_inst(sum).unwrap())[0];
         assert_eq!(f.dfg.constant(arg), Some(0));
         assert_eq!(f.dfg.ty(arg), Type::F32);
+    }
+
+    /// A switch behind whose cases variables merge, and which only its first case writes.
+    fn switch(cases: usize, variables: usize) -> Function {
+        let mut b = FunctionBuilder::new(Function {
+            kernel: Some(Default::default()),
+            ..Default::default()
+        });
+        let variables: Vec<Variable> = (0..variables).map(|_| b.declare(Type::B32)).collect();
+        let one = b.constant(Type::B32, 1);
+        variables.iter().for_each(|&v| b.write(v, one));
+        let targets: Vec<Block> = (0..cases).map(|_| b.create_block()).collect();
+        let join = b.create_block();
+        b.br_table(one, targets[0], &targets[1..]);
+        for (case, &target) in targets.iter().enumerate() {
+            b.switch_to(target);
+            if case == 0 {
+                let two = b.constant(Type::B32, 2);
+                variables.iter().for_each(|&v| b.write(v, two));
+            }
+            b.jump(join);
+        }
+        b.switch_to(join);
+        for &v in &variables {
+            let value = b.read(v);
+            b.simple(Opcode::Add, OpType::U32, &[value, value]);
+        }
+        b.end(Opcode::Exit, &[]);
+        b.finish()
+    }
+
+    #[test]
+    fn too_many_values_that_merge_are_unsupported() {
+        let passed = |f: &Function| {
+            let targets = f.dfg.targets.values().flatten();
+            targets.map(|call| call.args.len()).sum::<usize>()
+        };
+        let small = switch(300, 200);
+        assert_eq!(passed(&small), 300 * 200);
+        assert!(small.unsupported.is_empty());
+        let large = switch(20_000, 20_000);
+        assert!(passed(&large) <= MAX_PASSED + 20_000);
+        let [(0, what)] = &large.unsupported[..] else {
+            panic!("{:?}", large.unsupported);
+        };
+        assert!(what.contains("values that branches pass"), "{what}");
     }
 }
