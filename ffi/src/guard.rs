@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Instant;
 
+use margay::fault::FloatMode;
 use margay::files::tell;
 
 use crate::error_log as log;
@@ -333,6 +334,7 @@ fn check_capture(call: &Call) -> Served {
 }
 
 fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
+    let _mode = FloatMode::replacing_other();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CuResult::SUCCESS,
         Ok(Err(code)) => failed(call, code),

@@ -375,7 +375,9 @@ impl Transfer {
 }
 
 fn side(context: &Context, address: u64, span: u64, must_be_ours: bool) -> Result<Side> {
-    if must_be_ours || context.machine().memory.lookup(address).is_some() {
+    let memory = &context.machine().memory;
+    // Freed memory is not memory of the program either: an access could cause a signal for its handlers.
+    if must_be_ours || memory.lookup(address).is_some() || memory.overlaps(address, span) {
         return within(context, address, span);
     }
     if address == 0 {

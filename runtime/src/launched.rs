@@ -103,8 +103,17 @@ impl LaunchedState {
 /// Creates the work of a child launch. If it cannot be launched, the context fails, because no call could return the
 /// error.
 fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
+    if owner.work_cancelled() {
+        return None;
+    }
     let name = child.kernel.name().to_owned();
-    match start_nested(&child.kernel, child.config, child.params, child.depth) {
+    match start_nested(
+        &child.kernel,
+        child.config,
+        child.params,
+        child.depth,
+        child.deadline,
+    ) {
         Ok(run) => Some(Work::Launch(run)),
         Err(error) => {
             let fault = Fault::new(FaultKind::LaunchFailed, &*name);
@@ -117,16 +126,18 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
 impl Kernel {
     /// Checks a launch and prepares it.
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
-        start_nested(self, config, params, 0)
+        start_nested(self, config, params, 0, None)
     }
 }
 
-/// Checks and prepares a launch like [`Kernel::start`], at nesting depth `depth` (0: by the host).
+/// Checks and prepares a launch like [`Kernel::start`], at nesting depth `depth` (0: by the host). A launch by device code
+/// must be complete at the deadline.
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,
     params: Params,
     depth: u32,
+    by: Option<Instant>,
 ) -> Result<Launch> {
     let context = kernel.module().context();
     let machine = context.machine();
@@ -134,6 +145,7 @@ fn start_nested(
     let limit = limit.or(machine.scheduler().time_limit());
     let began = Instant::now();
     let deadline = limit.and_then(|limit| began.checked_add(limit));
+    let deadline = deadline.into_iter().chain(by).min();
     let (cluster, resident) = kernel.check_launch(&config, &params, deadline)?;
     let visible = machine.visible()?;
     let services = Arc::new(LaunchServices::new(
@@ -141,7 +153,7 @@ fn start_nested(
         visible.clone(),
         context.limit_value(Limit::PrintfFifoSize),
         (context.heap(), context.limit_value(Limit::MallocHeapSize)),
-        DeviceRuntime::new(Some(kernel.module().clone()), depth),
+        DeviceRuntime::new(Some(kernel.module().clone()), depth, limit, by),
     ));
     // Without workers the launch would never run. If they cannot start, the launch fails here.
     machine.scheduler().start()?;
@@ -176,6 +188,7 @@ fn start_nested(
         resident,
         gang: config.cooperative,
         time_limit: limit.map(|limit| limit.saturating_sub(began.elapsed())),
+        deadline: by,
     });
     Ok(Launch { run, launched })
 }

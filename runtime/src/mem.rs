@@ -187,6 +187,12 @@ impl DeviceMemory {
         self.space.find(address).map(Allocation::from)
     }
 
+    /// Returns whether a byte of `span` bytes at `address` is in the range of device memory, allocated or not.
+    pub(crate) fn overlaps(&self, address: u64, span: u64) -> bool {
+        let range = self.space.range();
+        address < range.end && address.saturating_add(span) > range.start
+    }
+
     /// Returns the allocation that holds `span` bytes at `address`. If contiguous mappings of the virtual memory
     /// interface hold the bytes, returns the first mapping.
     pub(crate) fn holding(&self, address: u64, span: u64) -> Option<Allocation> {

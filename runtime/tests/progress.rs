@@ -510,3 +510,79 @@ fn the_child_of_a_fork_is_told_so() {
     assert_eq!((waited, status), (child, 0));
     runtime.synchronize().expect("the parent goes on");
 }
+
+/// Kernels that launch others: `serial` launches `n` kernels of 200 ms one after the other, `tree` two kernels that do the
+/// same.
+const CHILDREN: &str = r"
+.extern .func (.param .b64 buffer) __cudaCDP2GetParameterBufferV2
+    (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
+.extern .func (.param .b32 result) __cudaCDP2LaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
+.func launch(.param .b64 kernel, .param .b32 value) {
+    .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .pred %p;
+    ld.param.u64 %rd1, [kernel]; ld.param.u32 %r1, [value];
+    {
+        .param .b64 f; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; .param .b64 r;
+        st.param.b64 [f], %rd1; st.param.b32 [s], 0;
+        st.param.b32 [g], 1; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;
+        st.param.b32 [b], 1; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1;
+        call.uni (r), __cudaCDP2GetParameterBufferV2, (f, g, b, s);
+        ld.param.b64 %rd2, [r];
+    }
+    setp.eq.u64 %p, %rd2, 0;
+    @%p ret;
+    st.u32 [%rd2], %r1;
+    {
+        .param .b64 f; .param .b64 s; .param .b32 r;
+        st.param.b64 [f], %rd2; st.param.b64 [s], 0;
+        call.uni (r), __cudaCDP2LaunchDeviceV2, (f, s);
+    }
+    ret;
+}
+.visible .entry wait(.param .u32 milliseconds) {
+    .reg .b64 %rd<4>; .reg .b32 %r; .reg .pred %p;
+    ld.param.u32 %r, [milliseconds]; mul.wide.u32 %rd1, %r, 1000000;
+    mov.u64 %rd2, %globaltimer; add.u64 %rd1, %rd1, %rd2;
+again:
+    mov.u64 %rd2, %globaltimer; setp.lt.u64 %p, %rd2, %rd1;
+    @%p bra again;
+    ret;
+}
+.visible .entry serial(.param .u32 n) {
+    .reg .b64 %rd; .reg .b32 %n; .reg .pred %p;
+    ld.param.u32 %n, [n]; mov.u64 %rd, wait;
+again:
+    { .param .b64 f; .param .b32 v; st.param.b64 [f], %rd; st.param.b32 [v], 200; call.uni launch, (f, v); }
+    sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0;
+    @%p bra again;
+    ret;
+}
+.visible .entry tree(.param .u32 n) {
+    .reg .b64 %rd; .reg .b32 %n; .reg .pred %p;
+    ld.param.u32 %n, [n]; mov.u64 %rd, tree;
+    { .param .b64 f; .param .b32 v; st.param.b64 [f], %rd; st.param.b32 [v], %n; call.uni launch, (f, v); }
+    { .param .b64 f; .param .b32 v; st.param.b64 [f], %rd; st.param.b32 [v], %n; call.uni launch, (f, v); }
+    ret;
+}
+";
+
+/// All grids that a launch causes share its time limit.
+#[test]
+fn grids_of_device_code_share_the_time_limit() {
+    for name in ["serial", "tree"] {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .time_limit(Duration::from_millis(500));
+        let runtime = runtime.build().expect("built");
+        let module = load(&runtime, CHILDREN);
+        let kernel = module.kernel(name).expect("known");
+        let begin = Instant::now();
+        let config = LaunchConfig::new(1, 1);
+        runtime
+            .launch(&kernel, config, (100u32,))
+            .expect("launched");
+        let fault = fault(runtime.synchronize());
+        assert_eq!(fault.kind, FaultKind::Timeout, "{name}: {fault}");
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(8), "{name}: {took:?}");
+    }
+}

@@ -89,6 +89,13 @@ static const char PTX[] =
     ".visible .entry param(.param .u64 o, .param .s32 at, .param .align 4 .b8 last[20]) {\n"
     "  .reg .b64 %rd<6>; .reg .b32 %r<3>; ld.param.u64 %rd1, [o]; ld.param.s32 %r1, [at]; cvt.s64.s32 %rd2, %r1;\n"
     "  mov.b64 %rd3, last; add.s64 %rd3, %rd3, %rd2; ld.param.u8 %r2, [%rd3]; st.global.u32 [%rd1], %r2; ret; }\n"
+    // Writes the parameter `p` through its generic address and stores through what it then is.
+    ".visible .entry replace(.param .u64 p, .param .u64 target) {\n"
+    "  .reg .b64 %rd<6>; ld.param.u64 %rd2, [target]; mov.u64 %rd3, p; cvta.param.u64 %rd3, %rd3; st.u64 [%rd3], %rd2;\n"
+    "  ld.param.u64 %rd1, [p]; mov.u64 %rd4, 42; st.global.u64 [%rd1], %rd4; ret; }\n"
+    ".visible .entry replace_atomically(.param .u64 p, .param .u64 target) {\n"
+    "  .reg .b64 %rd<6>; ld.param.u64 %rd2, [target]; mov.u64 %rd3, p; cvta.param.u64 %rd3, %rd3;\n"
+    "  atom.exch.b64 %rd5, [%rd3], %rd2; ld.param.u64 %rd1, [p]; mov.u64 %rd4, 42; st.global.u64 [%rd1], %rd4; ret; }\n"
     WALK("walk_pointer", "%rd1", "mov.u64 %rd10, %rd1;", "0", "ld.global.u8 %r4, [%rd10];")
     WALK("leap_pointer", "%rd1", "mov.u64 %rd10, %rd1;", "0", "")
     WALK("walk_counter", "%rd6", "add.s64 %rd10, %rd1, %rd6;", "0", "ld.global.u8 %r4, [%rd10];")
@@ -128,6 +135,17 @@ static void refused(const void *host) {
                            "exchange", "reduce", "copy_async",   "print"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         EXPECT(launch(names[i], params), ILLEGAL_ADDRESS);
+        CHECK(*(const volatile uint64_t *)host == before);
+    }
+}
+
+// Parameters are tested once for a launch, so kernels cannot write them.
+static void read_only_parameters(const void *host) {
+    uint64_t before = *(const volatile uint64_t *)host, target = (uint64_t)(uintptr_t)host;
+    const char *names[] = {"replace", "replace_atomically"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        void *params[] = {&out, &target};
+        EXPECT(launch_with(names[i], 4, threads, 0, params), ILLEGAL_ADDRESS);
         CHECK(*(const volatile uint64_t *)host == before);
     }
 }
@@ -233,6 +251,8 @@ int main(int argc, char **argv) {
     refused(data + ((uintptr_t)data % 16 != 0));
     refused(heap);
     refused(mapped);
+    read_only_parameters(stack);
+    read_only_parameters(mapped);
     walks(stack);
     walks(mapped);
     registered(8);

@@ -1,8 +1,11 @@
 // What the process around the driver may be like: closed standard streams, threads that end, children of a fork, read-only
 // memory. Each case runs in a process of its own.
+#define _GNU_SOURCE
 #include "abi.h"
 
 #include <fcntl.h>
+#include <fenv.h>
+#include <signal.h>
 #include <alloca.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -15,6 +18,8 @@ typedef struct { char bytes[64]; } Handle;
 CUresult cuIpcGetMemHandle(Handle *handle, CUdeviceptr pointer);
 CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *pointer);
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuCtxGetLimit(size_t *value, int limit);
 CUresult cuCtxSetLimit(int limit, size_t value);
 
@@ -157,6 +162,64 @@ static void stack_of_callbacks(void) {
     CHECK(done == 1);
 }
 
+// A program that wants signals for floating-point exceptions gets none for the computations of the library.
+static void float_exceptions(void) {
+    CUdeviceptr pointer;
+    CUmodule module;
+    CUfunction function;
+    float third = 3, out = 0;
+    void *params[] = {&pointer, &third};
+    feenableexcept(FE_ALL_EXCEPT);
+    fesetround(FE_UPWARD);
+    start();
+    REQUIRE(cuMemAlloc_v2(&pointer, 4));
+    REQUIRE(cuModuleLoadData(&module, ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                      ".visible .entry k(.param .u64 p, .param .f32 x) {\n"
+                                      ".reg .b64 %p; .reg .f32 %f<3>; ld.param.u64 %p, [p]; ld.param.f32 %f1, [x];\n"
+                                      "div.rn.f32 %f2, 0f3f800000, %f1; st.global.f32 [%p], %f2; ret; }"));
+    REQUIRE(cuModuleGetFunction(&function, module, "k"));
+    REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    REQUIRE(cuCtxSynchronize());
+    REQUIRE(cuMemcpyDtoH_v2(&out, pointer, 4));
+    // 1/3 rounded to nearest: 0x3eaaaaab.
+    CHECK(memcmp(&out, "\xab\xaa\xaa\x3e", 4) == 0);
+    // The program's mode is as it was.
+    CHECK(fegetround() == FE_UPWARD);
+    CHECK(fegetexcept() == FE_ALL_EXCEPT);
+}
+
+static void crash_reporter(int signal) {
+    (void)signal;
+    _exit(3);
+}
+
+// Freed memory and addresses between allocations are no memory of the program: a copy fails and causes no signal, which the
+// program's handler would get.
+static void copies_of_freed_memory(void) {
+    static char host[4096];
+    CUdeviceptr kept, freed, pinned;
+    void *page;
+    start();
+    REQUIRE(cuMemAlloc_v2(&kept, sizeof host));
+    REQUIRE(cuMemAlloc_v2(&freed, 1 << 20));
+    REQUIRE(cuMemHostAlloc(&page, 1 << 20, 0));
+    pinned = (CUdeviceptr)page;
+    REQUIRE(cuMemsetD8_v2(freed, 5, 1 << 20));
+    memset(page, 5, 1 << 20);
+    REQUIRE(cuMemFree_v2(freed));
+    REQUIRE(cuMemFreeHost(page));
+    CHECK(signal(SIGSEGV, crash_reporter) != SIG_ERR && signal(SIGBUS, crash_reporter) != SIG_ERR);
+    CUdeviceptr wrong[] = {freed, freed + 4096, pinned, kept - 8192, kept + (64 << 20)};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+        EXPECT(cuMemcpy((CUdeviceptr)host, wrong[i], 100), INVALID_VALUE);
+        EXPECT(cuMemcpy(wrong[i], (CUdeviceptr)host, 100), INVALID_VALUE);
+        EXPECT(cuMemcpyHtoD_v2(kept, (void *)wrong[i], 100), INVALID_VALUE);
+        EXPECT(cuMemcpyAsync(kept, wrong[i], 100, NULL), INVALID_VALUE);
+        CHECK(host[0] == 0);
+    }
+    REQUIRE(cuCtxSynchronize());
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -169,6 +232,8 @@ static const struct {
     {"heap", heap, 0},
     {"read only", read_only, 0},
     {"stack of callbacks", stack_of_callbacks, 0},
+    {"float exceptions", float_exceptions, 0},
+    {"copies of freed memory", copies_of_freed_memory, 0},
 };
 
 int main(void) {

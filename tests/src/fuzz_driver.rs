@@ -68,7 +68,7 @@ const NAMES: &[&str] = &[
     "\0",
     "cuInit\0",
     "nothing\0",
-    "/nowhere\0",
+    "/nowhere/deep\0",
 ];
 
 /// Edge values that often reveal defects.

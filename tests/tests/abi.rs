@@ -93,7 +93,11 @@ fn compile(name: &str, file: &str) -> PathBuf {
     compile
         .arg(&program)
         .arg(sources().join(format!("{name}.c")));
-    succeed(compile.arg(folder.join("libcuda.so.1")).arg("-ldl"));
+    succeed(
+        compile
+            .arg(folder.join("libcuda.so.1"))
+            .args(["-ldl", "-lm"]),
+    );
     program
 }
 
@@ -271,7 +275,7 @@ fn unload() {
     let mut compile = Command::new(compiler);
     compile.args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-o"]);
     compile.arg(&program).arg(sources().join("unload.c"));
-    succeed(compile.arg("-ldl"));
+    succeed(compile.args(["-ldl", "-lm"]));
     let output = succeed(Command::new(&program).arg(folder.join("libcuda.so.1")));
     assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
     fs::remove_file(program).expect("a program that has run");

@@ -1,4 +1,5 @@
-//! The floating-point mode of device code, for host code that computes in place of device code.
+//! The floating-point mode of device code, for host code that computes in place of device code, and for calls of the
+//! driver API.
 //!
 //! Generated code gets its own control word from [`super::enter`]. The interpreter, and the constant folder during
 //! compilation, compute on a host thread. There the program may have changed the mode, to flush subnormals
@@ -8,14 +9,22 @@ use std::marker::PhantomData;
 
 use super::arch::RUN_FP_CONTROL;
 
-/// While this value exists, the thread rounds to nearest and keeps subnormals, as device code does.
+/// While this value exists, the thread rounds to nearest and keeps subnormals, as device code does, and floating-point
+/// exceptions cause no signal.
 #[derive(Debug)]
-pub(crate) struct FloatMode {
+pub struct FloatMode {
     before: u64,
     not_send: PhantomData<*const ()>,
 }
 
 impl FloatMode {
+    /// Sets device code's mode on this thread if the program has chosen another one, for instance with
+    /// `feenableexcept`. Dropping the value restores the previous mode and the flags of the exceptions.
+    pub fn replacing_other() -> Option<FloatMode> {
+        let other = control() & !STATUS_FLAGS != RUN_FP_CONTROL;
+        other.then(FloatMode::of_device)
+    }
+
     /// Sets device code's mode on this thread; dropping the value restores the previous mode.
     pub(crate) fn of_device() -> FloatMode {
         let before = control();
@@ -32,6 +41,13 @@ impl Drop for FloatMode {
         set_control(self.before);
     }
 }
+
+/// The bits of the control word that record exceptions.
+const STATUS_FLAGS: u64 = if cfg!(target_arch = "x86_64") {
+    0x3f
+} else {
+    0
+};
 
 #[cfg(target_arch = "x86_64")]
 fn control() -> u64 {

@@ -53,7 +53,7 @@ mod tests;
 pub use access::AccessFault;
 pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
 pub use entry::{GeneratedFn, enter, leave_address, pending, pending_flag, raise, set_stop_token};
-pub(crate) use float_mode::FloatMode;
+pub use float_mode::FloatMode;
 pub use handler::{install, stop_signal};
 pub(crate) use handler::{keep, keep_frequent};
 pub use stack::GuardedStack;

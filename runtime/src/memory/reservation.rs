@@ -31,6 +31,9 @@ pub(super) enum Rights {
     ReadWrite,
 }
 
+/// Bytes of addresses for the windows of all resident CTAs, threads and the program.
+const REST: u64 = 16 << 30;
+
 impl Reservation {
     /// Reserves `len` bytes whose start is a multiple of `align`, a power of two.
     pub(super) fn new(len: u64, align: u64) -> Result<Reservation, MemoryError> {
@@ -77,7 +80,8 @@ impl Reservation {
         })
     }
 
-    /// Makes the first reservation among `sizes` that the system grants. Sizes below `margin` get no margins.
+    /// Makes the first reservation among `sizes` that the system grants. Sizes below `margin` get no margins. A reservation
+    /// with margins leaves [`REST`] under `ulimit -v`.
     pub(super) fn largest(
         sizes: impl IntoIterator<Item = u64>,
         align: u64,
@@ -86,6 +90,10 @@ impl Reservation {
         let mut last = MemoryError::InvalidSize(0);
         for size in sizes {
             let margin = if size >= margin { margin } else { 0 };
+            let whole = size.saturating_add(2 * margin).saturating_add(REST);
+            if margin > 0 && address_space_left().is_some_and(|left| left < whole) {
+                continue;
+            }
             match Reservation::with_margin(size, align, margin) {
                 Ok(reservation) => return Ok(reservation),
                 Err(error) => last = error,

@@ -68,8 +68,11 @@ impl WindowGeometry {
 const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 
 /// Returns how many slots fit under `ulimit -v` next to device memory and the program; `None` without that limit.
+///
+/// Device memory takes up to half of the addresses, and the threads half of the rest. [`Windows::new`] takes up to half of
+/// what is then left.
 pub(crate) fn affordable_slots() -> Option<u64> {
-    Some(limits::address_space_left()? / 5 / NARROWEST.stride())
+    Some(limits::address_space_left()? / 12 / NARROWEST.stride())
 }
 
 /// The geometries to try, in this order.

@@ -106,7 +106,9 @@ fn allowed(
     access: AccessKind,
 ) -> Result<(), AccessFault> {
     match reach {
-        Some(reach) if !reach.generic(address, bytes, None) => Err(outside(address, access)),
+        Some(reach) if !reach.generic(address, bytes, None, access == AccessKind::Write) => {
+            Err(outside(address, access))
+        }
         _ => Ok(()),
     }
 }

@@ -36,11 +36,19 @@ impl<'a> Reach<'a> {
     }
 
     /// Whether a thread (`None`: any thread of the CTA) may access memory at a generic address.
-    pub(super) fn generic(&self, address: u64, bytes: u64, thread: Option<u32>) -> bool {
+    ///
+    /// Parameters are read-only (PTX ISA 5.1.6.1): native code tests pointers in them once per launch.
+    pub(super) fn generic(
+        &self,
+        address: u64,
+        bytes: u64,
+        thread: Option<u32>,
+        writes: bool,
+    ) -> bool {
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
         part(self.shared_base, shared_bytes(self.info))
             || self.is_local(address, bytes, thread)
-            || part(self.info.params, self.param_bytes)
+            || !writes && part(self.info.params, self.param_bytes)
             || self.info.workspace != 0 && part(self.info.workspace, WORKSPACE)
             || self.visible.device(address, bytes)
     }
@@ -63,11 +71,7 @@ impl<'a> Reach<'a> {
                 part(self.shared_base, shared_bytes(self.info))
             }
             StateSpace::Local => self.is_local(address, bytes, Some(thread)),
-            StateSpace::Param if !what.writes() => {
-                part(self.info.params, self.param_bytes)
-                    || self.generic(address, bytes, Some(thread))
-            }
-            _ => self.generic(address, bytes, Some(thread)),
+            _ => self.generic(address, bytes, Some(thread), what.writes()),
         }
     }
 

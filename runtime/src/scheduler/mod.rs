@@ -26,7 +26,7 @@ mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -133,6 +133,9 @@ impl Scheduler {
     /// Starts a launch whose predecessors are complete. Called once for each run, after [`Scheduler::start`].
     pub(crate) fn submit(&self, run: Arc<Run>) {
         let limit = run.time_limit().or(self.shared.config.time_limit);
+        let rest = run.spec.deadline;
+        let rest = rest.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let limit = limit.into_iter().chain(rest).min();
         if let Some(limit) = limit {
             self.shared.keeper.watch(&self.shared, &run, limit);
         }

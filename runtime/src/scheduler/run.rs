@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -51,6 +51,8 @@ pub(crate) struct RunSpec {
     pub(crate) gang: bool,
     /// Limit of its running time; `None`: the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
+    /// When it must be complete: grids that device code launches share the time of the launch by the host.
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// A launch that runs or waits to run.

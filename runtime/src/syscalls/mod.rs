@@ -215,7 +215,7 @@ pub(super) mod tests {
             None,
             fifo,
             (DeviceHeap::detached(), 1 << 20),
-            DeviceRuntime::new(None, 0),
+            DeviceRuntime::new(None, 0, None, None),
         )
     }
 

@@ -333,6 +333,7 @@ impl Call<'_> {
             config,
             params,
             depth: state.depth + 1,
+            deadline: state.deadline(),
         });
         state.wish(line, Wish::Launch(child));
         Ok(())

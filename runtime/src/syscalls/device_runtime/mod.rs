@@ -11,6 +11,7 @@ mod calls;
 mod copies;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -52,6 +53,8 @@ pub(crate) struct Child {
     pub(crate) config: LaunchConfig,
     pub(crate) params: Params,
     pub(crate) depth: u32,
+    /// When it must be complete.
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// A request of device code.
@@ -75,6 +78,8 @@ pub(crate) struct DeviceRuntime {
     module: Option<Module>,
     /// Number of grids above this one; 0 if the host launched it.
     depth: u32,
+    /// Time limit of the launch.
+    limit: Option<Duration>,
     /// Whether there are requests.
     some: AtomicBool,
     next: AtomicU64,
@@ -84,6 +89,8 @@ pub(crate) struct DeviceRuntime {
 #[derive(Default)]
 struct DeviceRuntimeState {
     wishes: Vec<(Line, Wish)>,
+    /// When all grids that this launch causes must be complete; set at the first of them.
+    deadline: Option<Instant>,
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,
     events: FxHashSet<u64>,
@@ -92,16 +99,37 @@ struct DeviceRuntimeState {
 }
 
 impl DeviceRuntime {
-    /// Creates the state for a launch of a module's kernel. Without a module, every launch by device code fails.
-    pub(crate) fn new(module: Option<Module>, depth: u32) -> DeviceRuntime {
+    /// Creates the state for a launch of a module's kernel with a time limit. Without a module, every launch by device code
+    /// fails. The deadline is that of a launch by device code.
+    pub(crate) fn new(
+        module: Option<Module>,
+        depth: u32,
+        limit: Option<Duration>,
+        deadline: Option<Instant>,
+    ) -> DeviceRuntime {
         DeviceRuntime {
             module,
             depth,
+            limit,
             some: AtomicBool::new(false),
             // Numbers of streams and events: smaller than any pointer, and larger than the handles of default streams.
             next: AtomicU64::new(0x100),
-            state: Mutex::default(),
+            state: Mutex::new(DeviceRuntimeState {
+                deadline,
+                ..Default::default()
+            }),
         }
+    }
+
+    /// Returns when a grid that is launched now must be complete. All grids that a launch causes share the time limit of
+    /// the launch, which begins anew with the first of them.
+    fn deadline(&self) -> Option<Instant> {
+        let limit = self.limit?;
+        let mut state = self.state.lock();
+        if state.deadline.is_none() {
+            state.deadline = Instant::now().checked_add(limit);
+        }
+        state.deadline
     }
 
     /// Takes the requests so far, in the order of the calls.
