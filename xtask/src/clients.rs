@@ -1,14 +1,14 @@
 //! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: tests real clients, with their
 //! default installation, on Margay.
 //!
-//! `tests/clients/manifest.toml` lists the clients. Each gets a virtual environment with pinned wheels in
-//! `.cache/clients`. Its minimal programs run under `margay run` and check their own results. If the client has a test
-//! suite, the suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
-//! `docs/clients.md` shows them.
+//! `tests/clients/manifest.toml` lists the clients. Each client has a virtual environment with pinned wheels in
+//! `.cache/clients`. The client's minimal programs run under `margay run` and check their own results. If the client
+//! has a test suite, the suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
+//! `docs/clients.md` lists them.
 //!
 //! A suite may be split into pieces. The results of each piece are stored in the environment's folder `reports`; with
-//! `--resume`, pieces whose results are newer than the driver library do not run again. `--collect` runs nothing and
-//! uses the stored results, whatever their age; the table then states how many pieces have results.
+//! `--resume`, pieces whose results are newer than the driver library do not run again. With `--collect` the command
+//! runs no client and uses the stored results, whatever their age; the table then states how many pieces have results.
 //!
 //! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or `--all`,
 //! clients of over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder of the environments. The command fails if
@@ -30,15 +30,15 @@ use manifest::{Client, Suite};
 use table::{Row, Table};
 use venv::Venv;
 
-/// Time limit of a minimal program; none takes this long on a slow machine.
+/// Time limit of a minimal program. Even on a slow machine, no program takes this long.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 /// The time limit of a suite is its stated cost times this factor.
 const PATIENCE: u32 = 6;
 /// The message for a known failure that did not occur.
 const GONE: &str = "no failure any more";
-/// The prefix of the reason of a known failure that does not concern Margay; such failures are counted as excluded.
+/// The prefix of the reason of a known failure that does not concern Margay; such failures are counted separately.
 const APART: &str = "apart:";
-/// Least time limit of a piece of a suite, in seconds.
+/// Minimum time limit of a piece of a suite, in seconds.
 const SHORTEST: u64 = 1200;
 
 /// The options of the command line.

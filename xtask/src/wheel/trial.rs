@@ -54,7 +54,7 @@ pub(super) fn run(wheel: &Path) -> Outcome {
         }
         println!("{program:<10} ok {seconds:>6.1} s");
     }
-    // Runs the example of a CI job.
+    // Runs the test of the example of a CI job.
     let tests = exec::root().join("examples/github");
     let said = exec::output(
         margay(&venv)
