@@ -39,8 +39,7 @@ use crate::{Outcome, exec};
 
 /// Number of runs with each number of workers.
 const RUNS: u32 = 3;
-/// If a run of a program takes longer than this, the program runs only once more if it seems slower with two workers,
-/// and otherwise not again.
+/// If a program takes longer than this with one worker, it runs again only while it seems slower with two workers.
 const LONG: Duration = Duration::from_secs(5);
 /// Part of the allowed slowdown with two workers: this share of the time with one worker.
 const SHARE: f64 = 0.05;

@@ -1,11 +1,11 @@
-//! Functions that generated kernels call. Some are inlined; others call themselves or each other, and threads may wait
-//! in them.
+//! Functions that generated kernels call. Some of them are inlined. Others call themselves or each other, and threads
+//! may wait in them.
 
 use super::numbers::Random;
 use super::program::{Leaf, Level};
 use super::templates::{Operands, register, source};
 
-/// The functions: a word that occurs in each kernel that calls the function, and the text.
+/// The functions: a word that occurs in every kernel that calls the function, and the function's text.
 pub(super) const ALL: [(&str, &str); 8] = [
     (
         "mix",

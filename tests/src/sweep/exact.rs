@@ -1,7 +1,8 @@
 //! Checks instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
 //!
 //! A rounded result is checked by comparing the exact value with the result's neighbours: for a root by squares, for a
-//! quotient by products. These have at most 50 bits and are exact in `f64`. Integers are computed by shifts.
+//! quotient by products. The squares and products have at most 50 bits and are exact in `f64`. Conversions to integers
+//! are checked with shifts.
 
 use std::cmp::Ordering;
 
@@ -210,7 +211,8 @@ pub fn widened(modifiers: Modifiers) -> Check {
     })
 }
 
-/// Rounds `|x|` to an integer in a direction of the magnitude; returns `None` if the integer has more than 65 bits.
+/// Rounds `|x|` to an integer in the given direction, which applies to the magnitude. Returns `None` if the integer has
+/// more than 65 bits.
 #[inline]
 fn whole(x: f32, mode: Mode) -> Option<u128> {
     let bits = x.to_bits() & !SIGN;
