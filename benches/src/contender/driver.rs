@@ -1,8 +1,9 @@
-//! The contender for any `libcuda.so.1`, given by its path and called through the C driver API, with the same PTX, data
-//! and checks.
+//! The contender for any `libcuda.so.1`: opens the library by its path and calls its C driver API, with the same PTX,
+//! data and checks as for Margay.
 //!
-//! The user provides what the library needs (a GPU, settings). A run ends with `cuStreamSynchronize`, so its time
-//! includes the launches and the wait. Invariant: the value that allocated device memory frees it.
+//! The user provides what the library needs, such as a GPU or environment variables. A run ends with
+//! `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: the value that
+//! allocated device memory frees it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -61,7 +62,7 @@ functions! {
 const STREAM: Handle = ptr::null_mut();
 
 impl Functions {
-    /// Converts a status to a result; an error contains the library's name for it.
+    /// Converts a status to a result. The error contains the library's name for the status.
     fn done(&self, status: Status, call: &str) -> Result<(), String> {
         if status == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The contender that runs kernels in OpenCL through `libOpenCL.so.1`; only platforms of PoCL are used.
+//! The contender that runs OpenCL kernels through `libOpenCL.so.1`. It uses only platforms of PoCL.
 //!
 //! The kernels of `benches/opencl` have the names and arguments of the CUDA kernels. Buffers use host memory that this
-//! process allocates in huge pages, as Margay does. A device with fewer cores than the machine is a sub-device
+//! process allocates in huge pages, as Margay does. To use fewer cores than the machine has, it creates a sub-device
 //! (`clCreateSubDevices`). Invariant: the owner of a handle releases it.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -67,7 +67,7 @@ functions! {
     release_buffer = c"clReleaseMemObject" (Handle) -> Status;
 }
 
-/// Converts a status to a result; an error contains its number.
+/// Converts a status to a result. The error contains the status code.
 fn done(status: Status, call: &str) -> Result<(), String> {
     match status {
         SUCCESS => Ok(()),
