@@ -50,7 +50,7 @@ def accelerations(positions, first, count):
 
 @ray.remote(num_cpus=0, num_gpus=0)
 class Particles:
-    """Keeps positions and speeds in device memory between calls."""
+    """An actor that keeps positions and speeds in device memory between calls."""
 
     def __init__(self, positions):
         import cupy
