@@ -10,9 +10,10 @@
 //! `--resume`, pieces whose results are newer than the driver library do not run again. With `--collect` the command
 //! runs no client and uses the stored results, whatever their age; the table then states how many pieces have results.
 //!
-//! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or `--all`,
-//! clients of over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder of the environments. The command fails if
-//! a test fails that is not a known failure, or if a known failure does not occur.
+//! `--quick` runs the first program of each client that the manifest marks as `quick`, as CI does, and writes nothing.
+//! Without a name or `--all`, clients whose wheels have over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder
+//! of the environments. The command fails if a test fails that is not a known failure, or if a known failure does not
+//! occur.
 
 mod junit;
 mod manifest;

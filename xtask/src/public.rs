@@ -16,10 +16,10 @@
 //! limit = 300               # seconds
 //! ```
 //!
-//! Each program runs alternately with one worker and with two, three times with each number (once if a run takes long).
-//! The shortest times count. With `--once` each program runs once. A program passes if it ends with exit code 0 and its
-//! own check succeeds. It must not be slower with two workers than with one by more than 5 % and 20 ms. `--as-built`
-//! does not build Margay first.
+//! Each program runs alternately with one worker and with two, three times with each number (fewer times if a run takes
+//! long). The shortest times count. With `--once` each program runs once. A program passes if it ends with exit code 0
+//! and its own check succeeds. It must not be slower with two workers than with one by more than 5 % and 20 ms.
+//! `--as-built` does not build Margay first.
 //!
 //! `findings.json` in FOLDER stores the results, so that the command can run a few programs again; the command writes
 //! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result.
