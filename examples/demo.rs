@@ -101,7 +101,7 @@ const SHAPE: [usize; 3] = [300, 250, 310];
 
 fn matrix_product(runtime: &Runtime) -> Result<(), Box<dyn Error>> {
     let [rows, inner, columns] = SHAPE;
-    // The values are small integers, so every order of addition gives the same bits.
+    // The values are small integers, so sums have the same bits in every order of addition.
     let value = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
     let a: Vec<f32> = (0..rows * inner).map(value).collect();
     let b: Vec<f32> = (0..inner * columns).map(|i| value(i + 5)).collect();

@@ -73,7 +73,7 @@ pub fn lexer(bytes: &[u8]) {
     assert_eq!(lexer.next_token().0, Token::End, "the end is the end");
 }
 
-/// Checks that every text gives a tree and diagnostics that can be rendered.
+/// Checks that the parser returns a tree for every text, and diagnostics that can be rendered.
 pub fn parser(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     let text = parsed.source.text();

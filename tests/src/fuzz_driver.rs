@@ -110,7 +110,7 @@ const NUMBERS: &[u64] = &[
     u64::MAX,
 ];
 
-/// The way to generate an argument.
+/// How an argument is generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// A count, an index or the value of an enumeration.
@@ -290,7 +290,7 @@ impl World {
         match kind {
             Kind::Callback => 0,
             Kind::Count | Kind::Size => NUMBERS[choice % NUMBERS.len()].min(limit),
-            // Device 0 for most inputs.
+            // For most inputs the argument is device 0.
             Kind::Device => NUMBERS[choice.saturating_sub(240) % NUMBERS.len()],
             Kind::Handle => self.handle(parameter.ty, choice),
             _ if choice == 0xff => 0,

@@ -209,7 +209,7 @@ impl Large {
         self.line(format_args!("}}"));
     }
 
-    /// Appends functions that call each other; each contains a barrier.
+    /// Appends functions that call each other. Each function contains a barrier.
     fn calls(&mut self, count: usize) {
         let name = self.name();
         for i in 0..count {
@@ -228,7 +228,7 @@ impl Large {
         ));
     }
 
-    /// Appends a branch to one of many targets, which fall through to each other.
+    /// Appends a branch to one of many targets. Each target falls through to the next target.
     fn switch(&mut self, count: usize) {
         let name = self.name();
         let targets: Vec<String> = (0..count).map(|i| format!("S{name}_{i}")).collect();

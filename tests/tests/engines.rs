@@ -15,7 +15,7 @@ use std::time::Duration;
 use margay::{Bytes, DeviceBuffer, EngineChoice, Error, FaultKind, LaunchConfig, Runtime};
 use margay_tests::conformance::{FormKernel, forms, forms_sample, sample_seed};
 
-/// Two warps, so that CTA-wide operations differ from warp-wide ones.
+/// Number of threads: two warps, so that operations of the CTA differ from operations of a warp.
 const THREADS: usize = 64;
 /// Number of bytes of `in`, `out` and `aux` that belong to one thread.
 const STRIDE: usize = 1024;
@@ -256,7 +256,7 @@ fn width_at(module: &str, offset: usize) -> u32 {
 }
 
 /// Returns the inputs of all threads: edge values and random values. If `uniform` is set, all threads have the same
-/// inputs and integers are small or all ones, which suits masks, lanes and barriers.
+/// inputs, and integers are small or have all bits set, so they can be masks, lane numbers and barrier numbers.
 fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     let widths: Vec<u32> = (0..STRIDE / 16)
         .map(|slot| width_at(&form.module, 16 * slot))

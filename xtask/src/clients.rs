@@ -235,7 +235,7 @@ fn run_suite(
     let known = known_failures(&here().join(&client.name))?;
     let (mut row, mut news) = judge(client, &results, &known);
     if !missing.is_empty() {
-        // A known failure may be in a piece that did not run, so its absence is no problem.
+        // A known failure can be in a piece that did not run, so it is not reported if it does not occur.
         news.retain(|what| !what.starts_with(GONE));
         let (all, ran) = (pieces(suite).len(), pieces(suite).len() - missing.len());
         let missing = missing.join(" ");
@@ -244,7 +244,7 @@ fn run_suite(
     Ok((row, news))
 }
 
-/// Returns the pieces of a suite, which its command runs one after the other.
+/// Returns the pieces of a suite. The suite's command runs once for each piece.
 fn pieces(suite: &Suite) -> Vec<&str> {
     match suite.pieces.is_empty() {
         true => vec!["all"],

@@ -28,7 +28,7 @@ use crate::{Outcome, exec};
 /// The name of a setting and its environment variables.
 type Setting = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// Settings of the runtime that must give the same bits.
+/// Settings of the runtime. A program must compute the same bits with each of them.
 const SETTINGS: &[Setting] = &[
     ("all workers", &[]),
     ("1 worker", &[("MARGAY_WORKERS", "1")]),

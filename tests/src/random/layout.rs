@@ -8,7 +8,7 @@ use super::numbers::Random;
 
 /// Size of an input section in bytes.
 pub const INPUT_SECTION: u32 = 16384;
-/// Size of the inputs in bytes: one section each for integers, f32, f64 and f16.
+/// Size of the inputs in bytes. They have four sections: for integers, f32, f64 and f16.
 pub const INPUT_BYTES: u32 = 4 * INPUT_SECTION;
 /// Maximum number of threads of a launch. A section has at least eight bytes for each thread.
 pub const MOST_THREADS: u32 = 1536;

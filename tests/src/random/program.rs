@@ -7,10 +7,10 @@
 
 use margay::Dim3;
 
-/// The threads that are known to be converged.
+/// The threads that the generator can prove to be converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// No threads are known to be converged.
+    /// The generator cannot prove that any threads are converged.
     Lane,
     /// The threads of a warp.
     Warp,
@@ -33,7 +33,7 @@ pub struct Leaf {
 pub struct Condition {
     /// The instructions.
     pub leaf: Leaf,
-    /// The threads for which the condition is known to be equal.
+    /// The threads for which the generator can prove that the condition is equal.
     pub level: Level,
 }
 

@@ -327,7 +327,7 @@ pub struct Approximation<F> {
 }
 
 impl<F: Function> Approximation<F> {
-    /// Checks one element; `format` equals `self.format`, but can be a constant.
+    /// Checks one element. `format` equals `self.format`; callers can pass a constant.
     #[inline(always)]
     fn judge(&self, format: Format, bits: u64, got: u64, tally: &mut Tally) {
         let inputs = &[bits];

@@ -145,7 +145,7 @@ pub fn inverse_root() -> Check {
         let near = square * x;
         let lost = square.mul_add(x, -near);
         let error = (near - 1.0 + lost + rest * x) / 2.0;
-        // The unit in the last place of 1 / sqrt(x), which is in (1/2, 1].
+        // One unit in the last place of the result. The result, 1 / sqrt(x), is in (1/2, 1].
         let unit = if x == 1.0 {
             f64::EPSILON
         } else {

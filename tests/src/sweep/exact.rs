@@ -254,7 +254,7 @@ pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), ftz);
         let wanted = if x.is_nan() {
-            // NaN gives zero, or only the top bit if the integer has 64 bits.
+            // The result for NaN is zero; if the integer has 64 bits, only its top bit is set.
             if width == 64 { 1 << 63 } else { 0 }
         } else {
             let size = whole(x, mode).map_or(1i128 << 100, |size| size as i128);

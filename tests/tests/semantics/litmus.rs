@@ -164,7 +164,7 @@ const TESTS: &[Litmus] = &[
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
         ],
-        // One actor must read 0, the other 1.
+        // If the results are correct, one actor reads 0 and the other actor reads 1.
         forbidden: |r| r[0] == r[2],
     },
 ];

@@ -1,4 +1,4 @@
-//! Installs a wheel into a fresh environment and runs programs with no other files of Margay accessible.
+//! Installs a wheel into a fresh environment and runs programs that can access no other files of Margay.
 
 use std::path::Path;
 use std::process::Command;
