@@ -1,6 +1,6 @@
-//! Runs three kernels that NVIDIA's compiler built and compares their results with the same calculation in Rust: the
-//! Mandelbrot set (threads whose loops differ in length), a matrix product (shared memory and barriers) and the number
-//! of each letter in a text (atomics).
+//! Runs three kernels that NVIDIA's compiler compiled and compares their results with those of the same calculation in
+//! Rust: the Mandelbrot set (threads with different numbers of loop iterations), a matrix product (shared memory and
+//! barriers) and the count of each letter in a text (atomics).
 //!
 //! ```sh
 //! cargo run --release -p margay --example demo
@@ -12,12 +12,12 @@ use std::time::Instant;
 
 use margay::{LaunchConfig, Runtime};
 
-/// The kernels: `nvcc -ptx -arch=compute_75` of the programs in `tests/cuda`.
+/// The kernels: PTX that `nvcc -ptx -arch=compute_75` wrote for the programs in `tests/cuda`.
 const MANDELBROT: &str = include_str!("../tests/cuda/ptx/mandelbrot.ptx");
 const MATMUL: &str = include_str!("../tests/cuda/ptx/matmul_tiled.ptx");
 const HISTOGRAM: &str = include_str!("../tests/cuda/ptx/histogram.ptx");
 
-/// A text to count letters in.
+/// A text whose letters are counted.
 const TEXT: &str = include_str!("../LICENSE-APACHE");
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -69,7 +69,8 @@ fn mandelbrot(runtime: &Runtime) -> Result<(), Box<dyn Error>> {
     verify("Mandelbrot set", &got, &want, started)
 }
 
-/// Returns the number of iterations until the point leaves the circle; roundings are in the kernel's order.
+/// Returns the number of iterations until the point leaves the circle. The operations round in the same order as in the
+/// kernel.
 fn turns_at(px: f32, py: f32) -> u8 {
     let (cx, cy) = (px.mul_add(3.0 / 128.0, -2.0), py.mul_add(2.0 / 64.0, -1.0));
     let (mut x, mut y) = (0f32, 0f32);
@@ -94,12 +95,13 @@ fn shade(turns: u8) -> char {
     }
 }
 
-/// Rows, inner extent and columns: none is a multiple of the kernel's tile of 16.
+/// Number of rows, inner extent and number of columns. None of them is a multiple of 16, the size of the kernel's
+/// tiles.
 const SHAPE: [usize; 3] = [300, 250, 310];
 
 fn matrix_product(runtime: &Runtime) -> Result<(), Box<dyn Error>> {
     let [rows, inner, columns] = SHAPE;
-    // The values are small integers, so every order of addition gives the same bits.
+    // The values are small integers, so sums have the same bits in every order of addition.
     let value = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
     let a: Vec<f32> = (0..rows * inner).map(value).collect();
     let b: Vec<f32> = (0..inner * columns).map(|i| value(i + 5)).collect();

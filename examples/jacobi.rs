@@ -1,9 +1,9 @@
-//! Solves two boundary value problems at the same time, each in a stream of its own, with events between the
-//! iterations.
+//! Solves two boundary value problems at the same time, each in a separate stream, with events between the iterations.
 //!
 //! Jacobi's method replaces each point by the mean of its neighbours and the right-hand side. Every 500 steps a second
-//! kernel computes the largest change, and an event after it tells the host when it may read that number. Meanwhile the
-//! other problem's kernels run. The CUDA C is `kernels/jacobi.cu`; this program includes the PTX beside it.
+//! kernel computes the largest change. The program records an event after this kernel; when the event is complete, the
+//! host can read the change. Meanwhile the kernels of the other problem run. The CUDA source is `kernels/jacobi.cu`;
+//! this program includes its PTX, `kernels/jacobi.ptx`.
 //!
 //! ```sh
 //! cargo run --release -p margay --example jacobi
@@ -22,7 +22,7 @@ const POINTS: usize = 31;
 const DISTANCE: f64 = 1.0 / (POINTS + 1) as f64;
 /// Number of steps between two computations of the change.
 const BATCH: usize = 500;
-/// A problem is solved when the change is below this.
+/// A problem is solved when the largest change is less than this.
 const SMALL: f64 = 1e-14;
 
 struct Kernels {
@@ -66,7 +66,7 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Submits steps and the kernel that computes their last change. Returns before they run.
+    /// Submits steps and the kernel that computes the change of the last step. Does not wait for them.
     fn submit(&mut self, kernels: &Kernels) -> margay::Result<()> {
         let (config, n) = (LaunchConfig::linear(POINTS as u32, 64), POINTS as i32);
         for _ in 0..BATCH {
@@ -83,7 +83,7 @@ impl Problem {
         self.events[1].record(&self.stream)
     }
 
-    /// Waits for the submitted work; returns whether the change is small enough.
+    /// Waits for the submitted work. Returns whether the change is small enough.
     fn is_solved(&self) -> margay::Result<bool> {
         self.events[1].synchronize()?;
         Ok(f64::from_bits(self.change.to_vec()?[0]) < SMALL)

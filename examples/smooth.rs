@@ -1,6 +1,7 @@
 //! Runs a kernel that `nvcc` compiled beforehand, with shared memory, a barrier and a structure among its parameters.
 //!
-//! The CUDA C is `kernels/smooth.cu`; this program includes the PTX beside it, so it needs neither `nvcc` nor a GPU.
+//! The CUDA source is `kernels/smooth.cu`; this program includes its PTX, `kernels/smooth.ptx`, so it needs neither
+//! `nvcc` nor a GPU.
 //!
 //! ```sh
 //! cargo run --release -p margay --example smooth
@@ -13,10 +14,10 @@ use margay::{Bytes, LaunchConfig, Runtime};
 
 const PTX: &str = include_str!("kernels/smooth.ptx");
 
-/// `BLOCK` in the CUDA source: the kernel's shared array has two elements more.
+/// Number of threads in a block, which is `BLOCK` in the CUDA source. The kernel's shared array has two more elements.
 const BLOCK: u32 = 128;
 
-/// `struct Filter` of the CUDA source: 4 + 3 * 4 + 8 bytes, without gaps.
+/// The structure `Filter` of the CUDA source: 4 + 3 * 4 + 8 bytes, without padding.
 struct Filter {
     n: i32,
     weights: [f32; 3],
@@ -39,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         weights: [0.25, 0.5, 0.25],
         scale: 2.0,
     };
-    // Small integers with weights that are multiples of 1/4: all sums are exact, so their order does not matter.
+    // The values are small integers and the weights are multiples of 1/4, so all sums are exact and do not depend on
+    // the order of addition.
     let input: Vec<f32> = (0..filter.n).map(|i| (i % 23) as f32).collect();
 
     let runtime = Runtime::new()?;

@@ -55,8 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (device_a, device_b) = (runtime.upload(&a)?, runtime.upload(&b)?);
     let mut device_c = runtime.alloc::<f32>(n)?;
 
-    // The grid has enough blocks of 256 threads for n elements. The launch returns at once; `to_vec` waits for the
-    // kernel.
+    // The grid has enough blocks of 256 threads for n elements. The launch does not wait for the kernel; `to_vec` waits
+    // for it.
     let config = LaunchConfig::linear(n as u32, 256);
     runtime.launch(
         &add,

@@ -1,5 +1,5 @@
-//! `kernels`: measures each kernel on one worker and on all. Results are compared before anything is timed; without
-//! `--bench`, as in CI, the data is small and each kernel runs once. `margay bench` also measures other
+//! `kernels`: measures each kernel on one worker and on all workers. Results are compared before times are measured.
+//! Without `--bench`, as in CI, the data is small and each kernel runs once. `margay bench` also measures other
 //! implementations.
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,4 +1,5 @@
-//! `launch`: measures empty kernels after their first launch, one by one and many in a stream.
+//! `launch`: measures launches of empty kernels after their first launch: single launches, and many launches in a
+//! stream.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use margay::Runtime;

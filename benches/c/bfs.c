@@ -1,5 +1,5 @@
-// Breadth-first search with a queue: each node is looked at once. One part does all of it. Buffers: starts, edges,
-// levels. Numbers: nodes, source.
+// Breadth-first search with a queue, which visits each node once. One part computes the whole result. Buffers: starts,
+// edges, levels. Numbers: nodes, source.
 #include <stdlib.h>
 
 const int phases = 1;

@@ -1,4 +1,4 @@
-// Sums of 256 values, several times over. Buffers: values, sums. Numbers: n, times.
+// Sums of 256 values, repeated several times. Buffers: values, sums. Numbers: n, times.
 #define EACH 256
 
 const int phases = 1;

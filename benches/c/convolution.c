@@ -1,4 +1,5 @@
-// An image under a filter of 5 x 5 weights; zero outside. Buffers: in, weights, out. Numbers: width, height.
+// The convolution of an image with 5 x 5 weights; values outside of the image are zero. Buffers: in, weights, out.
+// Numbers: width, height.
 #define REACH 2
 #define WIDTH (2 * REACH + 1)
 

@@ -1,5 +1,5 @@
-// How often each byte occurs; four tables take turns, so that equal bytes in a row do not wait for each other.
-// Buffers: bytes, bins. Numbers: n.
+// Counts each byte value. Successive bytes use four tables in turn, so that the increments of equal successive bytes do
+// not depend on each other. Buffers: bytes, bins. Numbers: n.
 static unsigned partial[MAX_PARTS][256];
 
 const int phases = 2;

@@ -1,5 +1,5 @@
-// Layer normalisation of each row; 16 sums side by side, as vectors allow. Buffers: in, gain, bias, out. Numbers:
-// rows, columns.
+// Layer normalisation of each row, with 16 independent sums, so that the compiler can use vectors. Buffers: in, gain,
+// bias, out. Numbers: rows, columns.
 #define LANES 16
 
 const int phases = 1;

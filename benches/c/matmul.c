@@ -1,4 +1,5 @@
-// C = A B: 4 rows and 64 columns of C stay in registers while k runs. Buffers: a, b, c. Numbers: rows, inner, columns.
+// C = A B: 4 rows and 64 columns of C stay in registers during the loop over k. Buffers: a, b, c. Numbers: rows, inner,
+// columns.
 #define ROWS 4
 #define VECTORS 4
 #define LANES 16
@@ -38,7 +39,7 @@ void run(void *const *buffers, const int64_t *numbers, int phase, int part, int 
     int64_t rows = numbers[0], inner = numbers[1], columns = numbers[2];
     int64_t strips = (rows + ROWS - 1) / ROWS;
     int64_t first = begin(strips, part, parts), end = begin(strips, part + 1, parts);
-    // Columns outside, so that a panel of B stays in the cache.
+    // The outer loop is over columns, so that a panel of B stays in the cache.
     for (int64_t x = 0; x < columns; x += COLUMNS)
         for (int64_t strip = first; strip < end; ++strip) {
             int64_t y = strip * ROWS;

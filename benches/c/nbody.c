@@ -1,4 +1,4 @@
-// Gravity among all pairs, 16 bodies side by side. Buffers: positions, moved, velocities (four floats each).
+// Gravity between all pairs of bodies, for 16 bodies at once. Buffers: positions, moved, velocities (four floats each).
 // Numbers: n.
 #define LANES 16
 #define STEP 0.01f

@@ -1,5 +1,5 @@
-// A sort by digits of eight bits, four passes of two phases. Buffers: keys, first and second place to sort to; the
-// result is in the second. Numbers: n.
+// A radix sort with digits of eight bits: four passes of two phases. Buffers: keys, first destination, second
+// destination; the result is in the second destination. Numbers: n.
 #define DIGITS 256
 
 static unsigned counts[MAX_PARTS][DIGITS];

@@ -1,4 +1,4 @@
-// z = a x + y, several times over. Buffers: x, y, z. Numbers: n, times.
+// z = a x + y, repeated several times. Buffers: x, y, z. Numbers: n, times.
 const int phases = 1;
 
 __attribute__((noinline)) static void saxpy(const float *restrict x, const float *restrict y, float *restrict z, int64_t n) {

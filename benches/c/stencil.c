@@ -1,4 +1,5 @@
-// Heat flow; the border stays as it was. Several times over. Buffers: in, out. Numbers: width, height, times.
+// Heat flow; the border does not change. The step is repeated several times. Buffers: in, out. Numbers: width, height,
+// times.
 const int phases = 1;
 
 __attribute__((noinline)) static void step(const float *restrict in, float *restrict out, int64_t width, int64_t first,

@@ -1,4 +1,4 @@
-// Heat flow; outside the grid the edge's value counts. Buffers: in, out. Numbers: width, height.
+// Heat flow; outside the grid, the value of the nearest edge is used. Buffers: in, out. Numbers: width, height.
 const int phases = 1;
 
 static inline float point(float here, float left, float right, float above, float below) {

@@ -1,4 +1,4 @@
-// c = a + b, several times over. Buffers: a, b, c. Numbers: n, times.
+// c = a + b, repeated several times. Buffers: a, b, c. Numbers: n, times.
 const int phases = 1;
 
 __attribute__((noinline)) static void add(const float *restrict a, const float *restrict b, float *restrict c, int64_t n) {

@@ -1,4 +1,4 @@
-// Sums of 32 values, several times over. Buffers: values, sums. Numbers: n, times.
+// Sums of 32 values, repeated several times. Buffers: values, sums. Numbers: n, times.
 #define EACH 32
 
 const int phases = 1;

@@ -1,4 +1,4 @@
-// Breadth-first search level by level over all nodes; -1 is a node that was not reached.
+// Breadth-first search, level by level, over all nodes. The level of an unreached node is -1.
 // nvcc -ptx -arch=compute_75 -O3 bfs.cu -o bfs.ptx
 
 extern "C" __global__ void bfs_begin(int *levels, int nodes, int source) {

@@ -1,4 +1,4 @@
-// Prices of European options as a program for speed is compiled: approximate functions, denormals as zero.
+// Prices of European options, compiled with fast-math options: approximate functions, and subnormals flushed to zero.
 // nvcc -ptx -arch=compute_75 -O3 -use_fast_math black_scholes_fast.cu -o black_scholes_fast.ptx
 
 __device__ float normal_cdf(float d) {

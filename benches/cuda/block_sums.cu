@@ -1,5 +1,5 @@
-// Sums of 256 values by a tree in shared memory, and of 32 values by shuffles: no loop before them, so that what is
-// measured is the reduction.
+// Sums of 256 values with a tree in shared memory, and of 32 values with shuffles. No loop precedes the reduction, so
+// that only the reduction is measured.
 // nvcc -ptx -arch=compute_75 -O3 block_sums.cu -o block_sums.ptx
 
 constexpr int THREADS = 256;

@@ -1,4 +1,5 @@
-// An image under a filter of 5 x 5 weights, through a tile with a border of two in shared memory; zero outside.
+// The convolution of an image with 5 x 5 weights, with a tile and a border of two points in shared memory; values
+// outside of the image are zero.
 // nvcc -ptx -arch=compute_75 -O3 convolution.cu -o convolution.ptx
 
 constexpr int EDGE = 16, REACH = 2, SIDE = EDGE + 2 * REACH, WIDTH = 2 * REACH + 1;

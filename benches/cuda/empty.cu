@@ -1,4 +1,4 @@
-// Kernels that do nothing: what is left is the cost of a launch.
+// Kernels that do nothing, so their time is the cost of a launch.
 
 extern "C" __global__ void empty() {}
 

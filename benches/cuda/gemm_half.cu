@@ -1,5 +1,5 @@
-// C = A B with halves in and floats out: through tiles in shared memory, and with matrix instructions, one tile of
-// 16 x 16 for a warp. Extents of the second are multiples of 16.
+// C = A B for half-precision A and B and single-precision C. The first kernel uses tiles in shared memory. The second
+// kernel uses matrix instructions: each warp computes a tile of 16 x 16, and all extents must be multiples of 16.
 // nvcc -ptx -arch=compute_75 -O3 gemm_half.cu -o gemm_half.ptx
 
 #include <cuda_fp16.h>

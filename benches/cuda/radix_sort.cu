@@ -1,5 +1,6 @@
-// One pass of a sort by digits of four bits: count the digits of each block, add the counts up, scatter. Ranks
-// within a warp come from ballots, so the order of equal digits is kept.
+// One pass of a radix sort with digits of four bits: counts the digits of each block, computes prefix sums of the
+// counts, and scatters the keys. Ranks within a warp are computed with ballots, which preserve the order of equal
+// digits.
 // nvcc -ptx -arch=compute_75 -O3 radix_sort.cu -o radix_sort.ptx
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, DIGITS = 16, TURNS = 8;
@@ -19,7 +20,7 @@ extern "C" __global__ void radix_count(const unsigned *in, unsigned *counts, int
         counts[threadIdx.x * gridDim.x + blockIdx.x] = bins[threadIdx.x];
 }
 
-// One block: exclusive sums of all counts, in place.
+// Computes exclusive prefix sums of all counts in place, with one block.
 extern "C" __global__ void radix_sums(unsigned *counts, int n) {
     __shared__ unsigned sums[THREADS];
     int t = threadIdx.x, each = (n + THREADS - 1) / THREADS, first = t * each, end = min(first + each, n);

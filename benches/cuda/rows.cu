@@ -1,4 +1,4 @@
-// Softmax and layer normalisation: a block for each row, sums and maxima by shuffles and through shared memory.
+// Softmax and layer normalisation. A block computes each row, with sums and maxima by shuffles and shared memory.
 // nvcc -ptx -arch=compute_75 -O3 rows.cu -o rows.ptx
 
 constexpr int THREADS = 256, WARPS = THREADS / 32;
@@ -7,7 +7,7 @@ template <class Join> __device__ float of_block(float value, float neutral, Join
     __shared__ float parts[WARPS];
     for (int mask = 16; mask > 0; mask /= 2)
         value = join(value, __shfl_xor_sync(0xffffffffu, value, mask));
-    __syncthreads(); // the last reduction was read by all
+    __syncthreads(); // all threads have read the previous result
     if (threadIdx.x % 32 == 0)
         parts[threadIdx.x / 32] = value;
     __syncthreads();

@@ -1,4 +1,4 @@
-// SHA-256 of many messages, one a thread; the table of constants comes as an argument.
+// SHA-256 of many messages, one message for each thread. The table of constants is an argument.
 // nvcc -ptx -arch=compute_75 -O3 sha256.cu -o sha256.ptx
 
 typedef unsigned word;

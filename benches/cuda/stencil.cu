@@ -1,4 +1,4 @@
-// Heat flow: a five-point stencil straight from global memory. The border stays as it was.
+// Heat flow: a five-point stencil that reads global memory directly. The border does not change.
 // nvcc -ptx -arch=compute_75 -O3 stencil.cu -o stencil.ptx
 
 extern "C" __global__ void stencil(const float *in, float *out, int width, int height) {

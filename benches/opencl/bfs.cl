@@ -1,4 +1,4 @@
-// Breadth-first search level by level over all nodes; -1 is a node that was not reached.
+// Breadth-first search, level by level, over all nodes. The level of an unreached node is -1.
 kernel void bfs_begin(global int *levels, int nodes, int source) {
     int node = get_global_id(0);
     if (node < nodes)

@@ -1,4 +1,5 @@
-// An image under a filter of 5 x 5 weights, through a tile with a border of two in local memory; zero outside.
+// The convolution of an image with 5 x 5 weights, with a tile and a border of two points in local memory; values
+// outside of the image are zero.
 #define EDGE 16
 #define REACH 2
 #define SIDE (EDGE + 2 * REACH)

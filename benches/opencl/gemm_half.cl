@@ -1,5 +1,6 @@
-// C = A B with halves in and floats out, through tiles of floats in local memory: OpenCL 1.2 computes no halves. The
-// second kernel has the shape of the one with matrix instructions: 32 work-items for a tile of 16 x 16.
+// C = A B for half-precision A and B and single-precision C, with tiles of floats in local memory, because OpenCL 1.2
+// has no half-precision arithmetic. The second kernel divides the work like the CUDA kernel with matrix instructions:
+// 32 work-items for a tile of 16 x 16.
 #define TILE 16
 
 kernel void gemm_half(global const half *a, global const half *b, global float *c, int rows, int inner, int columns) {

@@ -1,4 +1,4 @@
-// The Mandelbrot set, each operation rounded by itself.
+// The Mandelbrot set; each operation is rounded separately.
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void mandelbrot(global ushort *turns, int width, int height, float left, float top, float size, int limit) {

@@ -1,4 +1,4 @@
-// C = A B through tiles in local memory.
+// C = A B with tiles in local memory.
 #define TILE 16
 
 kernel void matmul_tiled(global const float *a, global const float *b, global float *c, int rows, int inner, int columns) {

@@ -1,4 +1,4 @@
-// Gravity among all pairs of bodies, through tiles of positions in local memory.
+// Gravity between all pairs of bodies, with tiles of positions in local memory.
 #define THREADS 64
 
 kernel void nbody_step(global const float4 *positions, global float4 *moved, global float4 *velocities, int n, float dt) {

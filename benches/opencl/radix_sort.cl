@@ -1,5 +1,5 @@
-// One pass of a sort by digits of four bits. OpenCL 1.2 has no ballots: a work-item looks through the digits of its
-// group of 32 in local memory.
+// One pass of a radix sort with digits of four bits. OpenCL 1.2 has no ballots, so each work-item reads the digits of
+// its group of 32 work-items from local memory.
 #define THREADS 256
 #define WARPS (THREADS / 32)
 #define DIGITS 16

@@ -1,5 +1,5 @@
-// A sum: as a tree in local memory, and in groups of 32. OpenCL 1.2 has no shuffles, so a group of 32 adds up in
-// local memory with a barrier a step, as programs for it do.
+// A sum with a tree in local memory, and a sum in groups of 32. OpenCL 1.2 has no shuffles, so a group of 32 work-items
+// adds its values in local memory, with a barrier after each step, as is usual in OpenCL programs.
 #define THREADS 256
 
 static int load_sum(global const int *in, int n) {

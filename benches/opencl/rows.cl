@@ -1,4 +1,4 @@
-// Softmax and layer normalisation: a group for each row, sums and maxima by trees in local memory.
+// Softmax and layer normalisation. A work-group computes each row, with sums and maxima by trees in local memory.
 #define THREADS 256
 
 static float sum_of_group(float value, local float *part) {

@@ -1,4 +1,4 @@
-// Exclusive prefix sums: Blelloch's tree in local memory, sums of whole blocks to `totals`.
+// Exclusive prefix sums: Blelloch's tree in local memory. The sums of whole blocks are stored in `totals`.
 #define THREADS 128
 
 kernel void scan_blelloch(global const uint *in, global uint *out, global uint *totals, int n) {

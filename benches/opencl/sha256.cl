@@ -1,4 +1,4 @@
-// SHA-256 of many messages, one a work-item.
+// SHA-256 of many messages, one message for each work-item.
 static uint rotate_right(uint x, int n) { return (x >> n) | (x << (32 - n)); }
 
 static void compress(uint *state, const uint *block, global const uint *k) {

@@ -1,4 +1,4 @@
-// A sparse matrix in compressed rows times a vector, a work-item for each row.
+// A sparse matrix in compressed rows times a vector. A work-item computes each row.
 kernel void spmv_scalar(int rows, global const int *starts, global const int *columns, global const double *values,
                         global const double *x, global double *y) {
     int row = get_global_id(0);

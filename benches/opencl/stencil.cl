@@ -1,4 +1,4 @@
-// Heat flow: a five-point stencil straight from global memory. The border stays as it was.
+// Heat flow: a five-point stencil that reads global memory directly. The border does not change.
 kernel void stencil(global const float *in, global float *out, int width, int height) {
     int x = get_global_id(0), y = get_global_id(1);
     if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1)

@@ -1,4 +1,4 @@
-// A matrix transposed through a padded tile that 8 rows of work-items fill.
+// Transposes a matrix with a padded tile, which 8 rows of work-items fill.
 #define TILE 32
 #define ROWS 8
 

@@ -21,25 +21,25 @@ impl Scale {
     }
 }
 
-/// The goal group of a kernel: each group has its own mean, besides the mean over all kernels.
+/// The goal group of a kernel: the report contains a mean for each group and a mean over all kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// The eleven kernels that goals are set for.
+    /// The eleven kernels for which goals are set.
     Goals,
     /// The other kernels.
     More,
 }
 
-/// The sources of a kernel for each contender. Kernels have the same names and arguments in PTX and OpenCL.
+/// The sources of a kernel for each contender. A kernel has the same name and arguments in PTX and OpenCL.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources {
     pub(crate) ptx: &'static str,
     pub(crate) opencl: &'static str,
     pub(crate) opencl_options: &'static str,
     pub(crate) c: &'static str,
-    /// Options for clang, besides those for every source.
+    /// Options for clang, in addition to the options for every source.
     pub(crate) c_options: &'static [&'static str],
-    /// Whether parts of equal size take different times.
+    /// Whether parts of the work that have equal size take different times.
     pub(crate) c_uneven: bool,
 }
 

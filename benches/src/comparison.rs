@@ -1,4 +1,4 @@
-//! Compares kernels on every contender that this machine has.
+//! Compares kernels on all contenders that are available on this machine.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The contenders that Margay is compared with, in the order of the columns.
+    /// The contenders with which Margay is compared, in the order of the columns.
     pub(crate) const RIVALS: [Kind; 3] = [Kind::C, Kind::Pocl, Kind::Driver];
 
     /// Returns the name in headings.
@@ -44,7 +44,7 @@ pub(crate) struct Entrant {
     /// The key in [`Row::times`]: kind and threads.
     pub(crate) id: String,
     pub(crate) kind: Kind,
-    /// Number of threads; for another driver, the number of Margay's threads that it is compared with.
+    /// Number of threads; for another driver, the number of Margay's threads with which it is compared.
     pub(crate) threads: usize,
     /// Name, version and options of the program.
     pub(crate) about: String,
@@ -55,20 +55,20 @@ pub(crate) struct Entrant {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) data: String,
-    /// Whether the kernel is one of the eleven that goals are set for.
+    /// Whether the kernel is one of the eleven kernels for which goals are set.
     pub(crate) goal: bool,
     /// Number of elements that a run computes.
     pub(crate) elements: u64,
-    /// Floating-point operations of a run, if throughput is measured in them.
+    /// Number of floating-point operations of a run, if throughput is measured in such operations.
     pub(crate) operations: Option<f64>,
-    /// Seconds for a run, by the id of the entrant.
+    /// Seconds for a run, by the ID of the entrant.
     pub(crate) times: BTreeMap<String, Time>,
-    /// Reasons why entrants have no time, by their id.
+    /// Reasons why entrants have no time, by the ID of the entrant.
     pub(crate) failures: BTreeMap<String, String>,
 }
 
 impl Row {
-    /// Returns the median of an entrant.
+    /// Returns the median time of an entrant.
     pub(crate) fn median(&self, entrant: &Entrant) -> Option<f64> {
         self.times.get(&entrant.id).map(|time| time.median)
     }
@@ -209,7 +209,7 @@ pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
     CASES.iter().filter_map(check).collect()
 }
 
-/// Returns the numbers of threads to measure: one, and all if there are more.
+/// Returns the numbers of threads to measure: one, and the number of workers if it is greater than one.
 fn counts(workers: usize) -> impl Iterator<Item = usize> {
     [1, workers]
         .into_iter()
@@ -247,7 +247,7 @@ impl Prepared {
         loaded.map(Prepared)
     }
 
-    /// Runs the kernel once, to its end.
+    /// Runs the kernel once and waits for its end.
     ///
     /// # Panics
     /// Panics if the kernel fails.

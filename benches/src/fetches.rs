@@ -10,7 +10,7 @@ use crate::measure::{self, Action, Time};
 
 const PTX: &str = include_str!("../cuda/fetch.ptx");
 
-/// Number of fetches of a thread, as in the PTX.
+/// Number of fetches of a thread; the PTX contains the same number.
 const TURNS: usize = 16;
 const BLOCK: usize = 256;
 
@@ -18,7 +18,7 @@ const BLOCK: usize = 256;
 const BYTE: u32 = 0x01;
 const FLOAT: u32 = 0x20;
 
-/// The result for one way to read texels.
+/// The result for one kind of texture.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Fetched {
     pub(crate) what: &'static str,
@@ -148,7 +148,7 @@ impl Bench {
         self.runtime.synchronize()
     }
 
-    /// Computes the sum that each thread must find, with plain loops.
+    /// Computes the sum that each thread must compute, with plain loops.
     fn expected(&self, kind: Option<&Kind>) -> Vec<f32> {
         let [width, height] = self.size;
         let unit = match kind {
@@ -182,8 +182,8 @@ impl Bench {
     }
 }
 
-/// Returns the offset of a fetch from a texel's corner: between four texels if they are blended, else the middle of
-/// one.
+/// Returns the offset of a fetch from a texel's corner. With filtering, the fetch is at the point between four texels,
+/// otherwise in the middle of one texel.
 fn middle(kind: &Kind) -> f32 {
     match kind.filter {
         Filter::Point => 0.5,

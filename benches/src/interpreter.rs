@@ -1,4 +1,4 @@
-//! Compares the interpreter with native code: the same kernels and data, one worker each.
+//! Compares the interpreter with native code: both run the same kernels and data on one worker.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::comparison::Prepared;
 use crate::kernels::CASES;
 use crate::measure::{self, Time};
 
-/// Beginnings of the names of the kernels: arithmetic, shared memory, barriers, shuffles, atomics, divergence.
+/// Prefixes of the names of the measured kernels: arithmetic, shared memory, barriers, shuffles, atomics, divergence.
 const NAMES: [&str; 9] = [
     "matrix product, tiled",
     "block reduction",
@@ -23,7 +23,7 @@ const NAMES: [&str; 9] = [
     "SHA-256",
 ];
 
-/// Number of measured runs of the interpreter, which take long.
+/// Number of measured runs in the interpreter. It is small because these runs take long.
 const RUNS: usize = 3;
 
 /// The times of a kernel on both engines.
@@ -52,7 +52,7 @@ fn runtime(engine: EngineChoice) -> Result<Runtime, String> {
 /// Compares the results of every kernel and measures it.
 ///
 /// # Errors
-/// A runtime that does not start, or a kernel that fails.
+/// Returns an error if a runtime does not start or a kernel fails.
 pub(crate) fn measure(scale: Scale) -> Result<Vec<Interpreted>, String> {
     let native = runtime(EngineChoice::Native)?;
     let interpreter = runtime(EngineChoice::Interpreter)?;

@@ -65,7 +65,7 @@ impl Launches {
         self.done(self.try_arguments());
     }
 
-    /// Submits this number of launches to one stream and waits for the last one.
+    /// Submits this number of launches to one stream and waits for the last launch.
     pub fn many(&self, launches: u32) {
         for _ in 0..launches {
             self.try_empty().expect("the kernel ran before");
@@ -82,7 +82,7 @@ impl Launches {
 /// A pause after which every worker thread sleeps.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// The cost of one way to launch.
+/// The cost of one kind of launch.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Launched {
     pub(crate) what: &'static str,
@@ -91,7 +91,7 @@ pub(crate) struct Launched {
     pub(crate) time: Time,
 }
 
-/// Measures all ways, on as many workers as the machine has cores.
+/// Measures all kinds of launches, with as many workers as the machine has cores.
 pub(crate) fn measure() -> Result<Vec<Launched>, String> {
     eprintln!("launches");
     let runtime = Runtime::new().map_err(|e| e.to_string())?;

@@ -3,7 +3,7 @@
 //!
 //! `margay bench` prints the [`Report`] of [`run`] as tables or JSON, `cargo xtask bench` writes the tables of
 //! `BENCHMARKING.md`, and the Criterion benches in `benches/` measure the same code. Invariant: results are compared
-//! before anything is timed.
+//! before times are measured.
 
 pub mod case;
 mod comparison;

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
 
-/// An open library. It is never closed, because its threads may still run.
+/// An open library. It is never closed, because threads of the library may still run.
 #[derive(Clone, Copy)]
 pub(crate) struct Library(NonNull<c_void>);
 
@@ -11,7 +11,7 @@ impl Library {
     /// Opens a library by its path, or by its name on the system's search path.
     ///
     /// # Safety
-    /// The caller must guarantee that the library's initialisers are sound; they run in this call.
+    /// The caller must guarantee that the library's initialisers are sound, because this call runs them.
     pub(crate) unsafe fn open(name: &str) -> Result<Library, String> {
         let name = CString::new(name).map_err(|e| e.to_string())?;
         // SAFETY: the name ends with a zero; the caller guarantees that the initialisers are sound.

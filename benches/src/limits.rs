@@ -1,8 +1,8 @@
 //! Measures the limits of the machine: memory bandwidth, and multiply-adds for each register width.
 //!
-//! The limits are those of one thread, because goals for kernels are set for one thread. Buffers are larger than every
-//! cache. Sums and copies are written so that only the hardware limits them; several accumulators avoid waiting for the
-//! previous operation.
+//! The limits are measured on one thread, because goals for kernels are set for one thread. Buffers are larger than
+//! every cache. Sums and copies use several accumulators, so that no operation waits for the previous operation and
+//! only the hardware limits their rate.
 
 use serde::Serialize;
 
@@ -95,7 +95,8 @@ struct Peak {
     what: &'static str,
     bits: u32,
     available: fn() -> bool,
-    /// Runs [`wide::SUMS`] multiply-adds this number of times; returns the sum, so that the optimiser removes nothing.
+    /// Runs [`wide::SUMS`] multiply-adds this number of times. Returns the sum, so that the optimiser removes no
+    /// operation.
     run: fn(usize) -> f32,
 }
 
@@ -106,7 +107,8 @@ mod wide {
 
     use super::Peak;
 
-    /// Number of accumulators: more than two execution units times a latency of four or five.
+    /// Number of accumulators. It is greater than the product of the number of execution units (two) and the latency in
+    /// cycles (four or five).
     pub(super) const SUMS: usize = 12;
 
     pub(super) const PEAKS: &[Peak] = &[
@@ -203,7 +205,7 @@ mod wide {
         }
     }
 
-    /// Returns the sum of all values, computed with vectors if the machine has them.
+    /// Returns the sum of all values, computed with vector instructions if the machine supports them.
     pub(super) fn read(values: &[f32]) -> f32 {
         if is_x86_feature_detected!("fma") {
             // SAFETY: the feature is available.

@@ -1,4 +1,5 @@
-//! Facts that are reported with every measurement: the machine, its load, the compiler, the commit and the date.
+//! Collects facts that are reported with every measurement: the machine, its load, the compiler, the commit and the
+//! date.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 /// Number of samples of a measurement.
 pub const SAMPLES: usize = 5;
-/// Least duration of a sample, which repeats its work that often.
+/// Minimum duration of a sample. A sample repeats its work until it has this duration.
 const SAMPLE_TIME: Duration = Duration::from_millis(40);
 
 /// Number of samples of a short action that needs a pause before each run.
 const RESTED_SAMPLES: usize = 101;
 
-/// Repeated work runs at least this long before the first sample, because Margay compiles a kernel again after some run
-/// time. Every contender has the same warm-up.
+/// Minimum duration of the warm-up before the first sample. The warm-up is needed because Margay compiles a kernel
+/// again after some run time. It is the same for every contender.
 const WARM_UP: Duration = Duration::from_millis(150);
 
 /// The result of a measurement, in seconds for one run.
@@ -30,8 +30,8 @@ pub struct Time {
 /// An action to measure.
 pub type Action<'a> = Box<dyn FnMut() + 'a>;
 
-/// Measures several actions after a warm-up. Their samples alternate, so that a disturbance of the machine affects all
-/// of them.
+/// Measures several actions after a warm-up. Their samples alternate, so that other work on the machine affects all
+/// actions.
 pub fn in_turns(actions: &mut [Action<'_>]) -> Vec<Time> {
     let repeats: Vec<u32> = actions.iter_mut().map(|a| repeats(a)).collect();
     let mut samples = vec![Vec::with_capacity(SAMPLES); actions.len()];
@@ -65,7 +65,7 @@ pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) ->
     summary((0..SAMPLES).map(|_| sample()).collect())
 }
 
-/// Measures an action that follows a pause each time, in which threads fall asleep.
+/// Measures an action with a pause before each run, in which idle threads go to sleep.
 pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     let mut sample = || {
         std::thread::sleep(pause);

@@ -1,4 +1,5 @@
-//! Host memory for contenders that compute in place: aligned, and in huge pages if it is large, like Margay's memory.
+//! Host memory for contenders that compute in it without copies. Like Margay's memory, it is aligned, and it uses huge
+//! pages if it is large.
 
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;

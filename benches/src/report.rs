@@ -16,15 +16,15 @@ use crate::start::{self, Started};
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Parts of the names of kernels, and names of other tables ([`Part`]). If empty, everything is measured.
+    /// Parts of the names of kernels, and names of other tables ([`Part`]). If there are none, everything is measured.
     pub names: Vec<String>,
-    /// Another `libcuda.so.1` to compare with.
+    /// Path of another `libcuda.so.1` with which Margay is compared.
     pub driver: Option<String>,
     /// Whether to use little data, to test the benchmarks.
     pub check: bool,
 }
 
-/// The tables besides that of the kernels.
+/// The tables other than the table of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Limits,
@@ -69,7 +69,7 @@ pub struct Report {
 pub(crate) struct Mean {
     pub(crate) rival: Kind,
     pub(crate) threads: usize,
-    /// Whether the mean covers only the kernels that goals are set for.
+    /// Whether the mean covers only the kernels for which goals are set.
     pub(crate) goals_only: bool,
     /// Number of kernels that both contenders ran.
     pub(crate) kernels: usize,
@@ -85,7 +85,7 @@ impl Report {
         serde_json::to_string_pretty(self).expect("numbers and texts")
     }
 
-    /// Returns the contenders that computed a kernel wrongly or could not run it.
+    /// Returns messages about contenders that computed a wrong result of a kernel or could not run it.
     pub fn failures(&self) -> Vec<String> {
         let told = |row: &Row| {
             let told = row.failures.iter();
@@ -105,7 +105,7 @@ impl Report {
 /// Runs the benchmarks and returns the report.
 ///
 /// # Errors
-/// Unknown names, a runtime or a driver that does not start.
+/// Returns an error if a name is unknown or a runtime or driver does not start.
 pub fn run(options: &Options) -> Result<Report, String> {
     let scale = if options.check {
         Scale::Small

@@ -59,7 +59,7 @@ pub fn texts() -> [Text; 3] {
     ]
 }
 
-/// Concatenates the parts after one header, `turns` times, and renames their symbols so that all are distinct.
+/// Concatenates the parts `turns` times after one header, and renames their symbols so that all symbols are distinct.
 pub(crate) fn repeated(parts: &[&str], turns: usize) -> String {
     let mut text = ".version 9.5\n.target sm_75\n.address_size 64\n".to_owned();
     for turn in 0..turns {
@@ -147,7 +147,7 @@ pub struct Loaded {
     runtime: Runtime,
     _module: Module,
     kernels: Vec<Kernel>,
-    /// The buffer whose middle all pointer parameters point to.
+    /// The buffer to whose middle all pointer parameters point.
     scratch: DeviceBuffer<u8>,
 }
 

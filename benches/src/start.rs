@@ -1,7 +1,7 @@
-//! Measures costs that occur once in a program: the time to the first result, and the loading of a large image.
+//! Measures costs that occur once in a program: the time until the first result, and the time to load a large image.
 //!
-//! Each cost is measured in a process of its own ([`Once::measure`] starts this program again, as `margay bench
-//! --once`), because a process initialises only once, and the peak of its memory would include other measurements.
+//! Each cost is measured in a separate process ([`Once::measure`] starts this program again, as `margay bench --once`),
+//! because a process initialises only once, and its peak memory would include that of other measurements.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -16,15 +16,15 @@ use crate::stages;
 
 /// The arguments with which this program measures one cost and prints the result; the name of the cost follows.
 const ARGUMENTS: [&str; 2] = ["bench", "--once"];
-/// Number of elements that the first result has.
+/// Number of elements of the first result.
 const ELEMENTS: usize = 1024;
 /// Number of copies of the ten programs in the large image of 20 MB.
 const TURNS: usize = 180;
 
-/// A cost that is measured in a process of its own.
+/// A cost that is measured in a separate process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Once {
-    /// The time to create a runtime, load a small image, copy three times, and launch y = a x + y.
+    /// The time to create a runtime, load a small image, perform three copies, and launch y = a x + y.
     FirstResult,
     /// The time to load a large image and to get the result of one of its kernels.
     LargeImage,
@@ -67,7 +67,7 @@ impl Once {
     /// Measures the cost called `name` and formats the result for [`Once::measure`].
     ///
     /// # Errors
-    /// An unknown name, and the errors of [`Once::run`].
+    /// Returns an error if the name is unknown, and the errors of [`Once::run`].
     pub fn answer(name: &str) -> Result<String, String> {
         let known = Once::ALL.into_iter().find(|once| once.name() == name);
         let cost = known
@@ -81,7 +81,7 @@ impl Once {
     /// Measures the cost in several processes of this program and returns the medians.
     ///
     /// # Errors
-    /// An error of a process.
+    /// Returns the error of a process.
     pub fn measure(self, code: Code) -> Result<Cost, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let folder = std::env::temp_dir().join(format!("margay-bench-{}", std::process::id()));
@@ -128,7 +128,7 @@ impl Once {
 pub enum Code {
     /// The process compiles its code.
     Compiled,
-    /// The process loads its code from the disk cache, as far as the cache stores it by default.
+    /// The process loads its code from the disk cache, if the cache stores this code by default.
     Kept,
 }
 

@@ -155,7 +155,7 @@ fn cell(row: &Row, entrant: &Entrant) -> String {
     }
 }
 
-/// Formats the limits of the machine, and the share that kernels reach.
+/// Formats the limits of the machine, and the shares of these limits that kernels reach.
 fn limits(report: &Report) -> String {
     if report.limits.is_empty() {
         return String::new();
@@ -312,7 +312,7 @@ fn rate(bytes: usize, time: &Time) -> String {
     format!("{rate:.digits$} ({} ms)", milliseconds(time))
 }
 
-/// Formats a time with three digits, and a mark if the samples differ much.
+/// Formats a time with three digits, and with a mark if its samples differ much.
 fn milliseconds(time: &Time) -> String {
     let value = time.median * 1e3;
     let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;

@@ -1,7 +1,7 @@
 //! Describes a calculation as data: buffers, launches, and expected results.
 //!
-//! Every contender runs the same [`Work`], so a kernel is described once. C gets pointers to the same buffers; only the
-//! extents for the C function are described separately.
+//! Every contender runs the same [`Work`], so each kernel is described once. The C function gets pointers to the same
+//! buffers; only its extents are described separately.
 
 /// An index into [`Work::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +104,9 @@ impl IntoExtent for (usize, usize, usize) {
 /// A step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Set all bytes of a buffer to zero.
+    /// Sets all bytes of a buffer to zero.
     Zero(Buffer),
-    /// Launch a kernel.
+    /// Launches a kernel.
     Launch(Launch),
 }
 
@@ -122,9 +122,9 @@ pub(crate) struct Launch {
 /// The expected content of a buffer after the first run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
-    /// Exactly these bytes, and the size of an element.
+    /// The buffer must contain exactly these bytes. The number is the size of an element.
     Exact(Vec<u8>, usize),
-    /// These values, and the tolerance relative to the larger of 1 and the value.
+    /// The buffer must contain approximately these values. The tolerance is relative to the larger of 1 and the value.
     Close(Vec<f32>, f32),
 }
 
@@ -134,7 +134,7 @@ impl Values {
         Values::Exact(bytes(values), size_of::<T>())
     }
 
-    /// Compares the bytes of a buffer with the expected values; an error names the first difference.
+    /// Compares the bytes of a buffer with the expected values. The error describes the first difference.
     pub(crate) fn compare(&self, got: &[u8]) -> Result<(), String> {
         match self {
             Values::Exact(want, element) => same_length(got.len(), want.len()).and_then(|()| {
@@ -193,9 +193,10 @@ pub(crate) struct Work {
     pub(crate) numbers: Vec<i64>,
     /// The expected contents of the result buffers.
     pub(crate) expected: Vec<(Buffer, Values)>,
-    /// Number of elements that a run computes: threads' results, or input values if many give one result.
+    /// Number of elements of a run: the number of results, or the number of input values if one result depends on many
+    /// of them.
     pub(crate) elements: u64,
-    /// Number of floating-point operations of a run, if throughput is measured in them.
+    /// Number of floating-point operations of a run, if throughput is measured in such operations.
     pub(crate) operations: Option<f64>,
 }
 
@@ -241,7 +242,7 @@ impl Work {
         }));
     }
 
-    /// Sets the extents that the C function gets besides the buffers.
+    /// Sets the extents that are passed to the C function in addition to the buffers.
     pub(crate) fn numbers<const N: usize>(&mut self, numbers: [usize; N]) {
         self.numbers = numbers.map(|n| n as i64).to_vec();
     }

@@ -1,9 +1,9 @@
-"""Images through Numba kernels in the workers of a Dask cluster, each with a device of its own.
+"""Processes an image with Numba kernels in the workers of a Dask cluster. Each worker uses its own device.
 
     margay run --devices 4 python examples/dask/images.py
 
-Needs dask[distributed], numba-cuda and numpy. Blocks of a Dask array are blurred on the devices and counted into a histogram;
-both are compared with numpy.
+Needs dask[distributed], numba-cuda and numpy. The devices blur the blocks of a Dask array and compute a histogram of them.
+Both results are compared with results of numpy.
 """
 
 import dask.array as da
@@ -41,7 +41,7 @@ def count(values, bins):
 
 
 def use_device_of(worker):
-    """Workers are called 0 to 3, and so are devices."""
+    """Selects the device whose ordinal is the worker's name; workers have the names 0 to 3."""
     cuda.select_device(int(worker.name) % len(cuda.gpus))
 
 
@@ -78,7 +78,7 @@ def main():
         with Client(cluster) as client:
             devices = sorted(client.run(device_of).values())
             blocks = da.from_array(image, chunks=(400, 300))
-            # A point of the neighbouring blocks on every side.
+            # Each block is extended by one point of the neighbouring blocks on every side.
             smooth = blocks.map_overlap(blurred, depth=1, boundary="nearest", dtype=np.int64)
             histogram = smooth.map_blocks(counted, new_axis=2, chunks=((1,) * 4, (1,) * 4, (BINS,)), dtype=np.int64)
             smooth, histogram = da.compute(smooth, histogram.sum(axis=(0, 1)))

@@ -1,4 +1,4 @@
-"""A test as a project with CUDA code has it: nothing in it knows of Margay. `margay run pytest` runs it without a GPU."""
+"""An example of a project's test of CUDA code. It does not depend on Margay. `margay run pytest` runs it without a GPU."""
 
 import numpy as np
 import pytest
@@ -21,6 +21,6 @@ def test_saxpy(size):
 
 
 def test_a_wrong_launch_is_an_error():
-    # Which class it is depends on the version of numba-cuda.
+    # The class of the exception depends on the version of numba-cuda.
     with pytest.raises(Exception, match="INVALID_VALUE"):
         saxpy[1, 4096](np.float32(2), cuda.device_array(1, np.float32), cuda.device_array(1, np.float32))

@@ -1,8 +1,8 @@
-// The kernels of examples/jacobi.rs. Their PTX lies beside them:
+// The kernels of examples/jacobi.rs. This command writes their PTX, which is stored in this folder:
 //
 //     nvcc -ptx -arch=compute_80 jacobi.cu -o jacobi.ptx
 
-// One step of Jacobi's method for u'' = -f on n inner points with distance h; both ends of u stay as they are.
+// One step of Jacobi's method for u'' = -f on n inner points with distance h; both ends of u do not change.
 extern "C" __global__ void step(const double *u, double *next, const double *f, double h, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x + 1;
@@ -11,7 +11,7 @@ extern "C" __global__ void step(const double *u, double *next, const double *f, 
     }
 }
 
-// The largest change of a step. Doubles that are not negative compare as their bits do.
+// Computes the largest change of a step. Doubles that are not negative have the same order as their bits.
 extern "C" __global__ void change(const double *u, const double *next, unsigned long long *largest, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x + 1;

@@ -1,4 +1,4 @@
-// The kernel of examples/smooth.rs. Its PTX lies beside it:
+// The kernel of examples/smooth.rs. This command writes its PTX, which is stored in this folder:
 //
 //     nvcc -ptx -arch=compute_80 smooth.cu -o smooth.ptx
 

@@ -1,4 +1,4 @@
-"""Heat along a rod, a part of the rod on the device of each MPI rank.
+"""Computes the flow of heat along a rod. The device of each MPI rank computes a part of the rod.
 
     margay run --devices 4 mpirun -n 4 python examples/mpi/heat.py
 
@@ -12,7 +12,7 @@ from numba import cuda
 
 POINTS_OF_A_RANK = 10_000
 STEPS = 200
-RATE = np.float32(0.25)  # A power of two: the products are exact, and fusing them changes nothing.
+RATE = np.float32(0.25)  # A power of two, so products are exact and fused multiply-adds have the same results.
 
 
 @cuda.jit
@@ -36,7 +36,7 @@ def main():
 
     rod = np.random.default_rng(7).random(ranks * POINTS_OF_A_RANK + 2, dtype=np.float32)
     first = rank * POINTS_OF_A_RANK
-    part = rod[first : first + POINTS_OF_A_RANK + 2]  # With a point of each neighbour.
+    part = rod[first : first + POINTS_OF_A_RANK + 2]  # The part includes one point of each neighbour.
     old, new = cuda.to_device(part), cuda.to_device(part)
     left = rank - 1 if rank > 0 else MPI.PROC_NULL
     right = rank + 1 if rank < ranks - 1 else MPI.PROC_NULL

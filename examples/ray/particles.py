@@ -2,8 +2,8 @@
 
     margay run --devices 4 python examples/ray/particles.py
 
-Needs ray, cupy and numpy. Ray finds as many GPUs as Margay simulates and gives each task one. Accelerations come from tasks, a
-part of the particles each; an actor keeps the positions on its device. Both are compared with numpy.
+Needs ray, cupy and numpy. Ray finds the GPUs that Margay simulates and assigns one to each task. Each task computes the
+accelerations of a part of the particles, and an actor keeps the positions on its device. Both results are compared with numpy.
 """
 
 import numpy as np
@@ -50,7 +50,7 @@ def accelerations(positions, first, count):
 
 @ray.remote(num_cpus=0, num_gpus=0)
 class Particles:
-    """Keeps positions and speeds in device memory between calls."""
+    """An actor that keeps positions and speeds in device memory between calls."""
 
     def __init__(self, positions):
         import cupy

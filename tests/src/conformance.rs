@@ -1,8 +1,8 @@
 //! The conformance data in `tests/data/conformance`: programs and instruction forms, with the results of the reference
 //! assembler.
 //!
-//! `cargo xtask import-conformance` packs the files. Each line of a file is the text of one program with its facts; the
-//! loaders return all lines in file order, which is stable.
+//! `cargo xtask import-conformance` packs the files. Each line of a file contains the text of one program and facts
+//! about it; the loaders return all lines in the order of the file, which does not change.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -50,7 +50,7 @@ pub struct Rejected {
     pub line: usize,
     /// Number of errors that the reference assembler reports.
     pub errors: usize,
-    /// Lines of the other errors.
+    /// Line numbers of the errors after the first.
     pub other_lines: Vec<usize>,
     /// The erroneous part of the text.
     pub offending: String,
@@ -73,7 +73,7 @@ pub struct ModuleCase {
     pub relocatable: bool,
     /// Whether the reference assembler accepts the program.
     pub accepted: bool,
-    /// Lines of the errors, if they are known.
+    /// Line numbers of the errors; empty if they are unknown.
     pub error_lines: Vec<usize>,
     /// The program's text.
     pub text: String,
@@ -96,8 +96,9 @@ pub struct ModuleForm {
 }
 
 /// Returns all programs about calls, declarations and directives. The set omits programs that ptxas rejects because a
-/// declared symbol has no definition (which linking detects), programs on which ptxas ends by a signal, and 11 programs
-/// on which it contradicts its own manual (an unknown target `sm_90b`, numbers above 64 bits, a scalar for a vector).
+/// declared symbol has no definition (which linking detects), programs for which a signal ends ptxas, and 11 programs
+/// for which the result of ptxas contradicts its own manual (an unknown target `sm_90b`, numbers above 64 bits, a
+/// scalar for a vector).
 pub fn module_forms() -> Vec<ModuleForm> {
     load("module-forms")
 }
@@ -107,8 +108,8 @@ pub fn forms() -> Vec<FormKernel> {
     load("forms")
 }
 
-/// Returns about `count` forms at equal distances, beginning at a form that `seed` chooses, so that different commits
-/// try different forms. Returns all forms if `MARGAY_FULL=1` is set in the environment.
+/// Returns about `count` forms at equal distances in the list; `seed` chooses the first form, so different commits try
+/// different forms. Returns all forms if `MARGAY_FULL=1` is set in the environment.
 pub fn forms_sample(seed: u64, count: usize) -> Vec<FormKernel> {
     let all = forms();
     if std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1") {

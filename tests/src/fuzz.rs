@@ -1,7 +1,8 @@
 //! The bodies of the fuzz targets in `fuzz/`: properties that hold for every input.
 //!
-//! A target takes bytes and panics if a property is violated; it must end soon on every input. The fuzzer calls the
-//! targets with generated inputs, and `tests/tests/fuzz_corpora.rs` with the checked-in ones.
+//! A target is a function that takes bytes and panics if a property is violated. It must return soon for every input.
+//! The fuzzer calls the targets with generated inputs, and `tests/tests/fuzz_corpora.rs` calls them with the inputs in
+//! `fuzz/corpus`.
 
 pub use crate::fuzz_driver::driver_calls;
 pub use crate::fuzz_images::image_sizes;
@@ -46,7 +47,8 @@ pub const TARGETS: &[Target] = &[
     Target::new("process_limits", process_limits, 10),
 ];
 
-/// Checks that tokens are in order, do not overlap, are not empty, and end.
+/// Checks that tokens are in order, do not overlap and are not empty, and that the lexer finally returns `Token::End`,
+/// and returns it again if it is called again.
 pub fn lexer(bytes: &[u8]) {
     let source = SourceFile::from_bytes("fuzz", bytes);
     let text = source.text();
@@ -71,7 +73,7 @@ pub fn lexer(bytes: &[u8]) {
     assert_eq!(lexer.next_token().0, Token::End, "the end is the end");
 }
 
-/// Checks that every text gives a tree and diagnostics that can be rendered.
+/// Checks that the parser returns a tree for every text, and diagnostics that can be rendered.
 pub fn parser(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     let text = parsed.source.text();
@@ -82,13 +84,13 @@ pub fn parser(bytes: &[u8]) {
             "{diagnostic:?} points outside of the text"
         );
     }
-    // Rendering all would take quadratic time on a text with an error on each line.
+    // For a text with an error on each line, rendering all diagnostics would take quadratic time.
     for diagnostic in parsed.diagnostics.iter().take(RENDERED) {
         show(diagnostic, &parsed.source);
     }
 }
 
-/// Checks that a text without parse errors is lowered to a module or refused with diagnostics that can be rendered.
+/// Checks that a text without parse errors is lowered to a module or rejected with diagnostics that can be rendered.
 pub fn lower(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     if parsed.has_errors() {
@@ -143,8 +145,8 @@ pub fn container(bytes: &[u8]) {
     }
 }
 
-/// Checks that a parsed module prints as a text that parses and prints the same, and that a module that verifies also
-/// verifies after each pass.
+/// Checks that a parsed module is printed as a text that parses to the same module, and that a module that passes the
+/// verifier also passes it after each pass.
 pub fn ir_text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

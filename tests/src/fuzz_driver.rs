@@ -1,9 +1,9 @@
 //! The fuzz target for sequences of driver calls.
 //!
-//! An input is a program: each call takes one byte for the entry point and one for each argument. Arguments are
-//! generated from the parameter's type in the driver's own table: numbers from a list of edge values, handles from
-//! earlier calls (or null, or invalid ones), pointers to valid memory. The target thus reaches every implemented entry
-//! point without a list of them, and every failure is a defect of the library.
+//! An input describes a sequence of calls: one byte selects the entry point of a call, and one byte selects each
+//! argument. Arguments are generated from the parameter's type in the driver's own table: numbers from a list of edge
+//! values, handles from earlier calls (or null or invalid handles), pointers to valid memory. The target thus reaches
+//! every implemented entry point without a separate list, and every failure is a defect of the library.
 //!
 //! Failures are a crash, a call that never ends, and `CUDA_ERROR_UNKNOWN`, which the panic guard returns.
 
@@ -12,18 +12,19 @@ use std::sync::{LazyLock, Mutex};
 
 use cuda::{ApiRow, CuResult, api_rows};
 
-/// Greatest number of arguments of any entry point.
+/// Maximum number of arguments of an entry point.
 const MAX_ARGUMENTS: usize = 14;
-/// Number of calls of one input; later bytes are ignored.
+/// Maximum number of calls of one input; later bytes are ignored.
 const MAX_CALLS: usize = 64;
-/// Number of bytes that belong to each pointer argument.
+/// Number of bytes of the memory to which each typed pointer argument points.
 const SLOT: usize = 1 << 16;
-/// Number of bytes at an untyped pointer: more than any size that is passed with one.
+/// Number of bytes of the memory to which an untyped pointer argument points: more than any size that is passed with
+/// such a pointer.
 const BULK: usize = 2 << 20;
 /// Number of values that are kept from the outputs of calls.
 const KEPT: usize = 64;
 
-/// The type with which entry points are called: up to 14 integers or pointers are passed in the same way, and a
+/// The function type with which all entry points are called. Integers and pointers are passed in the same way, and a
 /// function ignores additional arguments.
 type Entry = unsafe extern "C" fn(
     u64,
@@ -71,7 +72,7 @@ const NAMES: &[&str] = &[
     "/nowhere/deep\0",
 ];
 
-/// Edge values that often reveal defects.
+/// Numbers that often reveal defects.
 const NUMBERS: &[u64] = &[
     0,
     1,
@@ -109,12 +110,12 @@ const NUMBERS: &[u64] = &[
     u64::MAX,
 ];
 
-/// The way to generate an argument.
+/// How an argument is generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// A count, an index or an enumeration.
+    /// A count, an index or the value of an enumeration.
     Count,
-    /// A device's number.
+    /// The ordinal of a device.
     Device,
     /// A size in bytes, or another 64-bit number.
     Size,
@@ -126,7 +127,7 @@ enum Kind {
     Read,
     /// A pointer to writable memory of unknown extent.
     Bulk,
-    /// A pointer to an array of pointers, or to the place of a pointer result.
+    /// A pointer to an array of pointers, or to memory for a pointer that the call returns.
     Pointers,
     /// A pointer to one value or a few values.
     Slot,
@@ -170,7 +171,7 @@ impl Kind {
 #[derive(Clone, Copy)]
 struct Parameter {
     kind: Kind,
-    /// The text of the type: that of the value for a handle, that of the pointee for a slot.
+    /// The text of the type: for a handle the type of the value, for a slot the type of the pointee.
     ty: &'static str,
 }
 
@@ -210,12 +211,12 @@ impl Callable {
             .map(|parameters| Callable { row, parameters })
     }
 
-    /// Returns the largest number of this kind for which the call stays inside the memory of its pointers, and launches
-    /// stay short.
+    /// Returns the largest argument of this kind with which the call accesses only the memory of its pointers, and with
+    /// which launches are short.
     fn limit(&self, kind: Kind) -> u64 {
         const SMALL: u64 = 4096;
         const LAUNCH: u64 = 3;
-        /// Number of elements in an array of structures: all of them fit into a slot.
+        /// Maximum number of elements in an array of structures, so that the array fits into a slot.
         const ELEMENTS: u64 = 512;
         let count = |wanted: &[Kind]| {
             self.parameters
@@ -248,7 +249,7 @@ impl Input<'_> {
     }
 }
 
-/// The memory that arguments point to, and the outputs of calls.
+/// The memory to which arguments point, and the outputs of calls.
 struct World {
     slots: Vec<u64>,
     bulk: Vec<u64>,
@@ -269,7 +270,8 @@ impl World {
         }
     }
 
-    /// Discards the results of the last input; the memory keeps its address, because the library may refer to it.
+    /// Discards the results of the last input. The memory is not moved, because the library may have kept pointers to
+    /// it.
     fn reset(&mut self) {
         self.slots.fill(0);
         self.bulk.fill(0);
@@ -288,7 +290,7 @@ impl World {
         match kind {
             Kind::Callback => 0,
             Kind::Count | Kind::Size => NUMBERS[choice % NUMBERS.len()].min(limit),
-            // Device 0 for most inputs.
+            // For most inputs the argument is device 0.
             Kind::Device => NUMBERS[choice.saturating_sub(240) % NUMBERS.len()],
             Kind::Handle => self.handle(parameter.ty, choice),
             _ if choice == 0xff => 0,
@@ -309,7 +311,7 @@ impl World {
         }
     }
 
-    /// Returns a handle of the requested type for most inputs, else one of another type or a number.
+    /// Returns a handle of the requested type for most inputs, and otherwise a handle of another type or a number.
     fn handle(&self, ty: &str, choice: usize) -> u64 {
         let right: Vec<u64> = self
             .kept
@@ -332,8 +334,8 @@ impl World {
         }
     }
 
-    /// Keeps the values that a call wrote into its slots: new handles and device addresses. Other pointers are not kept:
-    /// `cuMemcpy` would write to memory of the process that such a pointer names, as to any host memory.
+    /// Keeps the values that a call wrote into its slots: new handles and device addresses. Other pointers are not
+    /// kept: if a later call passed such a pointer to `cuMemcpy`, the library would write to the process's own memory.
     fn keep(&mut self, parameters: &[Parameter]) {
         for (index, parameter) in parameters.iter().enumerate() {
             let value = self.slots[index * SLOT / 8];
@@ -385,7 +387,7 @@ pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
 ///
 /// The state of the process changes: threads of the library remain, as do objects that belong to no context.
 pub fn driver_calls(bytes: &[u8]) {
-    // The library may write to this memory later, so the same memory, at the same address, serves all inputs.
+    // The library may write to this memory later, so all inputs use the same memory, at the same address.
     static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| Mutex::new(World::new()));
     let callables: Vec<Callable> = api_rows().filter_map(Callable::new).collect();
     let world = &mut *WORLD.lock().expect("no input panicked");
@@ -416,7 +418,7 @@ pub fn driver_calls(bytes: &[u8]) {
     }
 }
 
-/// Creates a fresh primary context with a module, and keeps their handles.
+/// Creates a new primary context with a module, and keeps the handles of both.
 fn begin(world: &mut World) {
     let slot = world.slots.as_mut_ptr() as u64;
     let _ = call_named("cuInit", &[0]);

@@ -12,7 +12,7 @@ const PAGE: usize = 4096;
 /// The values of `CU_JIT_INPUT_*`.
 const LINK_INPUTS: std::ops::Range<u64> = 0..5;
 
-/// Bytes at the end of the accessible pages of a mapping.
+/// A mapping that contains the input at the end of its accessible pages.
 struct AtTheEnd {
     mapping: *mut libc::c_void,
     len: usize,
@@ -69,7 +69,7 @@ pub fn image_sizes(bytes: &[u8]) {
     let wrappers = [
         [0x1_4662_43b1_u64, address, 0],
         [0x2_4662_43b1, address, list.as_ptr() as u64],
-        // A list without an end: the input itself.
+        // A list without a terminator: the input itself.
         [0x2_4662_43b1, address, address],
     ];
     let wrapped = wrappers.iter().map(|wrapper| wrapper.as_ptr() as u64);

@@ -1,5 +1,5 @@
-//! Fuzz targets that generate whole kernels: small kernels that must give the same results on all engines, and large
-//! kernels that every part of the compiler must finish.
+//! Fuzz targets that generate whole kernels: small kernels that must have the same results on all engines, and large
+//! kernels, which the compiler must compile or leave to the interpreter.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,8 @@ use crate::random::machines::Bench;
 use crate::random::numbers::Random;
 use crate::random::report;
 
-/// Number of bytes that make choices; a longer input would not vary the kernel further.
+/// Maximum number of bytes that determine choices of the generator. The remaining bytes of a longer input do not change
+/// the kernel.
 const CHOICES: usize = 1 << 12;
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -38,7 +39,7 @@ pub fn kernels(bytes: &[u8]) {
 
 /// Number of threads in the block of a large kernel.
 const THREADS: u32 = 64;
-/// Greatest number of statements in a large kernel.
+/// Maximum number of statements in a large kernel.
 const STATEMENTS: usize = 6000;
 
 /// Checks that a large kernel leaves the same bytes with native code (or with its fallback if a budget is exceeded) as
@@ -103,8 +104,9 @@ struct Large {
     names: usize,
 }
 
-/// Register `%r1` is the thread, `%r2` its value, `%rd1` the value's address, `%rd2` the address of the thread's cell
-/// of shared memory. Each fragment begins with all threads of the block converged, except warps that have exited.
+/// Register `%r1` contains the thread's number, `%r2` its value, `%rd1` the address of the value, and `%rd2` the
+/// address of the thread's cell in shared memory. Each fragment begins with all threads of the block converged, except
+/// warps that have exited.
 impl Large {
     fn name(&mut self) -> usize {
         self.names += 1;
@@ -158,7 +160,7 @@ impl Large {
             8 => self.lines(count, |i| {
                 format!("setp.gt.u32 %p{}, %r2, {i}; selp.u32 %r2, {i}, %r2, %p{}; cvt.rn.f32.u32 %r3, %r2; cvt.rzi.u32.f32 %r2, %r3;", i % 4, (i + 1) % 4)
             }),
-            // A whole warp exits; if single lanes exited, shuffles would have no value.
+            // Whole warps exit, because a shuffle that reads from an exited lane has an undefined result.
             9 => self.lines(count, |i| {
                 format!("setp.gt.u32 %p1, %r1, 31; @%p1 bra END; add.u32 %r2, %r2, {i};")
             }),
@@ -207,7 +209,7 @@ impl Large {
         self.line(format_args!("}}"));
     }
 
-    /// Appends functions that call each other; each contains a barrier.
+    /// Appends functions that call each other. Each function contains a barrier.
     fn calls(&mut self, count: usize) {
         let name = self.name();
         for i in 0..count {
@@ -226,7 +228,7 @@ impl Large {
         ));
     }
 
-    /// Appends a branch to one of many targets, which fall through to each other.
+    /// Appends a branch to one of many targets. Each target falls through to the next target.
     fn switch(&mut self, count: usize) {
         let name = self.name();
         let targets: Vec<String> = (0..count).map(|i| format!("S{name}_{i}")).collect();
@@ -244,7 +246,7 @@ impl Large {
 mod tests {
     use super::*;
 
-    /// Tries each fragment alone, in three sizes.
+    /// Tests a kernel of each single kind of fragment, in three sizes.
     #[test]
     fn every_fragment_is_valid_and_runs_alike() {
         for kind in 0..16 {

@@ -1,8 +1,8 @@
 //! The fuzz target for resource limits and environment variables of a process.
 //!
 //! A separate program ([`PROGRAM`]) starts with limits and variables that the input chooses, runs a kernel and checks
-//! its result. The program must end soon and not by a signal, with the right result or the name of the call that
-//! failed.
+//! its result. The program must end soon and not by a signal. It must print the right result or the name of the call
+//! that failed.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -15,11 +15,11 @@ use cuda::CuResult;
 
 use crate::fuzz_driver::call_named;
 
-/// The variable that names the program to start, `under_limits` of this crate, if it is not beside the folder of the
-/// tests.
+/// The environment variable with the path of the program `under_limits` of this crate. It is needed if the program is
+/// not in the parent of the folder of the test's executable.
 const PROGRAM: &str = "MARGAY_TEST_UNDER_LIMITS";
 
-/// Time limit of the program; the time limit of a kernel is lower.
+/// Time limit of the program. The time limit of its kernel is shorter.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Resource limits, with values at which a program can start.
@@ -41,7 +41,7 @@ const LIMITS: &[(libc::__rlimit_resource_t, &[u64])] = &[
     ),
     (
         libc::RLIMIT_DATA,
-        // With less, Rust's allocator may end the process: `docs/security.md`.
+        // With a lower limit, Rust's allocator may end the process (`docs/security.md`).
         &[64 << 20, 100 << 20, 256 << 20, 1 << 30, 4 << 30],
     ),
     (
@@ -98,7 +98,7 @@ const VARIABLES: &[&str] = &[
     "XDG_CACHE_HOME",
 ];
 
-/// Values that are valid for one of the variables, or nearly valid.
+/// Values of the variables: each value is valid, or nearly valid, for at least one variable.
 const VALUES: &[&str] = &[
     "",
     "0",
@@ -149,7 +149,7 @@ const VALUES: &[&str] = &[
     "/",
 ];
 
-/// The number of an unprivileged user, to whose processes the limit applies.
+/// The user ID of an unprivileged user. The limit applies to the processes of this user.
 const NOBODY: u32 = 61_234;
 
 /// The limits and variables that the input chooses.
@@ -173,7 +173,7 @@ impl Chosen {
             let name = VARIABLES[what % VARIABLES.len()];
             let value = match VALUES.get(which) {
                 Some(value) => OsString::from(value),
-                // Bytes of the input, except those that end a text or name another folder.
+                // Bytes of the input, except bytes that end a C string or separate folder names.
                 None => OsString::from_vec(
                     rest.by_ref()
                         .take(which - VALUES.len())
@@ -214,7 +214,8 @@ impl Chosen {
                         rlim_cur: value,
                         rlim_max: value,
                     };
-                    // An unprivileged process cannot raise a limit; then the present limit stays.
+                    // An unprivileged process cannot raise a limit. If the call fails for this reason, the present
+                    // limit applies.
                     libc::setrlimit(resource, &raw const both);
                 }
                 Ok(())
@@ -246,16 +247,16 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// Checks that the program ends by itself with the limits and variables that the input chooses.
+/// Checks that the program exits by itself under the limits and variables that the input chooses.
 pub fn process_limits(bytes: &[u8]) {
     let chosen = Chosen::new(bytes);
     let folder = std::env::temp_dir().join(format!("margay-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the program");
-    // If the limits prevent the start, the library is not involved.
+    // If the limits prevent the start of the program, this is not a failure of the library.
     if let Ok(mut child) = chosen.start(&folder) {
         let status = wait(&mut child);
         let status = status.unwrap_or_else(|| panic!("does not end: {chosen:?}"));
-        // The program exits with 0 or 1, the dynamic linker with 127.
+        // The exit code of the program is 0 or 1, that of the dynamic linker is 127.
         assert!(
             matches!(status.code(), Some(0 | 1 | 127)),
             "{status}: {chosen:?}"
@@ -264,7 +265,7 @@ pub fn process_limits(bytes: &[u8]) {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// The text of the kernel: sums over neighbours in shared memory, in a loop with barriers.
+/// The PTX of the kernel, which adds neighbouring values in shared memory, in a loop with barriers.
 const KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .entry sums(.param .u64 p) {\n\
     .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p; .shared .b32 cells[256];\n\
@@ -279,7 +280,7 @@ const KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
 ///
 /// # Errors
 ///
-/// The call that failed, and its result.
+/// Returns the name of the call that failed, and its result.
 pub fn calls_under_limits() -> Result<usize, String> {
     const BLOCKS: u32 = 16;
     let call = |name: &str, arguments: &[u64]| match call_named(name, arguments) {

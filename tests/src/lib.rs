@@ -1,4 +1,5 @@
-//! Code that the project's tests share: conformance data, bodies of the fuzz targets, literal cases as file tests, coverage of the file tests.
+//! Code that the project's tests share: the conformance data, the bodies of the fuzz targets, file tests written from
+//! literal cases, and the coverage of the file tests.
 
 pub mod conformance;
 pub mod fuzz;

@@ -3,14 +3,15 @@
 //! A case is executed if
 //!
 //! - its op has a pure meaning,
-//! - the syntax table accepts its head as an instruction of a target in [`TARGETS`] (words that only the IR has, such as
-//!   the `bs32` of video ops, are therefore left out), and
-//! - the instruction takes as many registers or constants and writes as many registers as the case has operands and
-//!   results (`cc` is left out: its carry is no register of PTX).
+//! - the syntax table accepts the start of its line as an instruction of a target in [`TARGETS`] (cases with words that
+//!   exist only in the IR, such as the `bs32` of video ops, are therefore not executed), and
+//! - the instruction reads as many registers or constants and writes as many registers as the case has operands and
+//!   results (cases with `cc` are not executed, because PTX has no register for the carry).
 //!
 //! All cases with the same instruction share a kernel. It executes the instruction twice: with operands that are the
 //! same for all lanes of a block, and with different cases in neighbouring lanes. The instruction's line of the syntax
-//! table determines the registers. NaNs are expected as any NaN, because PTX leaves their bits open.
+//! table determines the registers. Where a case expects a NaN, any NaN is accepted, because PTX does not specify the
+//! bits of NaNs.
 
 use margay_ops::meaning::{Bits, Meaning};
 use margay_ops::ops::Opcode;
@@ -119,8 +120,9 @@ fn finish(mut file: LiteralTest, kernels: &[Kernel]) -> LiteralTest {
     file
 }
 
-/// Returns whether an instruction of PTX is called like the op and becomes it, with registers for all of the op's
-/// operands. Carries are no registers, and video instructions select parts of their operands.
+/// Returns whether a PTX instruction has the name of the op and is lowered to it, with registers for all of the op's
+/// operands. This excludes instructions that use the carry, which is not a register, and video instructions, which
+/// select parts of their operands.
 pub fn is_plain_instruction(opcode: Opcode) -> bool {
     let carry = matches!(opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
     let video = opcode.shape().mods.contains(&"asel");

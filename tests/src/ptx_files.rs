@@ -1,5 +1,6 @@
 //! Determines the coverage of the file tests: the lines of the syntax table that their instructions match, and the rows
-//! of the op table that they lower to. The file tests are those of `tests/ptx` and those made of literal cases.
+//! of the op table that they lower to. The file tests are the files of `tests/ptx` and the files that
+//! [`crate::literal`] writes from literal cases.
 //!
 //! The coverage comes from resolving and lowering the files, never from their names. Invariant: an instruction counts
 //! only if a launch of its function expects values or a fault.
@@ -27,9 +28,9 @@ pub fn root() -> PathBuf {
 /// The engines that run the instructions of a file test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Runs {
-    /// None: the launch fails with an error that names the instruction.
+    /// No engine: the launch fails with an error that names the instruction.
     Nobody,
-    /// The interpreter only; native code refuses the kernel.
+    /// The interpreter only: the compiler cannot generate native code for the kernel.
     Interpreter,
     /// Both engines.
     Both,
@@ -156,8 +157,8 @@ fn type_text(types: &[OpType]) -> String {
     names.join(" ")
 }
 
-/// Returns what the launches of a function cover. A function without launches of its own has the best coverage of all
-/// launches in the file.
+/// Returns the coverage of the instructions in a function by its launches. For a function that is not launched, returns
+/// the best coverage of all launches in the file.
 fn shown(file: &str, function: &str, launches: &[Launch]) -> Shown {
     let own: Vec<&Launch> = launches
         .iter()

@@ -1,7 +1,7 @@
-//! Tests the driver library from C: compiles programs of `tests/abi` against our own declarations, links them with our
-//! `libcuda.so.1` and runs them. Also checks the symbols and the soname of the library's file.
+//! Tests the driver library from C: compiles programs of `tests/abi` with our own declarations of the API, links them
+//! with our `libcuda.so.1` and runs them. Also checks the symbols and the soname of the library's file.
 //!
-//! Cargo builds the library as a dependency of this test, so it is always up to date.
+//! The library is a dependency of this test, so Cargo always builds it first.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("abi")
 }
 
-/// Returns the path of the library that Cargo wrote beside this test.
+/// Returns the path of the library that Cargo wrote to the folder of this test's executable.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
     let library = test.with_file_name("libcuda.so");
@@ -31,7 +31,7 @@ fn library() -> PathBuf {
     library
 }
 
-/// Returns a folder in which the library has the name that programs load.
+/// Returns a folder in which the library has the file name `libcuda.so.1`, which programs load.
 fn library_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -131,7 +131,7 @@ fn streams() {
     run("streams", &[]);
 }
 
-/// Builds graphs by calls; the program writes a drawing of one.
+/// Builds graphs with API calls; the program also writes a drawing of a graph.
 #[test]
 fn graphs() {
     run("graphs", &[library_folder().join("graph.dot")]);
@@ -192,8 +192,8 @@ fn isolation() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Checks that the library handles faults of kernels whatever handlers the program installs, and leaves the program's
-/// own faults to the program.
+/// Checks that the library handles faults of kernels whatever signal handlers the program installs, and that the
+/// program's handlers get the program's own faults.
 #[test]
 fn signals() {
     run("signals", &[]);
@@ -205,13 +205,13 @@ fn freed() {
     run("freed", &[]);
 }
 
-/// Checks that processes with limited address space, threads, files or stack work, or get an error.
+/// Checks that in processes with limited address space, threads, files or stack, calls succeed or return an error.
 #[test]
 fn resources() {
     run("resources", &[]);
 }
 
-/// Checks that a call of an unknown slot is reported once, with its table and number.
+/// Checks that a call of an unknown slot of an export table is reported once, with the table and the slot's index.
 #[test]
 fn slots() {
     let program = compile("slots", "slots");
@@ -281,7 +281,7 @@ fn unload() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Compares random programs with a model of the result of each call. `model FIRST COUNT` runs more of them.
+/// Compares random programs with a model of the result of each call. `model FIRST COUNT` runs more programs.
 #[test]
 fn model() {
     let program = compile("model", "model");
@@ -308,8 +308,7 @@ fn devices() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Returns a command that runs `visible` on a machine with three devices; `list` is the value of
-/// `CUDA_VISIBLE_DEVICES`.
+/// Returns a command that runs the program `visible` with three devices; `list` is the value of `CUDA_VISIBLE_DEVICES`.
 fn with_visible(program: &Path, list: Option<&str>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command
@@ -348,7 +347,7 @@ fn visible_devices() {
             assert!(output.stdout.ends_with(b"PASS\n"), "{list:?}: {output:?}");
         }
     }
-    // The variable's value at the initialisation of the driver counts.
+    // The driver uses the value that the variable has when the driver is initialised.
     for (before, arguments) in [
         (None, &["late", "2,1", "2", "1"][..]),
         (Some("0"), &["late", ""]),
@@ -357,14 +356,14 @@ fn visible_devices() {
         let output = succeed(&mut with_visible(&program, before, arguments));
         assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
     }
-    // Another process sees the device with another ordinal, or does not see it.
+    // The other process sees the device with another ordinal, or does not see the device.
     let mut exporter = with_visible(&program, Some("2,1"), &["export"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("a process");
     let mut name = String::new();
-    // The pipe stays open until the end, because the process prints more.
+    // The pipe must stay open until the end of the process, because the process prints more.
     let mut said = BufReader::new(exporter.stdout.take().expect("a pipe"));
     said.read_line(&mut name).expect("a line");
     for (list, ordinal) in [("0,2", "1"), ("2", "0"), ("0,1", "0")] {
@@ -382,19 +381,21 @@ fn threads() {
     run("threads", &[]);
 }
 
-/// Runs with closed standard streams, in ending threads, in children of a fork, and with read-only memory.
+/// Runs calls with closed standard streams, in ending threads, in child processes after a fork, and with read-only
+/// memory.
 #[test]
 fn surroundings() {
     run("surroundings", &[]);
 }
 
-/// Runs host functions that end the thread which calls them.
+/// Runs host functions that end the thread that calls them.
 #[test]
 fn thread_exit() {
     run("thread_exit", &[]);
 }
 
-/// Runs random calls of many threads for two seconds; `cargo xtask soak` runs longer. The seed is the commit's in CI.
+/// Makes random calls in many threads for two seconds; `cargo xtask soak` runs longer. In CI the commit's hash is the
+/// random seed.
 #[test]
 fn soak() {
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
@@ -407,7 +408,7 @@ fn soak() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Checks that kernels of two processes can wait for each other, also with one worker in each.
+/// Checks that kernels of two processes can wait for each other, even if each process has only one worker.
 #[test]
 fn flags() {
     for workers in ["1", "2"] {
@@ -453,8 +454,8 @@ fn says(text: &str, parts: &[&str]) {
     }
 }
 
-/// Checks the report of a kernel that exceeds the time limit. Longer limits are for machines that are too busy to start
-/// a block within the shortest limit.
+/// Checks the report of a kernel that exceeds the time limit. The test also tries longer limits, because on a busy
+/// machine a kernel may not start a block within the shortest limit.
 #[test]
 fn a_time_limit_ends_kernels_and_tells_who_is_where() {
     for (kernel, place) in [
@@ -514,7 +515,8 @@ fn reading_past_a_buffer_names_the_place() {
     }
 }
 
-/// Checks that an interrupt ends a program with kernels; Ctrl-C on a terminal sends it to every process of the group.
+/// Checks that an interrupt (`SIGINT`) ends a program while kernels run. Ctrl-C on a terminal sends this signal to
+/// every process of the process group.
 #[test]
 fn an_interrupt_ends_the_whole_group() {
     for kernel in ["count_for_ever", "poll_for_ever"] {
@@ -542,7 +544,7 @@ fn an_interrupt_ends_the_whole_group() {
     }
 }
 
-/// Returns the names in the table, each of which a client may import.
+/// Returns the names in the table of entry points. A client can import each of them.
 fn listed_exports() -> BTreeSet<String> {
     let table = fs::read_to_string(sources().join("procaddress.csv")).expect("the table");
     table

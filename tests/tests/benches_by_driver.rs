@@ -1,8 +1,9 @@
-//! Runs the kernels of `margay bench --driver` through a driver library: our own `libcuda`, opened like any other.
+//! Runs the kernels of `margay bench --driver` through a driver library: our own `libcuda`, which it opens like any
+//! other driver library.
 
 use std::path::PathBuf;
 
-/// Returns the path of the library, which Cargo writes beside the test.
+/// Returns the path of the library, which Cargo writes to the folder of the test's executable.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path of the test");
     test.with_file_name("libcuda.so")

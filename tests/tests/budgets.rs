@@ -1,9 +1,10 @@
 //! Checks the cost of loading, compiling and running kernels of growing size: time and memory grow at most about
 //! linearly with the size, for every kind of code, and results are right whether or not the kernel has native code.
 //!
-//! Each kernel runs in a process of its own, with a size and with four times that size. The test compares processor
-//! time and the largest resident memory, as growth and not as limits, so a busy machine does not affect it. Four times
-//! the size may cost up to [`MOST`] times as much; quadratic growth would cost 16 times as much.
+//! Each kernel runs twice, in separate processes: with a size and with four times that size. The test compares the
+//! growth of processor time and of the largest resident memory, not their absolute values, so a busy machine does not
+//! affect it. The kernel of four times the size may cost up to [`MOST`] times as much as the smaller kernel; quadratic
+//! growth would cost 16 times as much.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -16,13 +17,13 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig, Runtime};
 
-/// The variable that names the kernel and its size for the process that runs it.
+/// The environment variable with the kernel's name and size for the process that runs the kernel.
 const CASE: &str = "MARGAY_TEST_BUDGET_CASE";
-/// Greatest cost of a kernel of four times the size, relative to the smaller kernel.
+/// Maximum cost of a kernel of four times the size, relative to the cost of the smaller kernel.
 const MOST: f64 = 9.0;
 /// Processor time in seconds and bytes of memory below which growth is ignored.
 const LEAST: (f64, f64) = (1.5, 96e6);
-/// Number of threads of the single block.
+/// Number of threads of the grid's single block.
 const THREADS: u32 = 64;
 
 /// Kernels of one kind, for any size.
@@ -30,11 +31,11 @@ struct Case {
     name: &'static str,
     size: usize,
     text: fn(usize) -> String,
-    /// Returns the expected value of thread `.1` for size `.0`.
+    /// Function that returns the expected value of a thread. Its arguments are the size and the thread's number.
     expected: fn(usize, u32) -> u32,
 }
 
-/// Cases that the interpreter runs, whatever their size.
+/// Kernels that the interpreter runs, whatever their size.
 const INTERPRETED: &[&str] = &["branches_to_anywhere", "branch_tables_interpreted"];
 
 const CASES: &[Case] = &[
@@ -176,7 +177,8 @@ const CASES: &[Case] = &[
         text: |n| switch(n, " bra END;"),
         expected: |n, t| t + t % n as u32,
     },
-    // Each target also falls through to the next, so every block has two predecessors, one of them the branch table.
+    // Each target also falls through to the next target, so every block has two predecessors: the branch table and the
+    // previous target.
     Case {
         name: "targets_that_follow_each_other",
         size: 12_000,
@@ -334,7 +336,7 @@ fn added(i: u32, thread: u32) -> u32 {
     if taken { 0 } else { i % 7 + 1 }
 }
 
-/// Returns two calls of the preceding function, of which one is executed.
+/// Returns two calls of the preceding function, one of which is executed.
 fn twice(i: usize) -> String {
     let before = i - 1;
     format!(
@@ -360,7 +362,7 @@ fn repeated(n: usize, part: impl Fn(usize) -> String) -> String {
     kernel("", &parts.join("\n"))
 }
 
-/// Returns a kernel with a branch through a table of `n` targets; `then` follows the code of each target.
+/// Returns a kernel with a branch through a table of `n` targets; the code of each target is followed by `then`.
 fn switch(n: usize, then: &str) -> String {
     let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
     let mut text = format!(
@@ -373,8 +375,8 @@ fn switch(n: usize, then: &str) -> String {
     kernel("", &format!("{text}END:"))
 }
 
-/// Returns a kernel. Before `code`, `%r1` and `%r2` contain the thread's number, and the word at `[%rd1]` is zero;
-/// after it, the thread stores `%r2` there.
+/// Returns a kernel. Before `code`, `%r1` and `%r2` contain the thread's number, and the word at `[%rd1]` is zero.
+/// After `code`, the thread stores `%r2` to `[%rd1]`.
 fn kernel(functions: &str, code: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n{functions}
@@ -416,7 +418,7 @@ fn child(case: &Case, size: usize) -> Result<(), String> {
 fn usage() -> Result<(f64, f64), String> {
     let read = |file: &str| std::fs::read_to_string(file).map_err(|error| error.to_string());
     let stat = read("/proc/self/stat")?;
-    // The fields after the program's name begin with the third; the 14th and 15th count hundredths of a second.
+    // The first field after the program's name is field 3. Fields 14 and 15 contain times in hundredths of a second.
     let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
     let ticks: u64 = fields
         .split_whitespace()
@@ -430,7 +432,7 @@ fn usage() -> Result<(f64, f64), String> {
     Ok((ticks as f64 / 100.0, peak.ok_or("no peak")? as f64 * 1024.0))
 }
 
-/// Runs a case of a size in a process of its own, and returns its cost.
+/// Runs a kernel of a size in a separate process, and returns its cost.
 fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new(program)

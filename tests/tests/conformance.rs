@@ -1,9 +1,9 @@
-//! Tests the front end with the conformance sets: valid programs must parse, invalid ones must be rejected on the right
-//! line, and the number of forms that lower to IR must not decrease.
+//! Tests the front end with the conformance sets: valid programs must parse, invalid programs must be rejected with an
+//! error on the right line, and the number of forms that are lowered to IR must not decrease.
 //!
-//! `tests/data/conformance/counts.txt` records the counts that are not yet complete. A count below its record fails,
-//! and `BLESS=1 cargo test ... -- --test-threads 1` writes higher ones. The test prints the kinds of the remaining
-//! failures.
+//! `tests/data/conformance/counts.txt` records the counts for sets in which not all programs succeed. If a count is
+//! below its record, the test fails. `BLESS=1 cargo test ... -- --test-threads 1` records higher counts. The test
+//! prints the kinds of the remaining failures.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -58,7 +58,8 @@ impl Records {
     }
 }
 
-/// Kinds of failures, each with its number and one example, printed most frequent first.
+/// Kinds of failures, each with the number of failures and one example. They are printed in order of decreasing
+/// frequency.
 #[derive(Default)]
 struct Kinds {
     kinds: BTreeMap<String, (usize, String)>,
@@ -86,7 +87,7 @@ fn parsed(name: &str, text: &str) -> Parsed {
     parse(SourceFile::new(name, text))
 }
 
-/// Returns the errors of syntax, names, declarations and forms.
+/// Returns the errors of parsing and of the resolution of names, declarations and forms.
 fn errors(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut all: Vec<Diagnostic> = parsed.diagnostics.clone();
     all.extend(check(parsed));
@@ -222,7 +223,7 @@ fn directive_programs_are_accepted_or_rejected() {
     Records::read().check("directive programs judged rightly", right, total);
 }
 
-/// Checks that each program is accepted if and only if ptxas accepts it, and that accepted programs also lower.
+/// Checks that each program is accepted if and only if ptxas accepts it, and that accepted programs can be lowered.
 #[test]
 fn calls_declarations_and_directives_are_judged_as_by_ptxas() {
     let mut wrong = Vec::new();

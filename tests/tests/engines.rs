@@ -2,7 +2,8 @@
 //! same inputs, and must leave the same bytes or the same kind of fault.
 //!
 //! The test runs a sample that `MARGAY_SEED` chooses, or all forms with `MARGAY_FULL=1`. Invariant: a form is compared
-//! unless [`left_out`] names it with the reason, the module is unsupported, or native code refuses it; all are counted.
+//! unless [`left_out`] returns a reason, the module is unsupported, or native code cannot be generated for it. The test
+//! counts the forms of each kind.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -14,17 +15,17 @@ use std::time::Duration;
 use margay::{Bytes, DeviceBuffer, EngineChoice, Error, FaultKind, LaunchConfig, Runtime};
 use margay_tests::conformance::{FormKernel, forms, forms_sample, sample_seed};
 
-/// Two warps, so that CTA-wide operations differ from warp-wide ones.
+/// Number of threads: two warps, so that operations of the CTA differ from operations of a warp.
 const THREADS: usize = 64;
 /// Number of bytes of `in`, `out` and `aux` that belong to one thread.
 const STRIDE: usize = 1024;
-/// Size of a buffer, which extends beyond the last thread's part because forms have offsets of their own.
+/// Size of a buffer. A buffer extends beyond the last thread's part, because forms can add an offset to the address.
 const BYTES: usize = (THREADS + 4) * STRIDE;
 
 /// Returns the reason why a form's results may differ between two runs, if there is one.
 fn left_out(form: &FormKernel) -> Option<&'static str> {
     const ADDRESS: &str = "shows where a variable or a window lies";
-    /// Opcode (any if empty), part of the text, reason.
+    /// Opcode (if empty, any opcode), a part of the instruction's text, and the reason.
     const REASONS: [(&str, &str, &str); 17] = [
         ("", "%clock", "time"),
         ("", "%globaltimer", "time"),
@@ -45,7 +46,7 @@ fn left_out(form: &FormKernel) -> Option<&'static str> {
             ".shared .align 16 .b8 sb",
             "threads race for a shared variable",
         ),
-        // Each thread adds the same bytes of shared memory to themselves.
+        // All threads add the same bytes of shared memory to themselves.
         (
             "cp.reduce.async.bulk",
             "[%As], [%As]",
@@ -76,7 +77,7 @@ fn module_text(form: &FormKernel) -> String {
         }
     }
     if form.module.contains("svar[256]") {
-        // Each of 64 threads has 16 of the 1024 bytes.
+        // Each of the 64 threads initialises 16 of the 1024 bytes.
         before += "mov.u32 %Lu, svar; mad.lo.u32 %Lu, %Lt, 16, %Lu;\n\
             ld.global.b64 %Lt1, [%Lin]; st.shared.b64 [%Lu], %Lt1;\n\
             ld.global.b64 %Lt1, [%Lin+8]; st.shared.b64 [%Lu+8], %Lt1;\nbar.sync 0;\n";
@@ -136,7 +137,7 @@ impl Bench {
         match outcome {
             Ok(bytes) => Outcome::Bytes(bytes),
             Err(Error::Fault(fault)) => {
-                // The fault is sticky in its context, so the next form needs a reset device.
+                // A fault is sticky in its context, so the device must be reset before the next form.
                 self.buffers = None;
                 self.runtime.device(0).unwrap().primary_reset().unwrap();
                 Outcome::Fault(fault.kind, fault.to_string())
@@ -242,7 +243,7 @@ fn next(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns the width in bits of the operand that the module loads from `offset`; 32 if it loads none.
+/// Returns the width in bits of the operand that the module loads from `offset`; 32 if it loads no operand there.
 fn width_at(module: &str, offset: usize) -> u32 {
     let place = format!(", [%Lin+{offset}];");
     let Some(end) = module.find(&place) else {
@@ -254,8 +255,8 @@ fn width_at(module: &str, offset: usize) -> u32 {
     digits.parse().unwrap_or(32)
 }
 
-/// Returns the inputs of all threads: edge values and random ones. If `uniform` is set, all threads have the same
-/// inputs and integers are small or all ones, which suits masks, lanes and barriers.
+/// Returns the inputs of all threads: edge values and random values. If `uniform` is set, all threads have the same
+/// inputs, and integers are small or have all bits set, so they can be masks, lane numbers and barrier numbers.
 fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     let widths: Vec<u32> = (0..STRIDE / 16)
         .map(|slot| width_at(&form.module, 16 * slot))
@@ -297,7 +298,7 @@ fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     bytes
 }
 
-/// Describes where two results differ; NaNs of the types that the form names are equal.
+/// Describes where two results differ; NaNs of the types that the form names count as equal.
 fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String> {
     let names = |types: &[&str]| types.iter().any(|t| form.text.contains(t));
     let nan = |a: u64, b: u64, bits: u32, exponent: u64| {
@@ -340,7 +341,7 @@ fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String> {
     ))
 }
 
-/// Counts of outcomes by kind.
+/// Number of outcomes of each kind.
 #[derive(Default)]
 struct Counts {
     kinds: BTreeMap<String, usize>,

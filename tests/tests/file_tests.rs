@@ -1,4 +1,4 @@
-//! Runs the file tests of `tests/ptx`, one test for each file, and those that `margay_tests::literal` writes;
+//! Runs the file tests of `tests/ptx`, one test for each file, and the file tests that `margay_tests::literal` writes;
 //! `margay_cli::filetest` describes the format.
 //!
 //! `BLESS=1` updates the text of expected diagnostics, and nothing else.
@@ -43,7 +43,8 @@ fn run(path: &Path, remark: impl Fn(&Failure) -> String) -> Result<(), String> {
     Err(format!("{}\n{}", path.display(), lines.join("\n")))
 }
 
-/// Runs literal cases. The file stays in the folder for temporary files of tests, so that `margay test` can run it.
+/// Runs literal cases. The test does not delete the file with the cases, so that `margay test` can run it; it is in the
+/// folder for temporary files of tests.
 fn literal(test: &LiteralTest) -> Result<(), String> {
     let name = format!("{}-{}.ptx", test.name.replace('/', "-"), test.target);
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);

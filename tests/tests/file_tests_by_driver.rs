@@ -1,4 +1,5 @@
-//! Runs the tests of `margay test --driver` through a driver library: our own `libcuda`, opened like any other.
+//! Runs the tests of `margay test --driver` through a driver library: our own `libcuda`, which it opens like any other
+//! driver library.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use margay_cli::filetest::driver::Driver;
 use margay_cli::filetest::files;
 
-/// Returns the path of the library, which Cargo writes beside the test.
+/// Returns the path of the library, which Cargo writes to the folder of the test's executable.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path of the test");
     test.with_file_name("libcuda.so")

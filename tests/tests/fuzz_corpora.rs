@@ -1,7 +1,7 @@
 //! Replays the fuzz corpora on a stable compiler, and tries damaged copies of each seed.
 //!
-//! An input with which the fuzzer finds a crash is kept as a file in `fuzz/corpus/TARGET`. The damaged copies do not
-//! replace fuzzing; they reveal at once if a change breaks much.
+//! If the fuzzer finds an input that causes a crash, the input is stored as a file in `fuzz/corpus/TARGET`. The tests
+//! of damaged copies do not replace fuzzing, but they fail at once if a change introduces a frequent error.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use margay_tests::fuzz::{TARGETS, Target};
 
-/// Factor of the number of damaged copies with `MARGAY_FULL=1`.
+/// Factor by which `MARGAY_FULL=1` multiplies the number of damaged copies.
 const FULL: u32 = 40;
 
 /// Returns the seeds of a target, with their names.
@@ -31,7 +31,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// A xorshift generator, which damages copies in the same way on every machine.
+/// A xorshift generator, so that the copies are damaged in the same way on every machine.
 struct Random(u32);
 
 impl Random {
@@ -95,7 +95,7 @@ fn replay(name: &str) {
     }
 }
 
-/// Defines one test for each target, so that they run in parallel and in processes of their own.
+/// Defines one test for each target, so that targets run in parallel and in separate processes.
 macro_rules! replay {
     ($($name:ident)*) => {
         $(
@@ -116,11 +116,11 @@ macro_rules! replay {
 
 replay!(lexer parser lower container ir_text driver_calls image_sizes kernels large_kernels process_limits);
 
-/// Runs random sequences of driver calls; `MARGAY_SEED` chooses others, `MARGAY_FULL=1` runs many.
+/// Runs random sequences of driver calls. `MARGAY_SEED` is the random seed; with `MARGAY_FULL=1`, more sequences run.
 #[test]
 fn random_driver_calls() {
     const CALLS: usize = 64;
-    /// Greatest number of bytes of a call: two for the entry point, one for each argument.
+    /// Maximum number of bytes of a call: two for the entry point, one for each argument.
     const BYTES: usize = 12;
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
     let seed = seed.bytes().fold(0x9e37_79b9_u32, |sum, byte| {

@@ -1,5 +1,5 @@
-//! Tests the IR of all texts that can be lowered: it verifies after lowering and after each pass, and its text form
-//! preserves everything.
+//! Tests the IR of all texts that can be lowered: it must pass the verifier after lowering and after each pass, and its
+//! text form must preserve all its content.
 //!
 //! The texts are a sample of the instruction forms (all with `MARGAY_FULL=1`), all module programs of the conformance
 //! data, and the PTX of `tests/cuda`.

@@ -1,11 +1,12 @@
-//! Checks which literal cases of `ir/ops/tests/meanings` PTX instructions execute. The binary `file_tests` runs them.
+//! Checks which literal cases of `ir/ops/tests/meanings` can be executed as PTX instructions. The test binary
+//! `file_tests` runs these cases.
 
 use std::collections::BTreeSet;
 
 use margay_ops::ops::Opcode;
 use margay_tests::literal::{is_plain_instruction, literal_tests};
 
-/// A smaller number of cases means that the rules of `margay_tests::literal` refuse cases by mistake.
+/// Minimum number of executed cases. If there are fewer, the rules of `margay_tests::literal` exclude cases by mistake.
 const LEAST: usize = 700;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Runs random kernels on every engine, and tests the generator.
 //!
-//! `MARGAY_SEED` chooses the kernels, `MARGAY_FULL=1` runs twenty times as many.
+//! `MARGAY_SEED` is the random seed of the kernels; with `MARGAY_FULL=1`, twenty times as many kernels run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -40,7 +40,7 @@ fn every_machine_leaves_the_same_bytes() {
     );
 }
 
-/// Runs each instruction alone, so that a failure names an instruction that no machine accepts.
+/// Runs each instruction in a kernel of its own, so that the failure message names the instruction.
 #[test]
 fn every_template_is_valid_and_runs_alike() {
     let _turn = turn();
@@ -76,7 +76,7 @@ fn a_seed_names_one_kernel() {
     assert_ne!(text(7), text(8).replace("0008", "0007"));
 }
 
-/// Checks that the required features occur in a small number of kernels.
+/// Checks that all required features occur within a small number of kernels.
 #[test]
 fn kernels_hold_what_they_shall() {
     let texts: String = (0..800)

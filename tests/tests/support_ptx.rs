@@ -1,8 +1,8 @@
 //! Generates the support table of PTX (`docs/support-ptx.csv`), and checks that file tests cover it.
 //!
-//! A row of the table is a line of the syntax table for one head. The file tests determine which engines run it, so
-//! `margay support` claims only what is tested. `BLESS=1 cargo nextest run -E 'binary(support_ptx)'` or `cargo xtask
-//! support` writes the table.
+//! A row of the support table is a line of the syntax table for one head (the instruction's name). The file tests
+//! determine which engines run it, so `margay support` lists only tested forms as working.
+//! `BLESS=1 cargo nextest run -E 'binary(support_ptx)'` or `cargo xtask support` writes the table.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn type_lists(form: &Form) -> impl Iterator<Item = Vec<OpType>> {
     })
 }
 
-/// Checks that a launch runs each row of the op table, or fails with an error that names the row.
+/// Checks that the launches of file tests execute each row of the op table, or fail with an error that names the row.
 #[test]
 fn every_row_of_the_op_table_has_a_file_test() {
     let coverage = Coverage::of_all_files();
@@ -70,7 +70,8 @@ fn every_form_and_type_has_a_file_test() {
     assert!(count == 0, "{count} of {all} have no file test:\n{missing}");
 }
 
-/// Returns which engines run a form, the reason if none does, and the test: the worst result among its lists of types.
+/// Returns which engines run a form, the reason if no engine runs it, and the test. If these differ for the form's
+/// lists of types, returns the worst of them.
 fn judged(coverage: &Coverage, form: &Form) -> (&'static str, String, String) {
     if let Action::LeftOut(family) = form.action {
         return ("no", family.to_owned(), String::new());

@@ -6,11 +6,13 @@ use margay::EngineChoice;
 use margay_tests::conformance::sample_seed;
 use margay_tests::sweep::{Depth, Machine, report, rows};
 
-/// Number of inputs of a row besides the listed ones; enough for native code to change from single lanes to chunks.
+/// Number of inputs of a row in addition to the listed inputs. It is large enough for native code to change from single
+/// lanes to chunks.
 const NATIVE: usize = 50_000;
-/// Least number of inputs: every row has at least the limits of `f32`, or that many random inputs.
+/// Minimum number of inputs of a row, because every row has at least the limits of `f32` or this number of random
+/// inputs.
 const LEAST: u64 = 5_000;
-/// Number of inputs for the interpreter, which takes a microsecond for each.
+/// Number of inputs for the interpreter, which takes a microsecond for each input.
 const INTERPRETED: usize = 500;
 
 #[test]

@@ -1,7 +1,8 @@
 //! `cargo xtask bench [--print] [OPTION...] [NAME...]`: runs the benchmarks and writes the tables of `BENCHMARKING.md`.
 //!
-//! Builds with the usual features, so that the code generator is not compiled a second time, and starts `margay bench`,
-//! which parses the other options. With names, `--check` or `--print` it writes nothing. CI never measures times.
+//! The command builds with the usual features, so that the code generator is not compiled a second time, and starts
+//! `margay bench`, which parses the other options. With names, `--check` or `--print` it does not write the tables. CI
+//! never measures times.
 
 use std::process::Command;
 
@@ -19,8 +20,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     exec::run(command.args(args.iter().filter(|a| *a != "--print")))
 }
 
-/// Returns whether everything is measured at full size: there are no names, and the only options name files to read or
-/// write.
+/// Returns whether all kernels are measured at full size: the arguments contain no names, and their options only name
+/// files to read or write.
 fn writes(args: &[String]) -> bool {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

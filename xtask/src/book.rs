@@ -1,9 +1,9 @@
 //! `cargo xtask book [--check]`: checks the documentation and builds it as a book in `target/book`.
 //!
-//! The pages are in `docs/`, and the project's own documents at the root, where readers of the repository expect them.
-//! This command checks the pages ([`check`]), copies them and the files that they link to into one folder, and runs
-//! `mdbook` on it if that program is installed. `docs/SUMMARY.md` is the table of contents, `docs/book.toml` the
-//! configuration. `--check` omits the build.
+//! The pages of the book are the files in `docs/` and the documents in the repository's root folder, such as
+//! `ARCHITECTURE.md`. This command checks the pages ([`check`]), copies them and the files that they link to into one
+//! folder, and runs `mdbook` on it if that program is installed. `docs/SUMMARY.md` is the table of contents,
+//! `docs/book.toml` is the configuration. `--check` omits the build.
 //!
 //! Invariant: paths inside the copied folder are those of the repository, so a relative link leads to the same page in
 //! a clone and in the book.
@@ -17,7 +17,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Documents at the root to which the rules of `docs/` apply.
+/// Documents in the root folder that are checked as the pages of `docs/` are.
 const ROOT_PAGES: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -125,7 +125,7 @@ fn put(path: &Path, bytes: &[u8]) -> Outcome {
     fs::write(path, bytes).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Returns the path of `mdbook`: from `PATH` or from where `.ci/run` installs it.
+/// Returns the path of `mdbook`: in a folder of `PATH`, or in the folder where `.ci/run` installs it.
 fn mdbook(root: &Path) -> Option<PathBuf> {
     let own = root.join(".cache/mdbook/bin/mdbook");
     let found = |program: &PathBuf| exec::output(Command::new(program).arg("--version")).is_ok();

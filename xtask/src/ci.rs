@@ -1,16 +1,16 @@
 //! `cargo xtask ci [--full]`: runs every check that a change must pass, one after another.
 //!
 //! `.ci/run` installs missing tools and calls this command. All steps use the release profile, so that the code
-//! generator is compiled once and checked once. If a step fails, the others still run; the exit code and the last lines
-//! report the failed steps. `--full` runs every conformance form, and every CUDA program in all settings, instead of
-//! samples chosen by the commit.
+//! generator is compiled once and checked once. If a step fails, the remaining steps still run; the exit code and the
+//! last lines of the output report the failed steps. `--full` runs every conformance form, and every CUDA program in
+//! all settings. Without it, the command runs random samples, with the commit's hash as the random seed.
 
 use std::process::Command;
 use std::time::Instant;
 
 use crate::{Outcome, exec};
 
-/// A step's name, the arguments for cargo, and an environment variable.
+/// A check: its name, the arguments for cargo, and an environment variable.
 struct Step {
     name: &'static str,
     cargo: &'static [&'static str],
@@ -66,7 +66,7 @@ const STEPS: &[Step] = &[
     Step::new("dependencies", &["xtask", "dependencies"]),
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
-    // The commit's hash is the seed, so each commit tries other mutations.
+    // The commit's hash is the seed, so different commits try different mutations.
     Step::new("mutants", &["xtask", "mutants", "--count", "20"]),
     // The commit's hash is also the seed of the random kernels.
     Step::new("random kernels", &["xtask", "generate", "--count", "200"]),
@@ -103,11 +103,11 @@ const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
-/// Both builds of every program, most in one setting. `cargo xtask e2e` without options tries all settings, as does
-/// `--full` here.
+/// Runs both builds of every program, most programs in one setting. `cargo xtask e2e` without options and
+/// `cargo xtask ci --full` run every program in all settings.
 const CUDA_PROGRAMS: &[&str] = &["xtask", "e2e", "--sample"];
 
-/// Runs every bench once, with its checks and without measurements.
+/// Runs every Criterion benchmark once, with its checks and without measurements.
 const BENCHES: &[&str] = &[
     "test",
     "--release",
@@ -128,7 +128,7 @@ const TESTS: &[&str] = &[
     "--workspace",
     "--no-fail-fast",
 ];
-/// The tests of [`TESTS`], if nextest is missing.
+/// The arguments that run the tests of [`TESTS`] if nextest is not installed.
 const TESTS_WITHOUT_NEXTEST: &[&str] = &[
     "test",
     "--release",
@@ -137,7 +137,7 @@ const TESTS_WITHOUT_NEXTEST: &[&str] = &[
     "--no-fail-fast",
 ];
 
-/// The tests of [`TESTS`] in the profile `checked`.
+/// The arguments that run the tests of [`TESTS`] in the profile `checked`.
 const CHECKED: &[&str] = &[
     "nextest",
     "run",

@@ -1,18 +1,19 @@
 //! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: tests real clients, with their
 //! default installation, on Margay.
 //!
-//! `tests/clients/manifest.toml` lists the clients. Each gets a virtual environment with pinned wheels in
-//! `.cache/clients`. Its minimal programs run under `margay run` and check their own results. If the client has a test
-//! suite, the suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
-//! `docs/clients.md` shows them.
+//! `tests/clients/manifest.toml` lists the clients. Each client has a virtual environment with pinned wheels in
+//! `.cache/clients`. The client's minimal programs run under `margay run` and check their own results. If the client
+//! has a test suite, the suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
+//! `docs/clients.md` lists them.
 //!
 //! A suite may be split into pieces. The results of each piece are stored in the environment's folder `reports`; with
-//! `--resume`, pieces whose results are newer than the driver library do not run again. `--collect` runs nothing and
-//! uses the stored results, whatever their age; the table then states how many pieces have results.
+//! `--resume`, pieces whose results are newer than the driver library do not run again. With `--collect` the command
+//! runs no client and uses the stored results, whatever their age; the table then states how many pieces have results.
 //!
-//! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or `--all`,
-//! clients of over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder of the environments. The command fails if
-//! a test fails that is not a known failure, or if a known failure does not occur.
+//! `--quick` runs the first program of each client that the manifest marks as `quick`, as CI does, and writes nothing.
+//! Without a name or `--all`, clients whose wheels have over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder
+//! of the environments. The command fails if a test fails that is not a known failure, or if a known failure does not
+//! occur.
 
 mod junit;
 mod manifest;
@@ -30,15 +31,15 @@ use manifest::{Client, Suite};
 use table::{Row, Table};
 use venv::Venv;
 
-/// Time limit of a minimal program; none takes this long on a slow machine.
+/// Time limit of a minimal program. Even on a slow machine, no program takes this long.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 /// The time limit of a suite is its stated cost times this factor.
 const PATIENCE: u32 = 6;
 /// The message for a known failure that did not occur.
 const GONE: &str = "no failure any more";
-/// The prefix of the reason of a known failure that does not concern Margay; such failures are counted as excluded.
+/// The prefix of the reason of a known failure that does not concern Margay; such failures are counted separately.
 const APART: &str = "apart:";
-/// Least time limit of a piece of a suite, in seconds.
+/// Minimum time limit of a piece of a suite, in seconds.
 const SHORTEST: u64 = 1200;
 
 /// The options of the command line.
@@ -234,7 +235,7 @@ fn run_suite(
     let known = known_failures(&here().join(&client.name))?;
     let (mut row, mut news) = judge(client, &results, &known);
     if !missing.is_empty() {
-        // A known failure may be in a piece that did not run, so its absence is no problem.
+        // A known failure can be in a piece that did not run, so it is not reported if it does not occur.
         news.retain(|what| !what.starts_with(GONE));
         let (all, ran) = (pieces(suite).len(), pieces(suite).len() - missing.len());
         let missing = missing.join(" ");
@@ -243,7 +244,7 @@ fn run_suite(
     Ok((row, news))
 }
 
-/// Returns the pieces of a suite, which its command runs one after the other.
+/// Returns the pieces of a suite. The suite's command runs once for each piece.
 fn pieces(suite: &Suite) -> Vec<&str> {
     match suite.pieces.is_empty() {
         true => vec!["all"],

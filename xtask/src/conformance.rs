@@ -1,8 +1,9 @@
 //! `cargo xtask import-conformance [FOLDER]`: packs conformance data into `tests/data/conformance`.
 //!
-//! FOLDER (by default `../shared/conformance`) contains CSV tables and one file for each program. The result is one
-//! compressed file of JSON lines for each set; each line has a program's text and facts. `margay_tests::conformance`
-//! reads these files. The wording of another compiler's messages is omitted: tests compare places and kinds.
+//! FOLDER (by default `../shared/conformance`) contains CSV tables and one file for each program. The command writes
+//! one compressed file of JSON lines for each set; each line contains the text of a program and facts about it.
+//! `margay_tests::conformance` reads these files. They do not contain the messages of other compilers, because tests
+//! compare only the lines and kinds of errors.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     write(&to.join("modules.jsonl.gz"), modules(&from)?)
 }
 
-/// A line of a set.
+/// A line of the file of a set.
 type Record = Map<String, Value>;
 
 fn forms(from: &Path) -> Result<Vec<Record>, String> {

@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: the first command to run in a clone.
 //!
-//! The command builds everything, then starts `examples/demo.rs`, which runs kernels that NVIDIA's compiler built and
-//! compares their results with the same calculation in Rust.
+//! The command builds Margay, then starts `examples/demo.rs`, which runs kernels that NVIDIA's compiler compiled and
+//! compares their results with those of the same calculation in Rust.
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `cargo xtask dependencies`: checks that each declared dependency is used.
 //!
-//! A dependency counts as used if its name is a word in the crate's sources. The workspace's table of dependencies may
+//! A dependency counts as used if its name is a word in the crate's sources. The workspace's table of dependencies must
 //! name only dependencies of its crates. [`BUILT`] lists dependencies whose libraries are built but not called.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use crate::{Outcome, exec};
 
-/// Pairs of crate and dependency: cargo must build the dependency's library, which the crate loads or embeds.
+/// Pairs of a crate and a dependency whose library cargo must build, because the crate loads or embeds it.
 const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-audit"),
     ("cli", "margay-ffi"),
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let manifest = exec::toml(&root.join("Cargo.toml"))?;
     let known = manifest["workspace"]["dependencies"].as_table();
     let known = known.ok_or("Cargo.toml has no dependencies")?;
-    // Crates of the workspace need no dependent crate.
+    // A crate of the workspace may be listed in the table even if no crate depends on it.
     let others = known.keys().filter(|name| !name.starts_with("margay"));
     let idle = others.filter(|name| !used.contains(*name));
     wrong.extend(idle.map(|name| format!("Cargo.toml: no crate depends on {name}")));

@@ -3,11 +3,12 @@
 //! `tests/cuda/manifest.toml` lists the programs with their expected output, and describes its own format. Each program
 //! is built twice, with the usual options and with `-G`, and runs under `margay run` with several numbers of workers
 //! and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits it computed; unless
-//! the manifest calls the program order-dependent, the hash must not change.
+//! the manifest marks the program as order-dependent, the hash must be the same in all runs.
 //!
-//! Options: names of programs (default all), `--quick` (one build, one run), `--sample` (both builds; a few programs
-//! that `MARGAY_SEED` chooses run in all settings and the others in one; all settings with `MARGAY_FULL=1`),
-//! `--bless-ptx` (compiles the checked-in PTX again, and runs nothing).
+//! Options: names of programs (default: all), `--quick` (one build, one run), `--sample` (both builds; a few programs
+//! run in all settings and the other programs in one; `MARGAY_SEED` is the random seed of this choice, and with
+//! `MARGAY_FULL=1` all programs run in all settings), `--bless-ptx` (compiles the checked-in PTX again and runs no
+//! programs).
 
 mod build;
 mod manifest;
@@ -27,7 +28,7 @@ use crate::{Outcome, exec};
 /// The name of a setting and its environment variables.
 type Setting = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// Settings of the runtime that must give the same bits.
+/// Settings of the runtime. A program must compute the same bits with each of them.
 const SETTINGS: &[Setting] = &[
     ("all workers", &[]),
     ("1 worker", &[("MARGAY_WORKERS", "1")]),
@@ -36,17 +37,18 @@ const SETTINGS: &[Setting] = &[
     ("reverse order", &[("MARGAY_ORDER", "reverse")]),
 ];
 
-/// With `--sample`, one program of this number runs in all settings (`Options::sample`).
+/// With `--sample`, one in this number of programs runs in all settings (`Options::sample`).
 const SAMPLE: u64 = 4;
 
-/// The time limit of a run is the program's stated cost times this factor, so that slower machines do not fail.
+/// The time limit of a run is the program's stated cost times this factor, so that programs also finish on slower
+/// machines.
 const PATIENCE: u32 = 15;
 
 /// The options of the command line.
 #[derive(Default)]
 struct Options {
     quick: bool,
-    /// One program of this number runs in all settings.
+    /// One in this number of programs runs in all settings.
     sample: Option<u64>,
     bless_ptx: bool,
     names: Vec<String>,

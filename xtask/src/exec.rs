@@ -56,8 +56,8 @@ pub(crate) fn cargo() -> Command {
 
 /// Arguments for cargo that build the library, the program and the demonstration.
 ///
-/// An example among the targets gives the dependencies the same features as in tests, so that the code generator is
-/// compiled once for both.
+/// One target is an example, so cargo builds the dependencies with the same features as for tests and compiles the code
+/// generator only once for both.
 pub(crate) const BUILD_PROGRAMS: &[&str] = &[
     "build",
     "--release",
@@ -73,7 +73,7 @@ pub(crate) fn build_programs() -> Outcome {
     run(cargo().args(BUILD_PROGRAMS))
 }
 
-/// Runs `command` with its output on the terminal; an error contains the command line.
+/// Runs `command` with its output on the terminal. The error contains the command line.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let status = command
         .status()
@@ -106,7 +106,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Formats a command as one would type it.
+/// Formats a command as a user would type it.
 pub(crate) fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words

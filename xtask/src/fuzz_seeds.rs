@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz-seeds`: writes small seed corpora for the fuzz targets to `fuzz/corpus`.
 //!
-//! The seeds are inputs from the repository's own test data, few and small, so that a fuzzer mutates them usefully.
-//! `tests/tests/fuzz_corpora.rs` replays all files of the folders. Inputs that a fuzzer finds are added there by hand,
-//! and this command never removes a file.
+//! The seeds are inputs from the repository's own test data. They are few and small, because a fuzzer makes progress
+//! faster with small inputs. `tests/tests/fuzz_corpora.rs` replays all files of the corpora. Inputs that a fuzzer finds
+//! are added to the corpora by hand, and this command never removes a file.
 
 use std::fs;
 use std::ops::Range;
@@ -12,18 +12,18 @@ use serde_json::Value;
 
 use crate::{Outcome, conformance, exec};
 
-/// Limit of a seed's size: larger inputs slow a fuzzer down and rarely find more.
+/// Maximum size of a seed in bytes. Larger inputs make a fuzzer slower and rarely find more errors.
 const MAX_SEED: usize = 12_000;
 
 /// A source of seeds.
 enum Source {
-    /// Files with this extension in a folder.
+    /// A folder, and the extension of the files to use.
     Files(&'static str, &'static str),
-    /// Every n-th text of a conformance set.
+    /// A conformance set, and a number n: every n-th text is used.
     Texts(&'static str, usize),
-    /// This number of byte sequences, the same on every machine.
+    /// A number of byte sequences, which are the same on every machine.
     Bytes(usize),
-    /// Pairs of bytes: the first from the range, the second from the list.
+    /// All pairs of a first byte in the range and a second byte in the list.
     Pairs(Range<u8>, &'static [u8]),
 }
 

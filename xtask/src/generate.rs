@@ -1,5 +1,6 @@
-//! `cargo xtask generate [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`: runs random kernels on both engines,
-//! with several numbers of workers and in both orders. A failing kernel is reduced and printed.
+//! `cargo xtask generate [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`: runs random kernels in native code
+//! and in the interpreter, with several numbers of workers, in grid order and in reverse order. If a kernel fails, the
+//! command reduces it and prints it.
 
 use std::process::Command;
 

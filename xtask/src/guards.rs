@@ -1,16 +1,16 @@
 //! `cargo xtask guards [ROUNDS]`: measures the cost of guard pages and fault handling.
 //!
-//! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The physical pages of an
-//! array affect its times more than guards do. The program therefore runs several times, alternates whose memory is
-//! written first, and the median counts.
+//! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The choice of physical pages
+//! for an array changes the times more than guards do. The command therefore runs the program several times, with
+//! guarded and plain memory alternately written first, and reports the medians.
 
 use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Number of rounds; enough for stable minimum times on a machine that is not idle.
+/// Number of rounds, which is large enough for stable minimum times on a machine that is not idle.
 const ROUNDS: &str = "25";
-/// Number of processes; each gets other physical pages.
+/// Number of processes. The system allocates different physical pages for each process.
 const PROCESSES: usize = 16;
 
 /// The result of one process for one kind of work: name, milliseconds with guards, milliseconds without.

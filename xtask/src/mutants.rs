@@ -1,12 +1,13 @@
-//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: changes a meaning at one place and
-//! checks that a test fails.
+//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: makes one change in the reference
+//! function of an op (its meaning) and checks that a test fails.
 //!
-//! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each is built in a workspace that
-//! contains the crates of `ir` and `frontend` only, so that no code generator is compiled. The literal tables of
-//! `margay-ops` run first, then the file tests in the interpreter ([`trial`]). The command fails if no test fails for a
-//! mutation, unless [`EQUIVALENT`] lists the mutation with the reason why its results are the same. Without `--all`,
-//! `--seed` chooses `--count` mutations (20); CI uses the commit as seed. All mutations have been tried, so CI fails
-//! only if a test becomes weaker or a new meaning has no test, and not depending on the sample.
+//! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each mutation is built in a
+//! workspace that contains only the crates of `ir` and `frontend`, so that no code generator is compiled. The literal
+//! tables of `margay-ops` run first, then the file tests in the interpreter ([`trial`]). The command fails if no test
+//! fails for a mutation, unless [`EQUIVALENT`] lists the mutation with the reason why its results are the same. Without
+//! `--all`, the command tries `--count` random mutations (default: 20), with `--seed` as the random seed; CI uses the
+//! commit's hash. For the present meanings, tests fail for all mutations, so CI fails only if a test becomes weaker or
+//! a new meaning has too few tests, whatever the sample.
 
 mod find;
 mod trial;
@@ -22,19 +23,19 @@ use trial::{Verdict, Workspace};
 /// The mutated folder, relative to the repository's root.
 const SOURCES: &str = "ir/ops/src/meaning";
 
-/// A file that is not mutated: it is no meaning, but a faster way to the same results, and its own test compares it
-/// with the meaning. For cases that it does not support it calls the meaning, so most mutations would not change
-/// results.
+/// A file that is not mutated, because it contains no meaning. It contains a faster implementation with the same
+/// results, and its own test compares it with the meaning. For cases that it does not support it calls the meaning, so
+/// most mutations would not change results.
 const NO_MEANING: &str = "matrix/plan.rs";
 
-/// Mutations that do not change results: file, line, the change, the reason.
+/// Mutations that do not change results, each with file, line, change and reason.
 const EQUIVALENT: &str = include_str!("mutants/equivalent.txt");
 
 struct Options {
     count: Option<usize>,
     seed: u64,
     list: bool,
-    /// Only files whose path contains this text.
+    /// Restricts the mutations to files whose path contains this text.
     only: String,
 }
 
@@ -66,7 +67,7 @@ fn options(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Returns a seed for any text.
+/// Returns a random seed computed from any text.
 fn seed_of(text: &str) -> u64 {
     text.bytes().fold(17, |seed: u64, byte| {
         seed.wrapping_mul(31).wrapping_add(u64::from(byte))
@@ -109,7 +110,7 @@ fn noticeable() -> Result<Vec<Mutation>, String> {
     Ok(all)
 }
 
-/// Shuffles the mutations by a seed; the caller takes the first ones.
+/// Shuffles the mutations by a random seed. The caller tries the first mutations of the result.
 fn choose(mut all: Vec<Mutation>, seed: u64) -> Vec<Mutation> {
     let mut state = seed;
     let mut next = || {

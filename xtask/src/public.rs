@@ -7,21 +7,22 @@
 //! ```toml
 //! [[program]]
 //! name = "suite/program"
-//! tier = 1                  # 1 to 5, by what of CUDA it asks for
+//! tier = 1                  # 1 to 5, by the CUDA features that it uses
 //! binary = "built/program"  # relative to FOLDER, like `folder`
 //! folder = "src/program"    # where it runs
 //! args = ["1024", "1"]
-//! pass = ["^PASS"]          # each must match a line of the output
-//! fail = ["FAIL"]           # none may
+//! pass = ["^PASS"]          # each pattern must match a line of the output
+//! fail = ["FAIL"]           # no pattern may match a line
 //! limit = 300               # seconds
 //! ```
 //!
-//! Each program runs with one worker and with two, in turn, three times unless one run takes long; the least times
-//! count. With `--once` it runs once. A program passes if it ends with exit code 0 and its own check succeeds. It must
-//! not be slower with two workers than with one by more than 5 % and 20 ms. `--as-built` does not build Margay first.
+//! Each program runs alternately with one worker and with two, three times with each number (fewer times if a run takes
+//! long). The shortest times count. With `--once` each program runs once. A program passes if it ends with exit code 0
+//! and its own check succeeds. It must not be slower with two workers than with one by more than 5 % and 20 ms.
+//! `--as-built` does not build Margay first.
 //!
-//! FOLDER's `findings.json` stores the results, so that a few programs can be run again; the page
-//! `docs/public-programs.md` is written from it. `--missing` runs only programs without a result.
+//! `findings.json` in FOLDER stores the results, so that the command can run a few programs again; the command writes
+//! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +39,7 @@ use crate::{Outcome, exec};
 
 /// Number of runs with each number of workers.
 const RUNS: u32 = 3;
-/// A program that takes longer than this runs once, and again only if it seems slower with two workers.
+/// If a program takes longer than this with one worker, it runs again only while it seems slower with two workers.
 const LONG: Duration = Duration::from_secs(5);
 /// Part of the allowed slowdown with two workers: this share of the time with one worker.
 const SHARE: f64 = 0.05;
@@ -74,7 +75,7 @@ struct Program {
 struct Finding {
     name: String,
     tier: u32,
-    /// The least times with one and with two workers; none if a run failed.
+    /// The shortest times with one and with two workers; `None` if a run failed.
     times: [Option<Duration>; 2],
     /// The reason of a failure.
     cause: Option<String>,

@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: many threads make random calls of the driver library for a long time, and check every result.
 //!
-//! The program is `tests/abi/soak.c`; the tests run it for two seconds. It ends at the first wrong result, and prints
-//! thread, operation and seed.
+//! The command runs the program `tests/abi/soak.c`, which the tests run for two seconds. The program ends at the first
+//! wrong result and prints thread, operation and seed.
 
 use std::process::Command;
 

@@ -1,8 +1,8 @@
 //! `cargo xtask support [--check]`: writes the support tables in `docs/`, which `margay support` prints.
 //!
-//! The program generates the tables, so they match its behaviour; this command only writes them to files, or checks
-//! with `--check` that the files are up to date. Tests with access to the library's own tables write the underlying
-//! data (`docs/support-*.csv`).
+//! The program `margay` generates the tables, so they match its behaviour. This command only writes them to files or,
+//! with `--check`, checks that the files are up to date. Tests with access to the library's own tables write the
+//! underlying data (`docs/support-*.csv`).
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `cargo xtask sweep [--threads N]`: compares every numeric instruction over its inputs with independent references.
+//! `cargo xtask sweep [--threads N]`: compares the results of every numeric instruction with independent references.
 //!
 //! A run over all inputs takes an hour on one core and writes `docs/accuracy.md`. `--sample N` runs about N inputs of
 //! each instruction for single lanes and for chunks of 8 and 32 lanes, and compares the bits.
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Numbers of lanes in a chunk, which must give the same bits.
+/// Numbers of lanes in a chunk (1: single lanes). The results must have the same bits for all of them.
 const LANES: &[&str] = &["1", "8", "32"];
 
 pub(crate) fn run(args: &[String]) -> Outcome {

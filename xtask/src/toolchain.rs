@@ -29,7 +29,7 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// Returns the toolchain, and installs it first if it is missing.
+    /// Returns the toolchain. Installs it first if it is missing.
     pub(crate) fn get() -> Result<Self, String> {
         let venv = std::env::var_os("MARGAY_CUDA_VENV")
             .map_or_else(|| exec::root().join(".cache/cuda"), PathBuf::from);

@@ -1,5 +1,5 @@
 //! `cargo xtask wheel [--try]`: builds the wheel in `target/wheels`. It contains the program `margay`, the libraries
-//! that the program puts in front of others, manual pages and completions.
+//! that `margay run` makes programs load, manual pages and completions.
 //!
 //! ```text
 //! bin/margay
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay_cli.data`. The
-//! wheel's tag names the C library version that its files need, which [`glibc`] reads from the files. `--try` installs
-//! the wheel into a fresh environment and runs programs with it ([`trial`]).
+//! wheel's tag contains the C library version that its files need; [`glibc`] determines this version from the files.
+//! `--try` installs the wheel into a fresh environment and runs programs with it ([`trial`]).
 
 mod files;
 mod glibc;
@@ -70,7 +70,7 @@ fn build() -> Result<PathBuf, String> {
     std::fs::canonicalize(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))
 }
 
-/// Returns the path of maturin, and installs it first if it is missing.
+/// Returns the path of maturin. Installs it first if it is missing.
 fn maturin() -> Result<PathBuf, String> {
     let venv = exec::root().join(".cache/maturin");
     let program = venv.join("bin/maturin");

@@ -19,7 +19,7 @@ use crate::work::Work;
 const HEADER: &str = include_str!("../../c/bench.h");
 /// Compiler options for every source.
 pub(crate) const OPTIONS: &[&str] = &["-O3", "-march=native"];
-/// Number of parts for each thread, if parts take different times.
+/// Number of parts for each thread if parts take different times.
 const FINE: usize = 16;
 
 /// The type of `run(buffers, numbers, phase, part, parts)`.
@@ -36,19 +36,19 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// Returns clang, which the tables compare Margay with.
+    /// Returns clang, with which the tables compare Margay.
     pub(crate) fn clang() -> Option<Compiler> {
         ["clang-19", "clang"].into_iter().find_map(Compiler::named)
     }
 
-    /// Returns any compiler, to test that the sources compute the right results.
+    /// Returns any available compiler, for tests that check the results of the sources.
     #[cfg(test)]
     pub(crate) fn any() -> Option<Compiler> {
         Compiler::clang().or_else(|| Compiler::named("cc"))
     }
 
-    /// Returns the compiler `program`; `None` if there is none or if it lacks `_Float16`, which some sources use (clang
-    /// has it on x86-64 since version 15, gcc since version 12).
+    /// Returns the compiler `program`; `None` if it is not installed or does not support `_Float16`, which some sources
+    /// use (clang supports it on x86-64 since version 15, gcc since version 12).
     fn named(program: &'static str) -> Option<Compiler> {
         let output = Command::new(program).arg("--version").output().ok()?;
         if !has_half_precision(program) {
@@ -86,7 +86,7 @@ impl Compiler {
             .spawn()
             .map_err(|e| format!("{}: {e}", self.program))?;
         let mut input = child.stdin.take().expect("its input is a pipe");
-        // A compiler that ends early reports the reason on standard error.
+        // If the compiler ends before it has read its input, it reports the reason on standard error.
         let _ = write!(input, "{HEADER}\n{}", case.sources.c);
         drop(input);
         let output = child.wait_with_output().map_err(|e| e.to_string())?;
@@ -112,13 +112,13 @@ fn has_half_precision(program: &str) -> bool {
         return false;
     };
     let mut input = child.stdin.take().expect("its input is a pipe");
-    // A compiler that ends early fails below.
+    // If the compiler ends before it has read its input, its exit status is an error.
     let _ = input.write_all(b"_Float16 same(_Float16 x) { return x; }");
     drop(input);
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// A file that is removed when this value is dropped. A loaded library stays loaded without its file.
+/// A file that is removed when this value is dropped. A loaded library does not need its file.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -128,7 +128,7 @@ impl Drop for Temporary {
     }
 }
 
-/// C on a number of threads.
+/// The contender in C with a number of threads.
 pub(crate) struct C {
     compiler: Compiler,
     threads: usize,
@@ -207,7 +207,8 @@ impl Loaded for Ready {
             let next = AtomicUsize::new(0);
             self.pool.broadcast(|thread| {
                 if self.parts == thread.num_threads() {
-                    // A thread runs the same part in every run, so that a core finds its data in its own cache.
+                    // A thread runs the same part in every run, so that the data of the part is in the cache of the
+                    // thread's core.
                     return part(phase, thread.index());
                 }
                 loop {

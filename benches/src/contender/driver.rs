@@ -1,8 +1,9 @@
-//! The contender for any `libcuda.so.1`, given by its path and called through the C driver API, with the same PTX, data
-//! and checks.
+//! The contender for any `libcuda.so.1`: opens the library by its path and calls its C driver API, with the same PTX,
+//! data and checks as for Margay.
 //!
-//! The user provides what the library needs (a GPU, settings). A run ends with `cuStreamSynchronize`, so its time
-//! includes the launches and the wait. Invariant: the value that allocated device memory frees it.
+//! The user provides what the library needs, such as a GPU or environment variables. A run ends with
+//! `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: the value that
+//! allocated device memory frees it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -61,13 +62,13 @@ functions! {
 const STREAM: Handle = ptr::null_mut();
 
 impl Functions {
-    /// Converts a status to a result; an error contains the library's name for it.
+    /// Converts a status to a result. The error contains the library's name for the status.
     fn done(&self, status: Status, call: &str) -> Result<(), String> {
         if status == 0 {
             return Ok(());
         }
         let mut name = ptr::null();
-        // SAFETY: the pointer has room for a pointer, which refers to a static text.
+        // SAFETY: the pointer refers to memory for a pointer to a static text.
         let told = unsafe { (self.error_name)(status, &mut name) };
         if told != 0 || name.is_null() {
             return Err(format!("{call} answered {status}"));
@@ -100,17 +101,18 @@ impl Driver {
         // SAFETY: the types are those of the driver API; the call has no pointers.
         let status = unsafe { (functions.init)(0) };
         done(status, "cuInit")?;
-        // SAFETY: the types are those of the driver API, and the pointer has room for the result.
+        // SAFETY: the types are those of the driver API, and the pointer refers to memory for the result.
         let status = unsafe { (functions.version)(&mut version) };
         done(status, "cuDriverGetVersion")?;
-        // SAFETY: the types are those of the driver API, and the pointer has room for the result.
+        // SAFETY: the types are those of the driver API, and the pointer refers to memory for the result.
         let status = unsafe { (functions.device)(&mut device, 0) };
         done(status, "cuDeviceGet")?;
         let mut name = [0; 128];
         // SAFETY: the buffer has 128 bytes, and the written text ends with a zero.
         let status = unsafe { (functions.device_name)(name.as_mut_ptr(), 128, device) };
         done(status, "cuDeviceGetName")?;
-        // SAFETY: the pointer has room for the result. The context stays retained: libraries are never closed.
+        // SAFETY: the pointer refers to memory for the result. The context is never released, because libraries are
+        // never closed.
         let status = unsafe { (functions.retain)(&mut context, device) };
         done(status, "cuDevicePrimaryCtxRetain")?;
         // SAFETY: the call above wrote the text, which ends with a zero.
@@ -190,7 +192,7 @@ struct Buffer {
 impl Buffer {
     fn of(functions: &Rc<Functions>, bytes: &[u8]) -> Result<Buffer, String> {
         let mut address = 0;
-        // SAFETY: the pointer has room for an address.
+        // SAFETY: the pointer refers to memory for an address.
         let status = unsafe { (functions.alloc)(&mut address, bytes.len().max(1)) };
         functions.done(status, "cuMemAlloc")?;
         let buffer = Buffer {

@@ -1,6 +1,6 @@
 //! The contenders, which run the kernels: Margay, another driver, PoCL, and the same calculation in C.
 //!
-//! Invariant: only [`checked`] returns kernels that can be timed, and it compares the results first.
+//! Invariant: only [`checked`] returns kernels that can be measured, and it compares their results first.
 
 pub(crate) mod c;
 pub(crate) mod driver;
@@ -18,7 +18,7 @@ pub(crate) trait Contender {
 
 /// Work that is loaded and can run repeatedly.
 pub(crate) trait Loaded {
-    /// Runs all steps, to the end of the last one.
+    /// Runs all steps and waits for the end of the last step.
     fn run(&mut self) -> Result<(), String>;
     /// Reads the first bytes of a buffer.
     fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String>;

@@ -1,7 +1,7 @@
-//! The contender that runs kernels in OpenCL through `libOpenCL.so.1`; only platforms of PoCL are used.
+//! The contender that runs OpenCL kernels through `libOpenCL.so.1`. It uses only platforms of PoCL.
 //!
 //! The kernels of `benches/opencl` have the names and arguments of the CUDA kernels. Buffers use host memory that this
-//! process allocates in huge pages, as Margay does. A device with fewer cores than the machine is a sub-device
+//! process allocates in huge pages, as Margay does. To use fewer cores than the machine has, it creates a sub-device
 //! (`clCreateSubDevices`). Invariant: the owner of a handle releases it.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -67,7 +67,7 @@ functions! {
     release_buffer = c"clReleaseMemObject" (Handle) -> Status;
 }
 
-/// Converts a status to a result; an error contains its number.
+/// Converts a status to a result. The error contains the status code.
 fn done(status: Status, call: &str) -> Result<(), String> {
     match status {
         SUCCESS => Ok(()),
@@ -110,11 +110,11 @@ impl Platform {
         let functions = Functions::load(&library)?;
         let mut platforms = [ptr::null_mut(); 16];
         let mut found = 0;
-        // SAFETY: the array has room for the given number of handles.
+        // SAFETY: the array has as many elements as the call may write.
         let status = unsafe { (functions.platforms)(16, platforms.as_mut_ptr(), &mut found) };
         done(status, "clGetPlatformIDs")?;
         let info = |platform, what| {
-            // SAFETY: `text` passes a buffer of the size that it passes.
+            // SAFETY: `text` passes a buffer and the size of this buffer.
             text(|len, to, wrote| unsafe {
                 (functions.platform_info)(platform, what, len, to, wrote)
             })
@@ -124,7 +124,7 @@ impl Platform {
             .find(|p| info(**p, PLATFORM_NAME).contains("Portable Computing Language"))
             .ok_or("OpenCL has no platform of PoCL")?;
         let mut device = ptr::null_mut();
-        // SAFETY: there is room for one handle.
+        // SAFETY: the pointer refers to memory for one handle.
         let status = unsafe {
             (functions.devices)(*platform, DEVICE_TYPE_CPU, 1, &mut device, ptr::null_mut())
         };
@@ -178,7 +178,7 @@ impl Platform {
     fn part(&self, cores: usize) -> Result<Handle, String> {
         let properties = [PARTITION_BY_COUNTS, cores as isize, 0, 0];
         let mut part = ptr::null_mut();
-        // SAFETY: one zero terminates the list of counts and one the properties; there is room for one device.
+        // SAFETY: zeros terminate the list of counts and the properties; the pointer refers to memory for one device.
         let status = unsafe {
             (self.functions.sub_devices)(
                 self.device,
@@ -275,7 +275,7 @@ impl Program {
             )
         };
         done(status, "clBuildProgram").map_err(|error| {
-            // SAFETY: `text` passes a buffer of the size that it passes.
+            // SAFETY: `text` passes a buffer and the size of this buffer.
             let log = text(|len, to, wrote| unsafe {
                 (functions.build_info)(handle, device.device, PROGRAM_BUILD_LOG, len, to, wrote)
             });

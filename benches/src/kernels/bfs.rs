@@ -1,4 +1,4 @@
-//! Breadth-first search, level by level: most threads have nothing to do.
+//! Breadth-first search, level by level. In each level most threads have no work.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

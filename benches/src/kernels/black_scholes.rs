@@ -29,8 +29,8 @@ pub(super) const FAST: Case = Case {
 const RATE: f32 = 0.02;
 const VOLATILITY: f32 = 0.3;
 
-/// Creates the work. `tolerance` is relative: contenders compute functions that differ in their last bits, and a price
-/// is a difference of such values.
+/// Creates the work. `tolerance` is relative: the contenders' functions differ in the last bits of their results, and a
+/// price is a difference of such results.
 fn make(scale: Scale, tolerance: f32) -> Work {
     let n = scale.pick(1 << 20, 3000);
     let mut random = Random::new(7);

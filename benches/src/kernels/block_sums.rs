@@ -1,4 +1,5 @@
-//! Sums of a block's values by a tree in shared memory, and of a warp's values by shuffles; each thread has one value.
+//! Sums of a block's values with a tree in shared memory, and of a warp's values with shuffles; each thread reads one
+//! value.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -21,7 +22,7 @@ pub(super) const WARPS: Case = Case {
 };
 
 const THREADS: usize = 256;
-/// Repetitions of the same sums, one for each row of the grid, as in [`super::elementwise`].
+/// Number of repetitions of the same sums. Each row of the grid computes one repetition, as in [`super::elementwise`].
 const TIMES: usize = 16;
 
 fn make(scale: Scale, kernel: &'static str, each: usize) -> Work {

@@ -15,14 +15,14 @@ pub(super) const CASE: Case = Case {
 const WIDTH: usize = 5;
 const EDGE: usize = 16;
 
-/// Creates the work. The values are small integers, so every order of addition gives the same bits.
+/// Creates the work. The values are small integers, so sums have the same bits in every order of addition.
 fn make(scale: Scale) -> Work {
     let (width, height) = (scale.pick(1024, 45), scale.pick(1024, 37));
     let mut random = Random::new(16);
     let from = random.fill(width * height, |r| r.below(256) as f32);
     let weights = random.fill(WIDTH * WIDTH, |r| r.below(9) as f32 - 4.0);
     let at = |x: usize, y: usize| {
-        // Coordinates are greater by 2 than those of the image, so that none is negative.
+        // Coordinates are greater by 2 than those of the image, so that no coordinate is negative.
         let (x, y) = (x.wrapping_sub(WIDTH / 2), y.wrapping_sub(WIDTH / 2));
         if x < width && y < height {
             from[y * width + x]

@@ -1,7 +1,7 @@
 //! Element-wise operations on two vectors, in the second-level cache and in memory.
 //!
-//! In the cache a run computes the same operation [`TIMES`] times, once for each row of the grid, so that the launch
-//! does not dominate the time.
+//! For data in the cache, a run computes the same operation [`TIMES`] times, once for each row of the grid, so that the
+//! launch does not dominate the time.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

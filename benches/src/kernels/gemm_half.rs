@@ -1,5 +1,5 @@
-//! A matrix product of half-precision matrices, accumulated in single precision: through tiles, and with matrix
-//! instructions.
+//! A matrix product of half-precision matrices, accumulated in single precision: one kernel uses tiles in shared
+//! memory, the other kernel uses matrix instructions.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

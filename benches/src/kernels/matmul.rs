@@ -12,7 +12,7 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Creates the work. The values are small integers, so every order of addition gives the same bits.
+/// Creates the work. The values are small integers, so sums have the same bits in every order of addition.
 fn make(scale: Scale) -> Work {
     let [rows, inner, columns] = [50, 37, 61].map(|small| scale.pick(512, small));
     let mut random = Random::new(5);

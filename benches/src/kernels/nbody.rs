@@ -16,7 +16,7 @@ const STEP: f32 = 0.01;
 /// The kernel uses an approximate square root, and contenders add in different orders.
 const TOLERANCE: f32 = 1e-4;
 
-/// Position and mass, or velocity and zero.
+/// The three coordinates of a position and a mass, or the three components of a velocity and zero.
 type Body = [f32; 4];
 
 fn make(scale: Scale) -> Work {

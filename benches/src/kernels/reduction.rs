@@ -1,4 +1,4 @@
-//! A sum of many values by few threads: as a tree in shared memory, and with shuffles within warps.
+//! A sum of many values with few threads: with a tree in shared memory, and with shuffles in warps.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

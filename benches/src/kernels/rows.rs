@@ -1,4 +1,4 @@
-//! Softmax and layer normalisation: a block for each row of a matrix.
+//! Softmax and layer normalisation. A block computes each row of a matrix.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -20,7 +20,7 @@ pub(super) const LAYER_NORM: Case = Case {
     make: layer_norm,
 };
 
-/// Tolerance for sums of a thousand floats in any order.
+/// Tolerance for the sum of a thousand floats, which contenders add in different orders.
 const TOLERANCE: f32 = 1e-4;
 
 fn matrix(scale: Scale) -> (usize, usize, Vec<f32>) {
@@ -34,7 +34,8 @@ fn softmax(scale: Scale) -> Work {
     let row = |row: &[f32]| -> Vec<f32> {
         let powers = row.iter().map(|v| f64::from(*v).exp());
         let sum: f64 = powers.clone().sum();
-        // The results are far below 1, where the tolerance is absolute, so the caller scales the tolerance.
+        // The tolerance for results less than 1 is absolute. These results are much less than 1, so the caller scales
+        // the tolerance.
         powers.map(|power| (power / sum) as f32).collect()
     };
     let want: Vec<f32> = values.chunks(columns).flat_map(row).collect();

@@ -12,7 +12,7 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Number of values that a block scans, with half as many threads.
+/// Number of values that a block scans. A block has half as many threads.
 const BLOCK: usize = 256;
 
 /// A level of the scan; its block totals are the values of the next level.

@@ -1,4 +1,5 @@
-//! SHA-256 of many messages, one for each thread: rotations and additions in long dependency chains.
+//! SHA-256 of many messages. Each thread computes the digest of one message, with rotations and additions in long
+//! dependency chains.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

@@ -14,8 +14,8 @@ pub(super) const CASE: Case = Case {
 
 const EDGE: usize = 16;
 
-/// Creates the work. The values are small integers and the weights powers of two, so every order of addition gives the
-/// same bits.
+/// Creates the work. The values are small integers and the weights are powers of two, so sums have the same bits in
+/// every order of addition.
 fn make(scale: Scale) -> Work {
     let (width, height) = (scale.pick(2048, 53), scale.pick(2048, 39));
     let from = Random::new(4).fill(width * height, |r| r.below(256) as f32);
@@ -30,7 +30,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Computes one step; outside the grid the value of the nearest edge counts.
+/// Computes one step; outside the grid, the value of the nearest edge is used.
 fn step(from: &[f32], width: usize, height: usize) -> Vec<f32> {
     let at = |x: usize, y: usize| from[y.min(height - 1) * width + x.min(width - 1)];
     let mut to = Vec::with_capacity(from.len());

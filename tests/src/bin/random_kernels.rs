@@ -1,7 +1,8 @@
 //! Runs many random kernels: `random_kernels [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`.
 //!
 //! `cargo xtask generate` builds and starts this program. Without `--seed`, `MARGAY_SEED` is the seed (in CI: the
-//! commit). `--one` runs only the kernel whose seed a report names, and `--print` prints its text.
+//! commit's hash). `--one KERNEL` runs only the kernel with the seed KERNEL, which a report names, and `--print KERNEL`
+//! prints the kernel's text.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -14,7 +15,7 @@ use margay_tests::conformance::sample_seed;
 use margay_tests::random::machines::{Bench, Failure};
 use margay_tests::random::{self, generate, write};
 
-/// Number of kernels between two lines of progress.
+/// Number of kernels between two lines of output that show progress.
 const STEP: usize = 1024;
 /// Number of failures that are reduced and printed.
 const SHOWN: usize = 5;

@@ -1,8 +1,8 @@
 //! Sweeps numeric instructions: `sweep [--sample N] [--only PART] [--seed S] [--threads N] [--page FILE]`.
 //!
-//! `cargo xtask sweep` builds and starts this program. Without `--sample`, every input runs (an hour on one core). With
-//! `--sample`, a hash of each row's results ends the output, so that runs with several numbers of lanes can be
-//! compared.
+//! `cargo xtask sweep` builds and starts this program. Without `--sample`, every input runs, which takes an hour on one
+//! core. With `--sample`, the program prints a hash of each row's results at the end, so that a caller can compare runs
+//! with different numbers of lanes.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"

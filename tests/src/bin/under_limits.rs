@@ -1,8 +1,8 @@
-//! Runs one kernel through the driver API. The exit code is 0 if the result is right, and 1 if a call fails, with a
-//! message; any other end is a defect. The fuzz target `process_limits` starts this program.
+//! Runs one kernel through the driver API. If the result is right, the exit code is 0. If a call fails, the program
+//! prints a message and the exit code is 1. Every other exit code, and a signal, is a defect of the library. The fuzz
+//! target `process_limits` starts this program.
 //!
-//! It defines C's `main`: the start of a Rust program allocates memory for the thread, and ends the process if that
-//! fails.
+//! It defines C's `main`: Rust's own `main` allocates memory for the thread, and ends the process if this fails.
 #![no_main]
 #![allow(
     clippy::print_stderr,

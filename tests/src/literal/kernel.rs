@@ -1,6 +1,6 @@
 //! Writes the kernel that executes the cases of an instruction, and its directives.
 //!
-//! The grid has a block for each case. Every thread executes the instruction twice, see [`Choice`], and has an element
+//! The grid has a block for each case. Every thread executes the instruction twice (see [`Choice`]) and has an element
 //! of its own in the buffers of the results.
 
 use std::fmt::{Result, Write};
@@ -12,7 +12,7 @@ use margay_ops::types::OpType;
 use super::support::{Case, values};
 use super::{Instruction, Operand, place};
 
-/// Threads of a block: a warp.
+/// Number of threads in a block: one warp.
 const LANES: usize = 32;
 
 /// All cases of an instruction.
@@ -25,7 +25,7 @@ pub(super) struct Kernel {
 /// Which case a thread executes.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// The case of its block, so the operands are uniform.
+    /// Every thread executes the case of its block, so the operands are uniform.
     Block,
     /// Lane 1 executes the case after that of lane 0, and so on.
     Lane,

@@ -1,11 +1,11 @@
-//! Functions that generated kernels call. Some are inlined; others call themselves or each other, and threads may wait
-//! in them.
+//! Functions that generated kernels call. Some of them are inlined. Others call themselves or each other, and threads
+//! may wait in them.
 
 use super::numbers::Random;
 use super::program::{Leaf, Level};
 use super::templates::{Operands, register, source};
 
-/// The functions: a word that occurs in each kernel that calls the function, and the text.
+/// The functions: a word that occurs in every kernel that calls the function, and the function's text.
 pub(super) const ALL: [(&str, &str); 8] = [
     (
         "mix",
@@ -79,7 +79,7 @@ three:
 }
 ",
     ),
-    // Calls itself once or twice, after a loop whose number of iterations depends on loads.
+    // This function calls itself once or twice, after a loop whose number of iterations depends on loads.
     (
         "climb",
         ".func (.reg .b32 o) climb(.reg .b64 in, .reg .b32 a, .reg .b32 n)
@@ -114,7 +114,7 @@ again:
 }
 ",
     ),
-    // Functions that call each other through pointers in arguments, each with values in local memory.
+    // These functions call each other through pointers in arguments, and each function has values in local memory.
     (
         "left",
         ".func (.reg .b32 o) right(.reg .b64 in, .reg .b64 f, .reg .f32 b, .reg .b32 n);

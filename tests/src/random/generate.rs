@@ -50,7 +50,7 @@ pub fn kernel(seed: u64) -> Kernel {
     chosen(seed, Random::new(seed))
 }
 
-/// Generates a kernel from a stream of choices; `seed` is its name and its argument.
+/// Generates a kernel from a stream of choices. `seed` is a part of the kernel's name and an argument of its launch.
 pub fn chosen(seed: u64, mut random: Random) -> Kernel {
     let &(x, y, z) = random.pick(&BLOCKS);
     let threads = x * y * z;
@@ -276,7 +276,7 @@ impl Generator {
                     text: format!("vote.sync.{mode}.pred <C>, {}, <M>;", register('p', random)),
                     meets: Some(Level::Warp),
                 };
-                // The active lanes agree, unless they diverged before.
+                // The condition is equal for all active lanes, unless they have diverged before.
                 let level = if place.level == Level::Lane {
                     Level::Lane
                 } else {
@@ -402,7 +402,7 @@ impl Generator {
         Statement::Switch { selector, arms }
     }
 
-    /// Generates a `break` or `continue`. All threads that run the loop converged take it together.
+    /// Generates a `break` or `continue`. Threads that run the loop converged execute it together.
     fn leave(&mut self, place: StatementContext) -> Statement {
         let level = place.looped.unwrap_or(Level::Lane);
         if place.level < level {

@@ -1,16 +1,16 @@
 //! The layout of the inputs and results of generated kernels.
 //!
 //! The results are in one buffer of sections. Most sections have a cell for each thread, so that no two threads write
-//! the same cell. Invariant: a section contains values of one kind, so that NaNs are recognised, whose payload PTX does
-//! not specify.
+//! the same cell. Invariant: a section contains values of one kind, so that the comparison can recognise NaNs, whose
+//! payload PTX does not specify.
 
 use super::numbers::Random;
 
 /// Size of an input section in bytes.
 pub const INPUT_SECTION: u32 = 16384;
-/// Size of the inputs in bytes: one section each for integers, f32, f64 and f16.
+/// Size of the inputs in bytes. They have four sections: for integers, f32, f64 and f16.
 pub const INPUT_BYTES: u32 = 4 * INPUT_SECTION;
-/// Greatest number of threads of a launch: a section has at least eight bytes for each.
+/// Maximum number of threads of a launch. A section has at least eight bytes for each thread.
 pub const MOST_THREADS: u32 = 1536;
 /// Number of accumulators of each width.
 pub const ACCUMULATORS: u32 = 16;
@@ -41,7 +41,7 @@ pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('p', 1, 4, Kind::Bits),
 ];
 
-/// Atomic operations on 32-bit accumulators, one accumulator each.
+/// Atomic operations on 32-bit accumulators. Each operation has its own accumulator.
 pub const REDUCTIONS: [(&str, &str); 8] = [
     ("add", "u32"),
     ("and", "b32"),
@@ -53,7 +53,7 @@ pub const REDUCTIONS: [(&str, &str); 8] = [
     ("max", "u32"),
 ];
 
-/// Atomic operations on 64-bit accumulators, one accumulator each.
+/// Atomic operations on 64-bit accumulators. Each operation has its own accumulator.
 pub const WIDE_REDUCTIONS: [(&str, &str); 4] = [
     ("add", "u64"),
     ("xor", "b64"),
@@ -75,7 +75,8 @@ pub struct Section {
 /// The layout of the results of a launch.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// A section for each register of [`REGISTERS`], with one cell for each register and thread, registers outermost.
+    /// A section for each entry of [`REGISTERS`], with one cell for each register and thread. The cells of all threads
+    /// for one register are contiguous.
     pub registers: Vec<Section>,
     /// The final value of the CTA's accumulators in shared memory, one word for each thread.
     pub shared: Section,
@@ -158,7 +159,7 @@ impl Layout {
             .collect()
     }
 
-    /// Describes the first difference of two results; all NaNs are equal.
+    /// Describes the first difference of two results; all NaNs count as equal.
     pub fn difference(&self, left: &[u8], right: &[u8]) -> Option<String> {
         let mut at = 0;
         loop {

@@ -1,6 +1,7 @@
-//! Runs generated kernels on machines that differ in engine, number of workers and order.
+//! Runs generated kernels on machines that differ in engine, number of workers and order of CTAs and warps.
 //!
-//! The interpreter with one worker gives the expected bytes; every other machine must leave the same bytes.
+//! The interpreter with one worker computes the expected bytes. On every other machine the kernel must leave the same
+//! bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ impl Setting {
         }
     }
 
-    /// All settings; the first gives the expected results.
+    /// All settings. The machine with the first setting computes the expected results.
     pub const ALL: [Setting; 16] = {
         const I: EngineChoice = EngineChoice::Interpreter;
         const N: EngineChoice = EngineChoice::Native;
@@ -70,7 +71,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The end of a kernel.
+/// The outcome of a kernel.
 #[derive(Debug)]
 enum Outcome {
     Bytes(Vec<u8>),
@@ -217,7 +218,7 @@ impl Bench {
             let setting = self.machines[other].setting;
             let found = self.outcomes(other, kernels, &text)?;
             for ((kernel, expected), found) in kernels.iter().zip(&expected).zip(&found) {
-                // One failure for each kernel is enough.
+                // Only the first failure of each kernel is recorded.
                 if failures.iter().any(|f| f.kernel.seed == kernel.seed) {
                     continue;
                 }

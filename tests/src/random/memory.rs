@@ -1,8 +1,8 @@
 //! Generates loads, stores and atomics.
 //!
-//! Loads from the inputs have any index. Stores go to cells that belong to the thread. Atomics are such that their
-//! order does not affect results. Addresses are computed in various ways that real programs use, also with intermediate
-//! values that wrap.
+//! A load can read any element of the inputs. A store writes only cells that belong to the thread. The results of the
+//! atomics do not depend on their order. Addresses are computed in various ways that real programs use, also with
+//! intermediate values that wrap.
 
 use super::layout::{ACCUMULATORS, INPUT_SECTION, Layout, REDUCTIONS, Section, WIDE_REDUCTIONS};
 use super::numbers::Random;
@@ -145,7 +145,7 @@ fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) ->
     }
 }
 
-/// Generates a load that is equal for all threads, or a load from a table in constant memory.
+/// Generates a load whose address is equal for all threads, or a load from a table in constant memory.
 pub(super) fn constant_load(random: &mut Random, operands: &Operands<'_>) -> String {
     let target = register('r', random);
     let r = source('r', random, operands);
@@ -218,7 +218,7 @@ impl Memory<'_> {
         operands: &Operands<'_>,
     ) -> (String, &'static str, char, i64) {
         let (ty, bytes, letter, _) = *random.pick(&INTEGERS);
-        // A converting load or store is not used for a wider register.
+        // A load or store of `s32` with a 64-bit register would convert the value, so a 32-bit register is used.
         let (ty, letter) = match (ty, letter) {
             ("s32", 'd') => ("s32", 'r'),
             other => other,

@@ -1,9 +1,9 @@
-//! Random kernels, which must give the same results on every engine.
+//! Random kernels, which must have the same results on every engine.
 //!
 //! [`generate::kernel`] generates a kernel from a seed: nested divergence, loops, barriers, collectives, shared memory,
-//! all types. [`machines::Bench`] runs it in both engines with several numbers of workers and in both orders, and
-//! compares all bytes. [`reduce::reduce`] reduces a failing kernel. `cargo xtask generate` runs many kernels; the tests
-//! run some.
+//! all types. [`machines::Bench`] runs the kernel in both engines with several numbers of workers, in grid order and in
+//! reverse order, and compares all bytes. [`reduce::reduce`] reduces a failing kernel. `cargo xtask generate` runs many
+//! kernels; the tests run some.
 
 mod functions;
 pub mod generate;
@@ -23,12 +23,12 @@ use program::Kernel;
 /// Number of kernels in a module.
 pub const BATCH: usize = 16;
 
-/// Returns the seed of kernel number `index` of a run.
+/// Returns the seed of the kernel with the index `index` in a run.
 pub fn seed_of(run: u64, index: u64) -> u64 {
     numbers::Random::new(run ^ index.wrapping_mul(0xd134_2543_de82_ef95)).bits()
 }
 
-/// Runs kernels `first .. first + count` of a run and returns the failures.
+/// Runs the kernels with the indices `first .. first + count` of a run and returns the failures.
 ///
 /// # Errors
 ///

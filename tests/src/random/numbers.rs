@@ -1,6 +1,6 @@
 //! A stream of random numbers, which is the same on every machine.
 
-/// A SplitMix64 generator, whose first numbers may be chosen explicitly.
+/// A SplitMix64 generator, whose first numbers the caller can choose.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,

@@ -1,16 +1,16 @@
 //! The syntax tree of a generated kernel, and its launch.
 //!
-//! Invariant: any statement may be removed, and any compound statement may be replaced by its content; the kernel stays
+//! Invariant: if any statement is removed, or any compound statement is replaced by its content, the kernel is still
 //! valid. Registers are therefore initialised before the first statement, and properties that depend on a statement's
 //! position (member masks, whether a barrier may count threads, the target of `break`) are determined when the text is
 //! written. A failing kernel can thus be reduced.
 
 use margay::Dim3;
 
-/// The threads that are known to be converged.
+/// The threads that the generator can prove to be converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// No threads are known to be converged.
+    /// The generator cannot prove that any threads are converged.
     Lane,
     /// The threads of a warp.
     Warp,
@@ -24,7 +24,7 @@ pub enum Level {
 pub struct Leaf {
     /// The instructions.
     pub text: String,
-    /// The threads that synchronise here, if any.
+    /// The threads that synchronise in this code.
     pub meets: Option<Level>,
 }
 
@@ -33,20 +33,20 @@ pub struct Leaf {
 pub struct Condition {
     /// The instructions.
     pub leaf: Leaf,
-    /// The threads for which the condition is known to be equal.
+    /// The threads for which the generator can prove that the condition is equal.
     pub level: Level,
 }
 
 /// How a loop counts its iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// Up, tested before each iteration.
+    /// The loop counts up and tests the counter before each iteration.
     Up,
-    /// Up by three, tested before each iteration.
+    /// The loop counts up by three and tests the counter before each iteration.
     UpByThree,
-    /// Down, tested before each iteration.
+    /// The loop counts down and tests the counter before each iteration.
     Down,
-    /// Up, tested after each iteration.
+    /// The loop counts up and tests the counter after each iteration.
     Tested,
 }
 

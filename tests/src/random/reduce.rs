@@ -4,8 +4,8 @@ use margay::Dim3;
 
 use super::program::{Kernel, Statement};
 
-/// Returns the smallest kernel found that still fails: removes statements, replaces compound statements by their
-/// content, and removes CTAs, until no such step keeps the failure.
+/// Returns the smallest failing kernel that it finds: removes statements, replaces compound statements by their
+/// content, and removes CTAs, until the kernel no longer fails after any such step.
 pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut best = kernel.clone();
     for ctas in [1, 2] {
@@ -21,7 +21,7 @@ pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel
     let mut changed = true;
     while changed {
         changed = false;
-        // Begins with the last statement, because later results are used least.
+        // Begins with the last statement, because results of later statements have the fewest uses.
         let mut at = best.len();
         while at > 0 {
             at -= 1;

@@ -32,7 +32,7 @@ pub fn count() -> usize {
     templates().len()
 }
 
-/// The operands that a template may use, besides registers.
+/// The operands that a template can use, except registers.
 pub struct Operands<'a> {
     /// Loop counters, which may only be read.
     pub counters: &'a [String],
@@ -56,7 +56,7 @@ pub fn nth(index: usize, random: &mut Random, operands: &Operands<'_>) -> String
     fill(templates()[index].text, random, operands)
 }
 
-/// Replaces the placeholders of a template by chosen alternatives and operands.
+/// Replaces the placeholders of a template with chosen alternatives and operands.
 pub fn fill(text: &str, random: &mut Random, operands: &Operands<'_>) -> String {
     let text = choose(text, random);
     let mut out = String::with_capacity(text.len() + 16);
@@ -112,7 +112,7 @@ fn choose(text: &str, random: &mut Random) -> String {
     out + rest
 }
 
-/// Returns a register that may be written.
+/// Returns a register that the instruction may write.
 pub fn register(letter: char, random: &mut Random) -> String {
     let count = match letter {
         'p' => 3,
@@ -124,7 +124,7 @@ pub fn register(letter: char, random: &mut Random) -> String {
     format!("%{letter}{}", random.below(count))
 }
 
-/// Returns a register to read, or a constant if the letter is a capital.
+/// Returns a register that the instruction reads. If the letter is a capital, can also return a constant.
 pub fn source(letter: char, random: &mut Random, operands: &Operands<'_>) -> String {
     const FIXED: [&str; 6] = ["%lin", "%gid", "%lane", "%w0", "%w1", "%n"];
     match letter {

@@ -64,7 +64,7 @@ pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: boo
 }
 
 /// Generates a shuffle. A lane whose source lane is inactive gets zero instead, because PTX does not specify the value.
-/// If `full` is set, all lanes are active, and the plain instruction is enough.
+/// If `full` is set, all lanes are active, so only the shuffle itself is generated.
 fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool) -> String {
     let mode = *random.pick(&["bfly", "down", "up", "idx"]);
     let width = *random.pick(&[32u32, 32, 32, 16, 8, 4]);
@@ -114,7 +114,7 @@ fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool)
     )
 }
 
-/// Generates instructions that write the number of another thread, below `%t6`, to `%t1`.
+/// Generates instructions that write the number of another thread to `%t1`; this number is less than `%t6`.
 fn other_thread(random: &mut Random, operands: &Operands<'_>) -> String {
     match random.below(5) {
         0 => format!(

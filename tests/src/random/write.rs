@@ -1,7 +1,7 @@
 //! Writes the text of generated kernels.
 //!
-//! The writer determines the properties that depend on a statement's position. If lanes diverge before threads
-//! synchronise again, a ballot computes the mask of the lanes in each branch.
+//! The writer determines the properties that depend on a statement's position. If lanes diverge at a statement that
+//! contains statements in which threads synchronise, a ballot computes the mask of the lanes in each branch.
 
 use std::fmt::Write as _;
 
@@ -233,7 +233,7 @@ struct Scope {
 
 struct Writer<'a> {
     kernel: &'a Kernel,
-    /// Whether a barrier may count its threads, because all threads reach the end of the kernel.
+    /// Whether a barrier can name a thread count, because no thread exits before the end of the kernel.
     counts: bool,
     out: String,
     labels: u32,
@@ -251,7 +251,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Replaces the placeholders, such as the mask, in a leaf's text.
+    /// Replaces the placeholders in a leaf's text, such as the one for the mask.
     fn leaf(&mut self, leaf: &Leaf, scope: &Scope) -> String {
         let mut text = leaf.text.replace("<M>", &scope.mask);
         if text.contains("<L>") {
@@ -344,7 +344,7 @@ impl Writer<'_> {
         self.line(d, &text);
         let mut inside = Writer::inside(scope, limit.level);
         let meets = meets(body);
-        // Lanes may also diverge by leaving the loop.
+        // Lanes also diverge if some of them leave the loop.
         let parts = meets && inside.level == Level::Lane;
         if parts {
             inside.mask = format!("%m{d}");
@@ -422,7 +422,7 @@ impl Writer<'_> {
         self.line(d, &format!("end{number}:"));
     }
 
-    /// Writes a `break` or `continue`, but only if the threads that must synchronise stay converged.
+    /// Writes a `break` or `continue`, unless threads that must synchronise would diverge.
     fn leave(&mut self, condition: &Condition, scope: &Scope, ends: bool) {
         let Some(looped) = &scope.looped else {
             return;

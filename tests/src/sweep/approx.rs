@@ -1,4 +1,5 @@
-//! Checks approximate functions of one operand: the exact function, special values, and the bounds of the ISA.
+//! Checks approximate functions of one operand against the exact function, the special values and the error bounds of
+//! the ISA.
 //!
 //! References are the host's `f64` functions, whose own errors are below 2^-50. An infinite result counts as the power
 //! of two above the largest number, so that overflow is measured like any other error.
@@ -24,9 +25,9 @@ pub trait Function: Send + Sync + 'static {
     const NAME: &'static str;
     /// Computes the exact function.
     fn exact(x: f64) -> f64;
-    /// Returns the result in the ISA's tables, if the operand is special; the sign of zero counts.
+    /// Returns the result in the ISA's tables if the operand is special. The sign of a zero result must be equal, too.
     fn special(x: f64) -> Option<Special>;
-    /// Returns the number of an operand's region.
+    /// Returns the index of an operand's region.
     fn region(_: f64) -> usize {
         0
     }
@@ -326,7 +327,7 @@ pub struct Approximation<F> {
 }
 
 impl<F: Function> Approximation<F> {
-    /// Checks one element; `format` equals `self.format`, but can be a constant.
+    /// Checks one element. `format` equals `self.format`; callers can pass a constant.
     #[inline(always)]
     fn judge(&self, format: Format, bits: u64, got: u64, tally: &mut Tally) {
         let inputs = &[bits];
@@ -370,7 +371,8 @@ impl<F: Function> Approximation<F> {
         tally.error(region, error, inputs, got);
     }
 
-    /// Checks a result with `.ftz` that is below the least normal number, or above it by less than the error bound.
+    /// Checks a result with `.ftz` that is less than the least normal number, or greater than it by less than the error
+    /// bound.
     fn flushed(&self, exact: f64, bits: u64, got: u64, tally: &mut Tally) {
         let format = self.format;
         let least = format.value(format.least_normal());

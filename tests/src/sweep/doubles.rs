@@ -73,7 +73,7 @@ pub fn root(mode: Mode) -> Check {
     })
 }
 
-/// Returns a bound of our own, for functions without a bound in the ISA.
+/// Returns a bound that we chose for a function for which the ISA states none.
 const fn ours(bound: f64, unit: Unit) -> Region {
     Region {
         about: "all",
@@ -83,12 +83,12 @@ const fn ours(bound: f64, unit: Unit) -> Region {
     }
 }
 
-/// Bound of the forms that read and write upper words only: 20 bits.
+/// Error bound of the forms that read and write only the upper words of operands and results: 20 bits.
 pub const UPPER: &[Region] = &[ours(9.536_743_164_062_5e-7, Unit::Relative)];
-/// Bound of `rsqrt.approx.f64`: a root and a quotient, each rounded.
+/// Error bound of `rsqrt.approx.f64`, which consists of a square root and a quotient, both rounded.
 pub const ROOT: &[Region] = &[ours(1.5, Unit::Ulp)];
 
-/// The NaN that forms with upper words return.
+/// The NaN that the forms that write only upper words return.
 const UPPER_NAN: u64 = 0x7fff_ffff_0000_0000;
 
 /// Returns a checker of `rcp.approx.ftz.f64` or `rsqrt.approx.ftz.f64`; `function` is the exact function.
@@ -145,7 +145,7 @@ pub fn inverse_root() -> Check {
         let near = square * x;
         let lost = square.mul_add(x, -near);
         let error = (near - 1.0 + lost + rest * x) / 2.0;
-        // The unit in the last place of 1 / sqrt(x), which is in (1/2, 1].
+        // One unit in the last place of the result. The result, 1 / sqrt(x), is in (1/2, 1].
         let unit = if x == 1.0 {
             f64::EPSILON
         } else {

@@ -1,7 +1,8 @@
 //! Checks instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
 //!
 //! A rounded result is checked by comparing the exact value with the result's neighbours: for a root by squares, for a
-//! quotient by products. These have at most 50 bits and are exact in `f64`. Integers are computed by shifts.
+//! quotient by products. The squares and products have at most 50 bits and are exact in `f64`. Conversions to integers
+//! are checked with shifts.
 
 use std::cmp::Ordering;
 
@@ -210,7 +211,8 @@ pub fn widened(modifiers: Modifiers) -> Check {
     })
 }
 
-/// Rounds `|x|` to an integer in a direction of the magnitude; returns `None` if the integer has more than 65 bits.
+/// Rounds `|x|` to an integer in the given direction, which applies to the magnitude. Returns `None` if the integer has
+/// more than 65 bits.
 #[inline]
 fn whole(x: f32, mode: Mode) -> Option<u128> {
     let bits = x.to_bits() & !SIGN;
@@ -252,7 +254,7 @@ pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), ftz);
         let wanted = if x.is_nan() {
-            // NaN gives zero, or only the top bit if the integer has 64 bits.
+            // The result for NaN is zero; if the integer has 64 bits, only its top bit is set.
             if width == 64 { 1 << 63 } else { 0 }
         } else {
             let size = whole(x, mode).map_or(1i128 << 100, |size| size as i128);

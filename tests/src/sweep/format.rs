@@ -13,11 +13,11 @@ pub enum Top {
     Infinity,
     /// One NaN, whose bits are all ones.
     Nan,
-    /// None: every encoding is a number.
+    /// There are no such encodings: every encoding is a number.
     Numbers,
 }
 
-/// A format of a sign, an exponent and a fraction.
+/// A format whose encodings consist of a sign, an exponent and a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// Number of exponent bits.
@@ -127,9 +127,9 @@ impl Format {
 /// A direction of rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// To the nearest, ties to even.
+    /// To the nearest number; ties to the even encoding.
     Nearest,
-    /// To the nearest, ties away from zero.
+    /// To the nearest number; ties away from zero.
     Away,
     /// Towards zero.
     Zero,

@@ -1,4 +1,4 @@
-//! Generates difficult operands (limits of ranges, rounding boundaries, near ties) and random ones.
+//! Generates difficult operands (limits of ranges, rounding boundaries, near ties) and random operands.
 
 use super::format::Format;
 
@@ -45,7 +45,8 @@ fn signs(bits: u32) -> [u32; 2] {
     [bits, bits | 1 << 31]
 }
 
-/// Returns the numbers of a format of at most 16 bits and the midpoints between them, with their neighbours in `f32`.
+/// Returns the numbers of a format of at most 16 bits and the midpoints between neighbouring numbers, each with its
+/// neighbours in `f32`.
 pub fn boundaries(format: Format) -> Vec<u32> {
     let value = |at: u64| format.value(at);
     (0..format.end())
@@ -67,7 +68,7 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
                 1 => [pick(any), pick(any >> 32)],
                 2 => near_tie(random).map(u64::from),
                 _ => {
-                    // Close exponents, so that sums cancel and quotients are near 1.
+                    // The exponents are nearly equal, so that sums cancel and quotients are near 1.
                     let exponent = 0x3000_0000 + (any >> 40 & 0x1fff_ffff) as u32;
                     let other = exponent ^ (random.word() & 0x81ff_ffff) as u32;
                     [exponent.into(), other.into()]

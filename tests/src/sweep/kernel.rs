@@ -1,4 +1,4 @@
-//! Generates the PTX of an instruction over many inputs.
+//! Generates PTX kernels that execute an instruction for many inputs.
 //!
 //! The kernel `ramp` computes its operands as `start + step * i`, and `list` loads them; both store one word for each
 //! result.

@@ -1,9 +1,9 @@
-//! Sweeps: every input of a numeric instruction, or a sample of difficult inputs, in native code.
+//! Sweeps: run a numeric instruction in native code with every input, or with a sample of difficult inputs.
 //!
 //! Each row of [`mod@rows`] is an instruction with its inputs and a checker. Approximate functions are compared with
-//! the host's `f64` functions, in the unit of the PTX ISA's bound. Correctly rounded functions are checked by exact
-//! comparison with the neighbours of the result ([`mod@format`]), which shares no code with `margay_ops::meaning`.
-//! `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the tests run samples.
+//! the host's `f64` functions, and errors are measured in the unit of the PTX ISA's bound. Correctly rounded functions
+//! are checked by exact comparison with the neighbours of the result ([`mod@format`]). The checkers share no code with
+//! `margay_ops::meaning`. `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the tests run samples.
 
 pub mod approx;
 pub mod doubles;
@@ -21,7 +21,7 @@ pub use rows::{Row, rows};
 pub use run::{Depth, Machine};
 pub use tally::Tally;
 
-/// A checker, which records wrong results and errors.
+/// Checks results, and records wrong results and errors.
 pub trait Judge: Send + Sync {
     /// Checks one result.
     fn one(&self, inputs: &[u64], got: u64, tally: &mut Tally);

@@ -1,4 +1,4 @@
-//! Writes the page of a full sweep, and lines for the terminal.
+//! Writes the page `docs/accuracy.md` after a full sweep, and the lines of output for the terminal.
 
 use std::fmt::Write as _;
 use std::time::Duration;

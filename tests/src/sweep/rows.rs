@@ -13,7 +13,7 @@ use super::{Check, doubles};
 pub enum Inputs {
     /// Every `f32`; samples also include the rounding boundaries of a format.
     Every(Option<Format>),
-    /// The rounding boundaries of a format, the limits, and inputs at equal distances.
+    /// The rounding boundaries of a format, the limits of ranges, and inputs at equal distances.
     Strided(Option<Format>),
     /// All 16-bit values.
     Halves,
@@ -35,7 +35,7 @@ pub struct Row {
     pub instruction: Instruction,
     /// The inputs of the instruction.
     pub inputs: Inputs,
-    /// The bounds; empty if results are defined bit by bit.
+    /// The regions with their error bounds; empty if results are defined bit by bit.
     pub regions: &'static [Region],
     /// The checker of the results.
     pub check: Check,
@@ -137,7 +137,8 @@ const QUOTIENT: &[Region] = &[Region {
     stated: true,
 }];
 
-/// Returns a checker of `div.approx` and `div.full`; with `limit`, divisors beyond 2^126 may count as infinite.
+/// Returns a checker of `div.approx` and `div.full`; with `limit`, the function may treat divisors beyond 2^126 as
+/// infinite.
 fn quotient(ftz: bool, limit: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let operand = |at: usize| {
@@ -158,7 +159,7 @@ fn quotient(ftz: bool, limit: bool) -> Check {
         if special || ftz && exact.abs() < least {
             let wanted = if special { exact } else { 0f64.copysign(exact) } as f32;
             let same = wanted.to_bits() == value.to_bits() || wanted.is_nan() && value.is_nan();
-            // Near the least normal number the error may make the result normal.
+            // Near the least normal number, the error of the function can make the result normal.
             let beside = ftz && exact.abs() > least * 0.999_999 && value.abs() == f32::MIN_POSITIVE;
             return tally.expect(same || beside, inputs, got, "a special case");
         }

@@ -1,4 +1,4 @@
-//! Runs rows: passes inputs in pieces through a kernel, and the results to the checker.
+//! Runs rows: launches a kernel for each piece of the inputs, and passes the results to the checker.
 
 use std::sync::mpsc::sync_channel;
 
@@ -19,7 +19,7 @@ const BLOCK: u32 = 256;
 pub enum Depth {
     /// All inputs, or inputs at equal distances for instructions without a fast lowering.
     Full,
-    /// About this number of inputs, for rows whose inputs have to be chosen.
+    /// About this number of inputs for each row.
     Sample(usize),
 }
 
@@ -154,7 +154,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the listed inputs in pieces, operand by operand; random inputs differ in each round.
+    /// Returns the listed inputs in pieces, each with one list for each operand; random inputs differ in each round.
     fn lists(&self, row: &Row, depth: Depth, turn: u64) -> Vec<Vec<Vec<u64>>> {
         let random = &mut Random(self.seed ^ turn << 32);
         let count = match depth {
@@ -163,7 +163,7 @@ impl Machine {
         };
         let singles = |list: Vec<u32>| list.into_iter().map(|x| vec![x.into()]).collect();
         let tuples: Vec<Vec<u64>> = match row.inputs {
-            // A full ramp contains every input; samples need the difficult inputs in addition.
+            // A ramp over all inputs contains the difficult inputs; a sample needs them in addition.
             Inputs::Every(format) | Inputs::Strided(format) => {
                 let mut list = inputs::limits();
                 if let Some(format) = format {
@@ -252,7 +252,7 @@ fn transposed(tuples: &[Vec<u64>]) -> Vec<Vec<u64>> {
 
 /// Returns the distance between inputs of a ramp; `None` if all inputs are listed.
 fn step(row: &Row, depth: Depth) -> Option<u32> {
-    /// The distance for slow instructions, whose rounding boundaries are all listed.
+    /// The distance for slow instructions. The rounding boundaries of these instructions are all listed as well.
     const FULL_STRIDE: u32 = 251;
     let sampled = |count: usize| ((1u64 << 32) / count as u64) as u32 | 1;
     match (row.inputs, depth) {
@@ -292,7 +292,7 @@ fn judge(row: &Row, piece: &Piece, words: &Words, count: usize, hashed: bool, ta
     tally.checked += count as u64;
 }
 
-/// Returns a result with one encoding for all NaNs, because the ISA does not specify their bits.
+/// Returns the result, with all NaNs replaced by one encoding, because the ISA does not specify the bits of NaNs.
 fn without_payload(held: Held, bits: u64) -> u64 {
     match held {
         Held::Float(32) if f32::from_bits(bits as u32).is_nan() => u64::MAX,
@@ -301,9 +301,9 @@ fn without_payload(held: Held, bits: u64) -> u64 {
     }
 }
 
-/// Checks the results of neighbouring inputs within one exponent. If all results are equal, only some are checked: the
-/// function is monotonic there, so the worst error is at an end. (Sine and cosine are not monotonic, but where their
-/// results are equal, only their size is checked.)
+/// Checks the results of neighbouring inputs within one exponent. If all results are equal, only some of them are
+/// checked: the function is monotonic for these inputs, so the worst error is at the first or the last of them. (Sine
+/// and cosine are not monotonic, but where their results are equal, only their size is checked.)
 fn ramp(row: &Row, start: u32, step: u32, results: &[u32], tally: &mut Tally) {
     const SAMPLED: usize = 4096;
     let first = results.first().copied().unwrap_or_default();

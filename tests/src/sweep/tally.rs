@@ -9,7 +9,7 @@ pub enum Unit {
     Relative,
     /// The difference from the exact result.
     Absolute,
-    /// The size of the result instead of an error, if the ISA states no bound.
+    /// The magnitude of the result instead of an error, if the ISA states no bound.
     Size,
 }
 
@@ -46,7 +46,7 @@ pub struct Wrong {
     pub why: String,
 }
 
-/// Number of wrong results that are kept.
+/// Maximum number of wrong results that are kept.
 const KEPT: usize = 8;
 
 /// The findings of one row.

@@ -1,4 +1,4 @@
-//! Tests calls within device code: recursion, pointers to functions.
+//! Tests calls in device code: recursion and function pointers.
 
 use margay::LaunchConfig;
 

@@ -1,4 +1,4 @@
-//! Tests threads that wait for other threads: locks, barriers of the grid, kernels that poll memory.
+//! Tests threads that wait for other threads: at locks, at barriers over the grid, and in kernels that poll memory.
 
 use margay::{LaunchConfig, StreamKind};
 

@@ -1,8 +1,9 @@
 //! Runs the kernels of `tests/cuda`, compiled by NVIDIA's compiler, through the public interface.
 //!
-//! Each test compares the results with a calculation in Rust. It runs with one worker, with three, and with blocks in
-//! reverse order. Buffers are initialised with a sentinel, so a kernel that does not run cannot pass. `cargo xtask e2e`
-//! runs the same programs with their CUDA host code and needs NVIDIA's compiler; these tests need no other software.
+//! Each test compares the results with a calculation in Rust. It runs with one worker, with three workers, and with
+//! blocks in reverse order. Buffers are initialised with a sentinel, so a test whose kernel does not run fails.
+//! `cargo xtask e2e` runs the same programs with their CUDA host code and needs NVIDIA's compiler; these tests need no
+//! other software.
 
 mod data_parallel;
 mod device_functions;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 
 use margay::{DeviceBuffer, KernelArgs, LaunchConfig, Module, Plain, Runtime};
 
-/// A machine with one module loaded.
+/// A runtime with one loaded module.
 struct Gpu {
     runtime: Runtime,
     module: Module,
@@ -50,12 +51,12 @@ impl Gpu {
     }
 }
 
-/// Waits for the kernels before and returns the contents of a buffer.
+/// Waits for the earlier kernels and returns the contents of a buffer.
 fn read<T: Plain + Default>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.to_vec().expect("no kernel failed")
 }
 
-/// Compares element by element; the message names the first difference.
+/// Compares two results element by element. The failure message contains the first difference.
 #[track_caller]
 fn same<T: PartialEq + Debug>(what: &str, got: &[T], want: &[T]) {
     assert_eq!(got.len(), want.len(), "{what}: number of values");

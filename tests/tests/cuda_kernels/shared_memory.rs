@@ -80,7 +80,7 @@ fn reductions() {
     });
 }
 
-/// Returns the exclusive prefix sums of the values, and the sum of all.
+/// Returns the exclusive prefix sums of the values, and the sum of all values.
 fn exclusive(values: &[u32]) -> (Vec<u32>, u32) {
     let mut sum = 0;
     let before = values
@@ -222,7 +222,7 @@ fn dynamic_shared_memory() {
     });
 }
 
-/// Checks that a barrier does not wait for threads that returned before it, with `n` of 64 threads left.
+/// Checks that a barrier does not wait for threads that returned before it, if `n` of 64 threads remain.
 fn return_before_barrier(gpu: &Gpu, input: &[i32], n: usize) {
     const SENTINEL: i32 = i32::from_ne_bytes([0xA5; 4]);
     let (values, out) = (gpu.upload(input), gpu.output::<i32>(input.len()));

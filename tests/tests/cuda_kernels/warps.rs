@@ -1,4 +1,4 @@
-//! Tests lanes of a warp that exchange values, and atomics.
+//! Tests atomics, and lanes of a warp that exchange values.
 
 use margay::LaunchConfig;
 
@@ -90,7 +90,8 @@ fn values_that_atomics_give_back() {
         let mut tickets = read(&tickets);
         tickets.sort_unstable();
         same("tickets", &tickets, &(0..n as i32).collect::<Vec<_>>());
-        // Each exchange returns the value that another one stored; the first returns the initial value.
+        // Each exchange returns the value that an earlier exchange stored; the first exchange returns the initial
+        // value.
         let mut chain = read(&links);
         chain.extend(read(&link));
         chain.sort_unstable();

@@ -1,5 +1,5 @@
-//! Checks that no access is invented: at the end of memory, for lanes without an address, between stores of other
-//! threads.
+//! Checks that kernels make no accesses that their PTX does not contain: beyond the end of memory, by lanes without a
+//! valid address, or between elements that other threads store.
 
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 
@@ -7,11 +7,11 @@ use super::machines;
 
 const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Size of an allocation with its own guard pages; the allocation ends at the end of a page.
+/// Size in bytes of an allocation that has its own guard pages and ends at the end of a page.
 const LARGE: usize = 128 << 10;
 
-/// Computes `y[i] = x[i + shift] + 1` for `i < n` in types of several widths. `x` ends at a guard page, or begins after
-/// one and is read downwards.
+/// Computes `y[i] = x[i + shift] + 1` for `i < n` in types of several widths. `x` ends before a guard page, or begins
+/// after a guard page and is read downwards.
 #[test]
 fn arrays_that_end_at_a_guard() {
     for (ty, bytes) in [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8)] {
@@ -41,7 +41,7 @@ end:
             let block = 96u32;
             for n in [1u32, 5, 31, 32, 33, 77, 100, 191] {
                 y.zero().expect("filled");
-                // The last n elements, read upwards, and the first n, read downwards.
+                // The kernel reads the last n elements upwards, then the first n elements downwards.
                 let end = (LARGE - n as usize * bytes) as u64;
                 for (from, down) in [(end, 0u32), (0, 1)] {
                     let (from_x, from_y) = (x.ptr().offset(from), y.ptr().offset(from));
@@ -61,8 +61,8 @@ end:
     }
 }
 
-/// CTAs write neighbouring elements of one array at the same time, each CTA its own elements repeatedly. A store that
-/// rewrote its neighbours would lose their values.
+/// CTAs write neighbouring elements of one array at the same time, and each CTA writes its own elements repeatedly. A
+/// store that also wrote neighbouring elements would overwrite values of other CTAs.
 #[test]
 fn stores_between_those_of_others() {
     for (ty, bytes, load) in [("u8", 1, "u8"), ("u16", 2, "u16"), ("u32", 4, "u32")] {

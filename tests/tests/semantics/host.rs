@@ -41,16 +41,16 @@ impl Drop for ControlWord {
     }
 }
 
-/// Simulates a host that flushes subnormals and rounds upwards before any worker starts, as one built with -ffast-math
-/// might.
+/// Simulates a host program that turns on flushing of subnormals and upward rounding before any worker starts. A
+/// program built with -ffast-math can do so.
 #[test]
 fn flushing_and_rounding_of_the_host() {
     const FLUSH: u32 = 1 << 15 | 1 << 6;
     const UPWARDS: u32 = 2 << 13;
     const MASKED: u32 = 0x1f80;
     let smallest_normal = f32::MIN_POSITIVE;
-    // A third in binary is 0.0101...: rounding to nearest gives 0x3eaaaaab; rounding upwards gives the same, and
-    // rounding downwards 0x3eaaaaaa.
+    // A third in binary is 0.0101...: the result is 0x3eaaaaab if it is rounded to nearest or upwards, and 0x3eaaaaaa
+    // if it is rounded downwards.
     for rounding in [UPWARDS, 1 << 13, 3 << 13] {
         let word = ControlWord::set(MASKED | FLUSH | rounding);
         let mut results = Vec::new();

@@ -6,8 +6,8 @@ use super::machines;
 
 const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Runs 3 x 65,535 CTAs of 1,024 threads, with and without a barrier; one thread of each CTA counts. In the interpreter
-/// a CTA has one warp.
+/// Runs 3 x 65,535 CTAs of 1,024 threads, with and without a barrier; one thread of each CTA increments a counter. In
+/// the interpreter a CTA has only one warp.
 #[test]
 fn grids_at_the_limit() {
     for barrier in ["", "bar.sync 0;"] {

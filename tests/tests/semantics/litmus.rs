@@ -1,9 +1,9 @@
-//! Litmus tests of the memory model: runs programs many times at every scope and checks that forbidden results do not
-//! occur.
+//! Litmus tests of the memory model: they run small programs many times at every scope and check that forbidden results
+//! do not occur.
 //!
 //! Each actor of a test is a CTA, or a warp if the scope is the CTA. The actors wait for each other before each round,
-//! so that their accesses overlap, and each round has words of its own. Every combination of results is counted; the
-//! forbidden one must not occur.
+//! so that their accesses overlap, and each round uses different words of memory. Every combination of results is
+//! counted; the forbidden combination must not occur.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 
 use super::machines;
 
-/// Number of bytes of a round: each word is on a cache line of its own.
+/// Number of bytes of the words of a round. Each word is on a separate cache line.
 const TURN: usize = 256;
 
 /// A litmus test: the code of each actor, which accesses the words `[%x]` and `[%y]` and writes its results to `%a` and
 /// `%b`; and the forbidden results (`%a` and `%b` of each actor, in order). `SCOPE` stands for the scope, `BAR` for the
-/// `membar` of that scope. If an actor begins with `EIGHT`, its code runs eight times, with `NUMBER` from 1 on.
+/// `membar` of that scope. If an actor begins with `EIGHT`, its code runs eight times, with `NUMBER` from 1 to 8.
 struct Litmus {
     name: &'static str,
     actors: &'static [&'static str],
@@ -128,7 +128,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.relaxed.SCOPE.global.v2.u32 [%x], {NUMBER, NUMBER};",
             "EIGHT { .reg .b32 %v<2>; ld.relaxed.SCOPE.global.v2.u32 {%v0, %v1}, [%x]; xor.b32 %v0, %v0, %v1; or.b32 %a, %a, %v0; }",
         ],
-        // Nonzero if the first and the last element ever differed.
+        // Nonzero if a load returned a vector whose first and last elements differ.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -137,7 +137,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.volatile.global.v2.u32 [%x], {NUMBER, NUMBER};",
             "EIGHT { .reg .b32 %v<2>; ld.volatile.global.v2.u32 {%v0, %v1}, [%x]; xor.b32 %v0, %v0, %v1; or.b32 %a, %a, %v0; }",
         ],
-        // Nonzero if the first and the last element ever differed.
+        // Nonzero if a load returned a vector whose first and last elements differ.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -146,7 +146,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.relaxed.SCOPE.global.v2.u64 [%x], {NUMBER, NUMBER};",
             "EIGHT { .reg .b64 %v<2>; ld.relaxed.SCOPE.global.v2.u64 {%v0, %v1}, [%x]; xor.b64 %v0, %v0, %v1; cvt.u32.u64 %t, %v0; or.b32 %a, %a, %t; }",
         ],
-        // Nonzero if the first and the last element ever differed.
+        // Nonzero if a load returned a vector whose first and last elements differ.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -155,7 +155,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.relaxed.SCOPE.global.v4.u32 [%x], {NUMBER, NUMBER, NUMBER, NUMBER};",
             "EIGHT { .reg .b32 %v<4>; ld.relaxed.SCOPE.global.v4.u32 {%v0, %v1, %v2, %v3}, [%x]; xor.b32 %v0, %v0, %v3; or.b32 %a, %a, %v0; }",
         ],
-        // Nonzero if the first and the last element ever differed.
+        // Nonzero if a load returned a vector whose first and last elements differ.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -164,7 +164,7 @@ const TESTS: &[Litmus] = &[
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
         ],
-        // One actor must read 0, the other 1.
+        // If the results are correct, one actor reads 0 and the other actor reads 1.
         forbidden: |r| r[0] == r[2],
     },
 ];

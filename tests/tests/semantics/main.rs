@@ -1,7 +1,7 @@
-//! Tests rules of docs/semantics.md that need more than a file test: threads that run at the same time, large grids,
-//! the end of memory, the host's settings.
+//! Tests rules of docs/semantics.md that file tests cannot test: rules about threads that run at the same time, large
+//! grids, the end of memory, and the host's floating-point settings.
 //!
-//! Tests run in both engines, with several numbers of workers, in both orders.
+//! Tests run in both engines, with several numbers of workers, in grid order and in reverse order.
 
 mod edges;
 mod host;
@@ -22,7 +22,7 @@ struct Machine {
     runtime: Runtime,
 }
 
-/// Returns machines of both engines with these numbers of workers, in both orders.
+/// Returns machines of both engines with these numbers of workers, in grid order and in reverse order.
 fn machines(workers: &[usize]) -> Vec<Machine> {
     let mut machines = Vec::new();
     for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {

@@ -1,4 +1,4 @@
-//! Tests how many CTAs are resident: a grid barrier with the greatest permitted number of CTAs, and with one more.
+//! Tests how many CTAs are resident: a grid barrier with the maximum number of CTAs, and with one more CTA.
 
 use margay::{DeviceBuffer, Error, LaunchConfig};
 

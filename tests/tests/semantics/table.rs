@@ -1,4 +1,4 @@
-//! Checks that the tests that docs/semantics.md names for its rules exist, and that it names every test of
+//! Checks that all tests that docs/semantics.md names exist, and that the page names every test of
 //! `tests/ptx/semantics` and `tests/tests/semantics`.
 
 use std::collections::BTreeSet;

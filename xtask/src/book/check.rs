@@ -1,19 +1,20 @@
 //! Checks the documents:
 //!
 //! - every relative link leads to a file of the repository, and its anchor to a heading;
-//! - for a link from code to a source file (`` [`symbol`](path.rs) ``) the file contains that text, so the walkthroughs
-//!   of CONTRIBUTING.md name places that exist;
-//! - `docs/SUMMARY.md` lists every page of `docs/` once, and the listed pages link to no other Markdown files;
-//! - `docs/errors.md` has every result that the runtime's errors name;
-//! - `docs/environment.md` has every variable that the runtime, the driver library and the program name;
-//! - ARCHITECTURE.md has at most 300 lines, and its table of crates has the dependencies of the manifests.
+//! - if the text of a link to a source file is code (`` [`symbol`](path.rs) ``), the file contains this text, so the
+//!   walkthroughs of CONTRIBUTING.md refer to code that exists;
+//! - `docs/SUMMARY.md` lists every page of `docs/` once, and the listed pages link to no unlisted Markdown files;
+//! - `docs/errors.md` contains every result that the documentation of the runtime's errors names;
+//! - `docs/environment.md` contains every environment variable that the runtime, the driver library and the program
+//!   use;
+//! - ARCHITECTURE.md has at most 300 lines, and its table of crates lists the same dependencies as the manifests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::links::{self, Link};
 
-/// Greatest number of lines of ARCHITECTURE.md.
+/// Maximum number of lines of ARCHITECTURE.md.
 const MOST_LINES: usize = 300;
 
 /// Runs all checks and returns the problems.
@@ -62,7 +63,7 @@ pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String>
     Ok(problems)
 }
 
-/// Variables for tests and builds, which the page need not have.
+/// Prefixes of the names of variables for tests and builds. The page need not contain these variables.
 const INNER_VARIABLES: [&str; 3] = ["MARGAY_TEST_", "MARGAY_FULL", "MARGAY_LIBRARIES"];
 
 /// Returns the Rust files below a folder.
@@ -84,7 +85,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Returns the texts `"MARGAY_..."` of a source file that the page lacks.
+/// Returns the string literals `"MARGAY_..."` of a source file that the page does not contain.
 fn variables(source: &str, page: &str) -> BTreeSet<String> {
     let texts = source
         .split("\"MARGAY_")
@@ -100,7 +101,7 @@ fn variables(source: &str, page: &str) -> BTreeSet<String> {
 }
 
 /// Returns the results in brackets in the documentation of the runtime's errors (`[700 ILLEGAL_ADDRESS]`) that the page
-/// lacks.
+/// does not contain.
 fn results(source: &str, page: &str) -> Vec<String> {
     let named = source.lines().filter_map(|line| {
         let (_, rest) = line.trim_start().strip_prefix("///")?.split_once('[')?;

@@ -20,7 +20,7 @@ impl Link {
         (!path.is_empty() && !outside).then(|| join(page, path))
     }
 
-    /// Returns the anchor of the heading that the link leads to.
+    /// Returns the anchor of the heading to which the link leads.
     pub(super) fn anchor(&self) -> Option<&str> {
         let outside = self.target.contains("://");
         self.target

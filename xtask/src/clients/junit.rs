@@ -1,4 +1,4 @@
-//! Reads results of a test suite in JUnit's format, which pytest and others write.
+//! Reads results of a test suite in JUnit's format, which pytest and other test runners write.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Returns the result of a piece that ended without results: one failure.
+    /// Returns the result of a piece of the suite that wrote no results: one failure.
     pub(super) fn none(piece: &str) -> Results {
         Results {
             tests: 1,
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<Results, String> {
     parse(&text)
 }
 
-/// Matches the element of a test, with its content if there is any.
+/// Matches the XML element of a test, with its content if it has any.
 const CASE: &str = r#"(?s)<testcase\s([^>]*?)(/>|>(.*?)</testcase>)"#;
 
 fn parse(text: &str) -> Result<Results, String> {

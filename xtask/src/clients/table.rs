@@ -22,7 +22,8 @@ pub(super) struct Row {
     pub(super) tests: usize,
     pub(super) passed: usize,
     pub(super) skipped: usize,
-    /// Failed tests that cannot pass on a CPU or with these wheels; they count in the share, but not for the goal.
+    /// Failed tests that cannot pass on a CPU or with these wheels; they count as failed in the percentage of passed
+    /// tests, but the goal does not count them.
     pub(super) apart: usize,
     pub(super) notes: String,
 }
@@ -132,7 +133,7 @@ impl Row {
     }
 }
 
-/// All rows, by client and column `what`.
+/// All rows of the table; the key is the client and the column `what`.
 #[derive(Default)]
 pub(super) struct Table {
     rows: BTreeMap<(String, String), Row>,
@@ -153,7 +154,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Inserts a row or replaces an earlier one.
+    /// Inserts a row or replaces an earlier row with the same key.
     pub(super) fn set(&mut self, row: Row) {
         self.rows
             .insert((row.client.clone(), row.what.clone()), row);

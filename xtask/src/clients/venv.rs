@@ -24,7 +24,7 @@ pub(super) struct Venv {
 }
 
 impl Venv {
-    /// Returns the environment of a client, and installs it first if it is missing.
+    /// Returns the environment of a client. Creates it first if it is missing.
     pub(super) fn get(client: &Client, manifest: &Path) -> Result<Venv, String> {
         let venv = Venv {
             folder: folder().join(&client.name),

@@ -124,7 +124,7 @@ fn fresh(program: &Program, variant: Variant) -> bool {
     changed(&binary(program, variant)) >= newest
 }
 
-/// PTX larger than this is checked in compressed.
+/// PTX with more than this number of bytes is stored compressed in the repository.
 const PLAIN_LIMIT: usize = 200_000;
 
 /// Compiles the checked-in PTX.

@@ -28,7 +28,7 @@ fn usual_arch() -> String {
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
     pub(super) name: String,
-    /// Architecture of the program's checked-in PTX, if there is any.
+    /// Architecture for which the program's checked-in PTX is compiled; `None` if no PTX is checked in.
     pub(super) ptx: Option<String>,
     #[serde(default = "usual_arch")]
     pub(super) arch: String,

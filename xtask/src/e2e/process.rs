@@ -1,4 +1,4 @@
-//! A child process with captured output, a time limit and a signal at a given moment.
+//! Runs a child process with captured output and a time limit, and can send it a signal when it is ready.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -25,7 +25,7 @@ enum Stream {
     Err,
 }
 
-/// The end of a child process and its output.
+/// How a child process ended, and its output.
 pub(crate) struct Ended {
     /// The exit code, or 128 + N for signal N as in a shell; `None` after the time limit.
     pub(crate) code: Option<i32>,
@@ -36,7 +36,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Describes the end in words.
+    /// Returns a text that describes how the process ended.
     pub(crate) fn how(&self) -> String {
         match (self.timed_out, self.status.signal(), self.code) {
             (true, ..) => "the time limit".to_owned(),
@@ -68,8 +68,8 @@ impl Process {
         Ok(Process { child, lines })
     }
 
-    /// Waits for the end of the process and kills it after `limit`. `signal` is sent to the process group as soon as
-    /// the program has printed `READY`.
+    /// Waits for the end of the process and kills it after `limit`. Sends `signal` to the process group as soon as the
+    /// program has printed `READY`.
     pub(crate) fn wait(
         mut self,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! Finds paths in Rust sources without a parser: replaces comments, strings and tests by spaces, and searches for
+//! Finds paths in Rust sources without a parser: replaces comments, strings and tests with spaces, and searches for
 //! `crate::`.
 
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ fn first_names(tree: &str) -> Vec<String> {
     names
 }
 
-/// Replaces comments, strings and character literals by spaces, and keeps line breaks.
+/// Replaces comments, strings and character literals with spaces, and preserves line breaks.
 fn blanked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -95,7 +95,7 @@ fn blanked(text: &str) -> String {
         } else if first == '"' {
             quoted(rest)
         } else if first == '\'' {
-            // A character literal has its closing quote after one character; a lifetime has none.
+            // In a character literal, a closing quote follows after one character; a lifetime has no closing quote.
             let second = rest[1..].char_indices().nth(1);
             match rest.strip_prefix("'\\") {
                 Some(escape) => escape.find('\'').map_or(1, |at| at + 3),
@@ -142,7 +142,7 @@ fn raw_string(text: &str) -> Option<usize> {
     )
 }
 
-/// Replaces items under `#[cfg(test)]` by spaces.
+/// Replaces items under `#[cfg(test)]` with spaces.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = String::with_capacity(code.len());

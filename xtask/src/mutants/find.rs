@@ -1,6 +1,6 @@
-//! Finds places where a source text can be mutated: operators, numbers, conditions, flags, roundings.
+//! Finds possible mutations of a source text: of operators, numbers, conditions, flags and roundings.
 //!
-//! The text is not parsed; a mutation that does not build is skipped later. Comments, attributes, tests and tables of
+//! The text is not parsed. Mutations that do not compile are skipped later. Comments, attributes, tests and tables of
 //! names are not mutated. Invariant: a mutation changes one place of one line.
 
 use std::fmt;

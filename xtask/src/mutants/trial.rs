@@ -14,11 +14,11 @@ use crate::{Outcome, exec};
 /// The result of trying a mutation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Verdict {
-    /// A literal table of `margay-ops` fails.
+    /// A test of the literal tables of `margay-ops` fails.
     Tables,
     /// A file test fails in the interpreter.
     Files,
-    /// Another test of `margay-ops` fails: an exhaustive test, a bound of an approximation, a unit test, or a test for
+    /// Another test of `margay-ops` fails: an exhaustive test, a test of an error bound, a unit test, or a test for
     /// panics.
     Others,
     /// The mutated source does not compile.
@@ -79,7 +79,7 @@ const PARTS: &[&str] = &[
     "tests/ptx",
 ];
 
-/// The crates of the copy.
+/// The crates of the copied workspace.
 const MEMBERS: &[&str] = &["frontend", "frontend/ptx", "ir", "ir/exec", "ir/ops"];
 
 const PROFILE: &str = "
@@ -112,7 +112,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Writes the manifests. The front end's manifest omits dependencies that only its other tests need.
+    /// Writes the manifests. The front end's manifest omits dependencies that only tests outside of the copy need.
     fn manifests(&self) -> Outcome {
         let read = |name: &str| {
             let path = exec::root().join(name);
@@ -158,7 +158,7 @@ impl Workspace {
     }
 
     fn judge(&self, mutation: &Mutation) -> Result<Verdict, String> {
-        // For approximations the slower tests are the most likely to fail, so they run first.
+        // For mutations of approximations the slower tests are the most likely to fail, so they run first.
         let later = if mutation.file.contains("approx") {
             [(OTHERS, Verdict::Others), (FILES, Verdict::Files)]
         } else {
@@ -183,8 +183,8 @@ impl Workspace {
                 .arg("test")
                 .args(which)
                 .env("CARGO_TARGET_DIR", self.root.join("target"))
-                // Only one line changes between builds, so incremental compilation helps whatever the caller's settings
-                // are.
+                // Only one line changes between builds, so incremental compilation is turned on, whatever the caller's
+                // settings are.
                 .env("CARGO_INCREMENTAL", "1")
                 .env("RUSTFLAGS", "-Awarnings")
                 .stdout(Stdio::null())
@@ -217,7 +217,7 @@ enum Run {
     Failed,
 }
 
-/// Runs a command to its end, or kills it and its children after `longest`.
+/// Runs a command until it ends, or kills it and its children after the time `longest`.
 fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
     use std::os::unix::process::CommandExt;
     let mut child = command

@@ -1,7 +1,7 @@
-//! Collects the wheel's files beside the program in the folder `margay_cli.data`. maturin includes a folder of this
-//! name (the name of the crate's library) if it is beside `pyproject.toml`.
+//! Collects the wheel's files other than the program in the folder `margay_cli.data`. maturin includes a folder with
+//! this name (derived from the name of the crate's library) if it is in the folder of `pyproject.toml`.
 //!
-//! Invariant: the folder is removed after the wheel is built, so that no old file gets into another wheel.
+//! Invariant: the folder is removed after the wheel is built, so that no old file is included in another wheel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const LIBRARIES: [&str; 4] = [
     "libgpuocelot.so",
 ];
 
-/// Shells, and the path below `share` where each expects completions.
+/// Shells, and the path below `share` where each shell expects completion scripts.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "bash-completion/completions/margay"),
     ("zsh", "zsh/site-functions/_margay"),
@@ -28,7 +28,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 pub(super) struct Data(PathBuf);
 
 impl Data {
-    /// Fills the folder below `root` from the programs of the last build.
+    /// Creates the folder below `root` and copies the files of the last build into it.
     pub(super) fn make(root: &Path) -> Result<Data, String> {
         let data = Data(root.join("margay_cli.data"));
         let _ = fs::remove_dir_all(&data.0);

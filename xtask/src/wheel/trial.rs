@@ -1,4 +1,4 @@
-//! Installs a wheel into a fresh environment and runs programs with no other files of Margay accessible.
+//! Installs a wheel into a fresh environment and runs programs that can access no other files of Margay.
 
 use std::path::Path;
 use std::process::Command;
@@ -54,7 +54,7 @@ pub(super) fn run(wheel: &Path) -> Outcome {
         }
         println!("{program:<10} ok {seconds:>6.1} s");
     }
-    // Runs the example of a CI job.
+    // Runs the test of the example of a CI job.
     let tests = exec::root().join("examples/github");
     let said = exec::output(
         margay(&venv)
