@@ -39,7 +39,7 @@ struct Generator {
     b: FunctionBuilder,
     random: Random,
     variables: Vec<Variable>,
-    /// For each loop around the current code, the targets of `continue` and `break`.
+    /// For each loop around the current code, the header, which is the target of `continue`, and the target of `break`.
     loops: Vec<(Block, Block)>,
     /// Headers of the loops around each block.
     around: HashMap<Block, Vec<Block>>,

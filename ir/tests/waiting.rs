@@ -185,7 +185,8 @@ block1(v10: b32):
     );
 }
 
-/// Analyses a loop that is not counted and calls a function with this body. Returns the number of `yield`s, and a flag.
+/// Analyses a loop that is not counted and calls a function with this body. Returns the number of `yield`s, and whether
+/// the first one has `flag`.
 fn calling(body: &str) -> (usize, bool) {
     let text = format!(
         "module version 8.0 target sm_80
