@@ -39,7 +39,7 @@
 //! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a power of
 //! two. Source positions refer to existing entries of the module's tables. Parameters are inside the kernel's parameter
 //! buffer and do not overlap. Initial contents, and the addresses in them, are inside their variables. Each name in the
-//! module's tables leads to a function or variable with this name.
+//! module's tables refers to a function or variable with this name.
 
 mod module;
 mod ops;

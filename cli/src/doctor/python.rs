@@ -1,7 +1,7 @@
-//! Lists the packages of a Python environment that use CUDA, and whether they work.
+//! Lists the packages of a Python environment that use CUDA, and states whether they work with Margay.
 //!
-//! Installers leave a folder `NAME-VERSION.dist-info` for each package; this module reads only these names. Invariant:
-//! the command does not start the interpreter.
+//! Installers create a folder `NAME-VERSION.dist-info` for each package; this module reads only the names of these
+//! folders. Invariant: the command does not start the interpreter.
 
 use std::fmt::Write;
 use std::fs;

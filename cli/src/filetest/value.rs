@@ -63,7 +63,7 @@ pub enum Expected {
     Bits(u128),
     /// Any NaN.
     Nan,
-    /// This number, within the test's tolerance.
+    /// A value that differs from this number by at most the test's tolerance.
     Near(f64),
     /// Any value.
     Any,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::environment::cache;
 use super::folder::{base_folder, own_folder};
 
-/// Folders of other builds that are older than this are removed.
+/// Age after which the folders of other builds are removed.
 const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Embeds the built libraries through `.incbin`, so the assembler reads the files during code generation.

@@ -2,9 +2,9 @@
 //! links to Margay's libraries under the names that programs load, and replacements of NVIDIA's tools.
 //!
 //! ```text
-//! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to our libraries
+//! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! bin/ptxas                                                                        a script that starts this program
-//! toolkit/      where a CUDA toolkit is installed: links to what it holds, but for bin/nvcc and bin/ptxas
+//! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!
 //! Invariants: the folder belongs to the user, and no other user can write to it. Entries are replaced atomically,

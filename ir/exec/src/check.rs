@@ -213,7 +213,8 @@ impl SyncCheck {
         }
     }
 
-    /// Records that a group continued although other lanes that wait at the same operation have different masks.
+    /// Records a finding if a group continues although other lanes that wait at the same operation have different
+    /// masks.
     pub(super) fn masks_differ(
         &mut self,
         runner: &impl Runner,

@@ -309,8 +309,7 @@ impl CtaState {
         barrier.arrive(warps, warp, mask, count, mode);
     }
 
-    /// Makes the lanes of a warp ready whose wait ends without action by other warps. Returns whether there are such
-    /// lanes.
+    /// Makes ready the lanes of a warp whose wait does not depend on other warps. Returns whether there are such lanes.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;

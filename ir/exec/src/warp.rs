@@ -44,8 +44,8 @@ impl WarpState {
         self.at_cluster |= expected;
     }
 
-    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, they must run once more
-    /// before. A lane can yield in any iteration of a loop, so without this rule the warp would sometimes diverge
+    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once
+    /// more first. A lane can yield in any iteration of a loop, so without this rule the warp would sometimes diverge
     /// unnecessarily. If the lagging lanes yield again, they wait for other threads, possibly for the lanes at
     /// `sync_point`.
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {

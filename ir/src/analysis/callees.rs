@@ -5,8 +5,8 @@ use crate::function::{Function, Signature, payload_func, payload_sig};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
 
-/// Returns, in order, the functions that `function` calls directly, followed by all functions that its indirect calls
-/// may reach by their signature.
+/// Returns, in ascending order of their IDs and without duplicates, the functions that `function` calls directly and
+/// the functions that its indirect calls may reach.
 pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     let mut found = Vec::new();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {

@@ -11,7 +11,8 @@
 //! is considered when the search reaches the closest common ancestor of its two blocks in the depth-first tree, because
 //! only loops with a header at or above that ancestor contain both.
 //!
-//! Invariant: the analysis takes time and memory in proportion to the blocks and edges, whatever the nesting depth.
+//! Invariant: the time and memory of the analysis are proportional to the number of blocks and edges, regardless of the
+//! nesting depth.
 
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap};

@@ -29,8 +29,8 @@
 //!   have the class warp, because other threads may write between the loads of two warps.
 //! - Strong and volatile loads, and atomics: varying, because each lane makes its own access.
 //! - `vote`, `redux`, `match.all` with a uniform mask: warp.
-//! - `shfl`, `match.any`, the predicate of `elect`, `activemask`, clocks: varying. A shuffle whose source lane has
-//!   exited gives each lane its own value.
+//! - `shfl`, `match.any`, the predicate of `elect`, `activemask`, clocks: varying. If the source lane of a shuffle has
+//!   exited, the result of a lane is its own operand.
 //! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: CTA.
 //! - Results of calls, and parameters of device functions: varying.
 //!
@@ -73,8 +73,8 @@ impl Class {
         self <= Class::Warp
     }
 
-    /// Returns the class of a value that is one of two values with classes `self` and `other`, if all threads that
-    /// execute the selection select the same one.
+    /// Returns the class of a selection between two values with classes `self` and `other`, if all threads that execute
+    /// the selection make the same choice.
     fn or(self, other: Class) -> Class {
         match (self, other) {
             (a, b) if a == b => a,

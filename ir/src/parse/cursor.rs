@@ -286,7 +286,7 @@ impl<'a> Cursor<'a> {
         Err(self.error_at(at, "no such escape; there are \\\", \\\\ and \\u{...}"))
     }
 
-    /// Subtracts `count` new values or blocks from the number that may still be created.
+    /// Subtracts `count` from the number of values and blocks that the parser may still create.
     ///
     /// # Errors
     ///

@@ -103,7 +103,7 @@ impl Warp {
         self.at[lane as usize]
     }
 
-    /// Groups lanes that have stopped by their positions.
+    /// Groups the lanes of `mask`, which have stopped, by their positions.
     pub(super) fn stopped(&self, mask: u32) -> Groups {
         let mut groups = Groups::default();
         let first = self.at(mask.trailing_zeros() % 32);

@@ -12,7 +12,7 @@ use crate::mods::{CmpOp, Mode};
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// Returns whether the comparison holds for operands in this order; `None` means that an operand is NaN.
+/// Returns whether the comparison holds for operands whose order is `order`; `None` means that an operand is NaN.
 #[inline(always)]
 fn holds(cmp: CmpOp, order: Option<Ordering>) -> bool {
     let Some(order) = order else {
