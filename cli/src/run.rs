@@ -1,8 +1,8 @@
 //! `margay run`: runs a CUDA program with Margay's driver library in front of all other libraries.
 //!
 //! The command replaces its process by the program, so the exit code, the signals and the terminal are those of the
-//! program. The command provides the libraries ([`folder`]), and sets variables that make clients which compile kernels
-//! produce PTX ([`environment`]).
+//! program. The command provides the libraries ([`folder`]), and sets environment variables so that clients that
+//! compile kernels produce PTX ([`environment`]).
 
 #[cfg(feature = "embedded")]
 mod embedded;

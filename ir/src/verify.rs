@@ -1,7 +1,7 @@
 //! The verifier: checks that modules and functions have the properties on which the rest of Margay relies.
 //!
-//! The verifier runs between passes in debug builds and in tests. It returns the problems that it finds, at most
-//! [`MAX_PROBLEMS`]. Invariant: the verifier does not panic on any module.
+//! The verifier runs between passes in debug builds and in tests. It returns at most [`MAX_PROBLEMS`] of the problems
+//! that it finds. Invariant: the verifier does not panic on any module.
 //!
 //! # What is checked
 //!

@@ -84,7 +84,7 @@ fn calls_become_jumps() {
     // to either of them.
     assert_eq!(count(&f, Opcode::StackCheck), 2);
     assert_eq!(count(&f, Opcode::BarWarp), 1);
-    // The frame contains the number of the continuation and the sum.
+    // The frame contains the index of the continuation and the sum.
     assert_eq!(f.slots.values().last().unwrap().size, 16);
     let words = |opcode| {
         let all = f.blocks().iter().flat_map(|&b| f.insts(b));
@@ -108,7 +108,7 @@ fn what_is_saved_once_stays_saved() {
     let saved = stores
         .filter(|d| d.opcode == Opcode::St && d.mods == margay_ops::mods::Mods::NONE)
         .count();
-    // Before its first call, the function saves the number of the continuation, v9 and v0; before the second call, it
+    // Before its first call, the function saves the index of the continuation, v9 and v0; before the second call, it
     // saves v8.
     assert_eq!(saved, 4, "{f}");
 }

@@ -42,7 +42,7 @@ fn order(body: &str) -> (Function, Linear) {
     (function, linear)
 }
 
-/// Returns the numbers of the blocks of the loop with index `number`.
+/// Returns the block numbers of the blocks in the loop with index `number`.
 fn members(linear: &Linear, number: usize) -> Vec<u32> {
     let span = linear.loops[number];
     let mut blocks: Vec<u32> = linear.order[span.start as usize..span.end as usize]

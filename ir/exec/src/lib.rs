@@ -1,7 +1,7 @@
 //! The CTA scheduler, which both engines use, and the interpreter.
 //!
 //! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The scheduler,
-//! [`cta::CtaState`], decides which lanes may continue: It implements member masks, barriers, reconvergence, yields and
+//! [`cta::CtaState`], decides which lanes may continue. It implements member masks, barriers, reconvergence, yields and
 //! deadlock detection (`docs/frames.md`, "The CTA scheduler"). Therefore, in both engines the same lanes wait for the
 //! same other lanes. Each engine computes the values between sync points itself.
 //!

@@ -1,17 +1,18 @@
-//! Reference functions, called *meanings*: they define what each operation computes, bit for bit.
+//! Reference functions: they define what each operation computes, bit for bit. In the code, a reference function is
+//! called a *meaning*.
 //!
-//! The operands and results of a meaning are [`Bits`]: a value in the low bits of a `u128`, whose upper bits are zero.
-//! The interpreter, the constant folder, and generated code for ops without a fast lowering call the same function.
-//! Tests compare fast lowerings with it. Invariant: a meaning does not panic for any operands, and leaves the upper
-//! bits of its results zero.
+//! The operands and results of a reference function are [`Bits`]: a value in the low bits of a `u128`, whose upper bits
+//! are zero. The interpreter, the constant folder, and generated code for ops without a fast lowering call the same
+//! reference function. Tests compare fast lowerings with it. Invariant: a reference function does not panic for any
+//! operands, and the upper bits of its results are zero.
 
 //!
 //! Modules: [`arith`] implements the rows that integers and floating point share, and calls the functions for integers
 //! ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`], [`cvt`],
 //! [`data`] and [`video`] implement the other rows for single lanes. [`atomic`] implements read-modify-writes, [`warp`]
 //! implements collectives, and [`matrix`] implements the matrix products of a warp. All exact floating-point arithmetic
-//! uses [`soft`]. For a description that no PTX instruction has (such as a sine of integers), a meaning returns zeros;
-//! the verifier rejects such a description.
+//! uses [`soft`]. For a description that no PTX instruction has (such as a sine of integers), a reference function
+//! returns zeros; the verifier rejects such a description.
 
 pub mod approx;
 pub mod arith;

@@ -40,8 +40,8 @@
 //! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant addresses are host
 //! addresses. Shared and local addresses are offsets; only their low 32 bits are used.
 //!
-//! Invariant: an engine handles an opcode without a meaning by its [`Effects`] alone (control flow, memory,
-//! synchronisation, structure), never by a default.
+//! Invariant: an engine handles an opcode without a reference function only according to its [`Effects`] (control flow,
+//! memory, synchronisation, structure), and never by a default case.
 
 mod shapes;
 

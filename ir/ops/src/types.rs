@@ -1,5 +1,5 @@
 //! Types. [`OpType`] is the type in which an operation computes: a PTX type with signedness and packing. [`Type`] is
-//! the type of a register: only its bits.
+//! the type of a register, which has no signedness.
 //!
 //! Invariant: a value's [`Type`] gives its number of bits and whether it is in a floating-point register. Everything
 //! else (signedness, packing, half-precision format) is a property of the operation. Registers hold half-precision and

@@ -3,8 +3,8 @@
 //!
 //! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in the
 //! number of loops. A walk over the dominator tree stops at a block where the variable is dead. If the variable is live
-//! again in a block below, a write lies between the two blocks, and the walk that starts at this write visits the
-//! block.
+//! again in a block below it in the tree, a write lies between the two blocks, and the walk that starts at this write
+//! visits the block.
 //!
 //! Invariant: one query takes no more time than visiting the blocks where the variable is live.
 
@@ -22,8 +22,8 @@ pub struct Joins {
     children: Vec<Vec<u32>>,
     /// The successors that each block does not immediately dominate.
     joins: Vec<Vec<u32>>,
-    /// For each block, the number of the query that last queued the block. Because queries are numbered, nothing has to
-    /// be cleared between two queries.
+    /// For each block, the index of the query that last queued the block. Because each query has a different index,
+    /// nothing has to be cleared between two queries.
     queued: Vec<u32>,
     visited: Vec<u32>,
     question: u32,

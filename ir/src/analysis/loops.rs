@@ -1,4 +1,4 @@
-//! Finds the loops of a function and how they are nested.
+//! Finds the loops of a function and their nesting.
 //!
 //! The header of a loop is the target of an edge that goes backwards in reverse postorder. The loop consists of the
 //! blocks from which such an edge is reached through blocks that do not come before the header in reverse postorder.

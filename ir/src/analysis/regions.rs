@@ -8,9 +8,9 @@
 //! the sync point are stored in the frame before the lane resumes.
 //!
 //! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the lanes that have not
-//! exited. For each stored value, an array of 32 elements follows, aligned to the size of an element. Then 32 bytes
-//! follow for each stored integer, in which vector code records whether the speculative check of the value held. A
-//! value is not stored if it is cheap to rematerialise from values that never change during a launch
+//! exited. For each stored value, an array of 32 elements follows, aligned to the size of an element. For each stored
+//! integer, 32 bytes follow these arrays. In these bytes, vector code records whether the speculative check of the
+//! integer held. A value is not stored if it is cheap to rematerialise from values that never change during a launch
 //! ([`is_rematerialised`](Regions::is_rematerialised)).
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -166,7 +166,7 @@ impl Regions {
         blocks
     }
 
-    /// Returns the number of a sync point.
+    /// Returns the sync point at an instruction; `None` if the instruction is not a sync point.
     pub fn sync_point(&self, inst: Inst) -> Option<SyncPoint> {
         self.sync_points.get(&inst).copied()
     }
@@ -227,7 +227,7 @@ impl Regions {
     }
 }
 
-/// Sets of values, by the number of a sync point.
+/// For each sync point, a set of values.
 type Stale = FxHashMap<SyncPoint, FxHashSet<Value>>;
 
 /// Adds the value of `range` to `stale` for each sync point that a lane can reach from the definition of the value

@@ -290,7 +290,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error at `at` if fewer than `count` may still be created.
+    /// Returns an error at `at` if this number is less than `count`.
     pub(super) fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
         match self.gaps.checked_sub(count) {
             Some(left) => {

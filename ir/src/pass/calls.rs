@@ -6,11 +6,11 @@
 //! bodies), all functions that the kernel reaches are merged into it. The result is ordinary code, so sync points,
 //! regions and chunks need no special case.
 //!
-//! A merged function has two additional parameters: the number of the continuation to which it returns, and the *stack
+//! A merged function has two additional parameters: the index of the continuation to which it returns, and the *stack
 //! pointer*. The stack pointer is a generic address in the local memory of the thread, where the frame of the function
 //! begins. This frame contains the function's slots and then the values that are live across its calls ([`frame`]). A
 //! call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the callee's
-//! entry with the arguments. `ret` jumps to the continuation with the given number; the arguments of this jump are the
+//! entry with the arguments. `ret` jumps to the continuation with the given index; the arguments of this jump are the
 //! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across it is loaded from
 //! the frame, or rematerialised if that is cheap. Block parameters merge the new values with the old ones. The frame of
 //! the kernel is its last slot, and the stack begins at the end of that slot.

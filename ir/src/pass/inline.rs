@@ -3,9 +3,9 @@
 //! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the maximum size of a function that
 //! is inlined. The size of a function includes the functions that are inlined into it. The limit is the largest of
 //! [`LIMITS`] with which the kernel and the functions that are not inlined together have at most [`MAX_TOTAL`]
-//! instructions. The size of the code therefore stays in proportion to the length of the text, even if each of many
-//! functions calls the next one twice. Recursive calls, calls through handles and calls of functions without a body are
-//! never inlined. The pass removes a call if the called function has no effect and its results are unused.
+//! instructions. The size of the code therefore stays in proportion to the length of the text, even if each function of
+//! a long chain calls the next function twice. Recursive calls, calls through handles and calls of functions without a
+//! body are never inlined. The pass removes a call if the called function has no effect and its results are unused.
 //!
 //! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 

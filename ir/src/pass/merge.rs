@@ -1,4 +1,4 @@
-//! Merges chains of blocks into one block, in functions with very many blocks.
+//! Merges each chain of blocks into one block, in functions with very many blocks.
 //!
 //! Each label of a program begins a block, whether or not a branch leads to it. A function with some thousands of
 //! blocks is compiled and interpreted faster if it has fewer blocks. Smaller functions are not changed.

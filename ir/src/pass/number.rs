@@ -6,8 +6,9 @@
 //! shared value would have to be stored while a lane waits at the sync point.
 //!
 //! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in between
-//! may have changed the memory: that is, if there is no write to the same space or to a generic address, no fence, no
-//! sync point and no call. Volatile and strong accesses are not changed, because other threads may write in between.
+//! may have changed the memory. Between the two accesses there must be no write to the same space or to a generic
+//! address, no fence, no sync point and no call. Volatile and strong accesses are not changed, because other threads
+//! may write in between.
 
 use std::collections::hash_map::Entry;
 

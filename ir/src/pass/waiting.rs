@@ -1,12 +1,12 @@
 //! Inserts `yield` in loops that may wait for memory, so that the threads for which these loops wait can run.
 //!
-//! The modifier `flag` of a `yield` states that the loop contains only weak loads, surface loads and system calls, and
-//! no stronger accesses. Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses, so
-//! an engine may run more of its iterations before the lane yields.
+//! The modifier `flag` of a `yield` states that weak loads, surface loads and system calls are the only operations with
+//! which the loop may wait. Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses,
+//! so an engine may run more of its iterations before the lane yields.
 //!
-//! A loop gets a `yield` at its header if its body accesses memory that others may write and the loop is not proved to
-//! be counted. At the `yield`, a lane that has run too many iterations yields. The pass treats a loop that it cannot
-//! classify as a waiting loop.
+//! A loop gets a `yield` at its header if its body accesses memory that other threads may write and the loop is not
+//! proved to be counted. At the `yield`, a lane that has run too many iterations yields. The pass treats a loop that it
+//! cannot classify as a waiting loop.
 
 mod counted;
 
@@ -68,8 +68,8 @@ enum Wait {
     Strong,
 }
 
-/// Returns, for each loop, the strongest kind of access of its blocks to memory that others may write; `None` if there
-/// is no such access.
+/// Returns, for each loop, the strongest kind of access of its blocks to memory that other threads may write;
+/// `None` if there is no such access.
 fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Option<Wait>> {
     let mut called = Called {
         module,
@@ -93,7 +93,7 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
     waits
 }
 
-/// For called functions, the strongest kind of access to memory that others may write.
+/// For called functions, the strongest kind of access to memory that other threads may write.
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,

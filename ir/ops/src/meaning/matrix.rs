@@ -16,7 +16,7 @@
 //!
 //! - `mode`: the shape.
 //! - `noftz`: the layout is the layout of `wmma`.
-//! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, bit 1 that `b` is stored
+//! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, and bit 1 means that `b` is stored
 //!   by rows.
 //! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise `b` is `e4m3`.
 //! - `bsigned`: whether `b` has signed integers.

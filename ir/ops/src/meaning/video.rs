@@ -1,7 +1,7 @@
 //! Video instructions: arithmetic on bytes and 16-bit halves of 32-bit registers.
 //!
 //! `ty` is the type of the result, and `src` is the type of `a`. [`crate::mods::Mods::bsigned`] states whether `b` is
-//! signed. The result of `vset` is always unsigned, so `ty` is the type of `a` and `src` is the type of `b`.
+//! signed. For `vset`, whose result is always unsigned, `ty` is the type of `a` and `src` is the type of `b`.
 //!
 //! Scalar forms select a part of each source, compute in wide integers, and saturate the result to the size of the part
 //! that `dsel` selects. They then either combine the result with `c` (`atom_op` add, min or max) or insert it into `c`.

@@ -137,7 +137,7 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     })
 }
 
-/// Elects the lowest lane. Returns the number of this lane, and whether the current lane is this lane.
+/// Elects the lowest lane. Returns the index of this lane, and whether the current lane is this lane.
 pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     let leader = warp.active.trailing_zeros();
     for lane in lanes(warp.active) {

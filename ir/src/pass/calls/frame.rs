@@ -1,5 +1,5 @@
-//! Prepares the calls of a function: the code after each call gets a block of its own, and the stack pointer and the
-//! number of the continuation become values. Also assigns offsets in a frame to values.
+//! Prepares the calls of a function: the code after each call is moved to a separate block, and the stack pointer and
+//! the index of the continuation become values. Also assigns offsets in a frame to values.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -40,7 +40,7 @@ pub(super) struct Open {
 }
 
 /// Prepares the calls of a function. Afterwards the last operand of each call is the caller's stack pointer. In
-/// functions other than kernels, `ret` has the number of the continuation and the stack pointer as operands, and
+/// functions other than kernels, `ret` has the index of the continuation and the stack pointer as operands, and
 /// `local.addr` has the stack pointer as an operand.
 pub(super) fn open(function: &mut Function) -> Open {
     let slot = function.kernel.is_some().then(|| {

@@ -159,7 +159,7 @@ impl Merger<'_> {
         found
     }
 
-    /// Fills the return block of each class, and returns the number of each continuation.
+    /// Fills the return block of each class, and returns the index of each continuation.
     fn returns(&mut self, calls: &[Call]) -> FxHashMap<Block, u32> {
         let mut numbers = FxHashMap::default();
         let order = self.kernel.blocks().iter().zip(0..);
@@ -185,8 +185,8 @@ impl Merger<'_> {
             tails.sort_by_key(key);
             let last = tails.len() as u32;
             for (&tail, number) in tails.iter().zip(0..) {
-                // The first continuation is the default target. Its number is the smallest index that is out of range
-                // of the branch table.
+                // The first continuation is the default target. Its index is the smallest one that is out of range of
+                // the branch table.
                 numbers.insert(tail, if number == 0 { last - 1 } else { number - 1 });
             }
             self.branch_back(block, &tails);

@@ -1,10 +1,10 @@
 //! Finds shared arrays in which each thread uses only its own element, as in `state[threadIdx.x].stack[n]`.
 //!
 //! Accesses of different threads to such a private array never overlap, so they need no sync points. Invariant: an
-//! array is private only if the address of every access that may be to the array is based on `array + tid.x * stride`
-//! and the access stays in this element. An access with a variable offset is assumed to stay in the element if the
-//! element has at least [`LEAST_ELEMENT`] times the bytes of the access. Otherwise the analysis assumes that threads
-//! share the array.
+//! array is private only if the address of every access that may refer to the array is based on `array + tid.x *
+//! stride`, and the access stays in this element. An access with a variable offset is assumed to stay in the element if
+//! the element has at least [`LEAST_ELEMENT`] times the bytes of the access. Otherwise the analysis assumes that
+//! threads share the array.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
