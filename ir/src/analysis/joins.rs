@@ -22,8 +22,8 @@ pub struct Joins {
     children: Vec<Vec<u32>>,
     /// The successors that each block does not immediately dominate.
     joins: Vec<Vec<u32>>,
-    /// For each block, the index of the query that last queued the block. Because each query has a different index,
-    /// nothing has to be cleared between two queries.
+    /// For each block, the index of the query that last queued the block (`queued`) and of the query that last visited
+    /// it (`visited`). Because each query has a different index, nothing has to be cleared between two queries.
     queued: Vec<u32>,
     visited: Vec<u32>,
     question: u32,
