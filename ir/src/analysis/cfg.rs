@@ -8,6 +8,7 @@ use crate::function::{BlockCall, Function};
 pub struct Cfg {
     /// The predecessors of all blocks, one entry for each edge.
     preds: Vec<Block>,
+    /// For each entry of `preds`, the index of the edge among the predecessor's successors.
     edges: Vec<u32>,
     /// Start and end of each block's range in `preds` and `edges`.
     parts: SecondaryMap<Block, (u32, u32)>,
