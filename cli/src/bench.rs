@@ -1,6 +1,6 @@
-//! `margay bench`: measures how fast kernels run here, compared with C, OpenCL and other drivers.
+//! `margay bench`: measures how fast kernels run on this machine, compared with C, OpenCL and other drivers.
 //!
-//! `margay-benches` measures; this file defines the options and writes the output files.
+//! The crate `margay-benches` takes the measurements; this file defines the options and writes the output files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are install
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Kernels by parts of their names, and tables: limits, launches, interpreter, starting, loading (default: everything).
+    /// Kernels by parts of their names, and tables: limits, launches, interpreter, starting, loading (default:
+    /// everything).
     names: Vec<String>,
     /// Compare with this libcuda.so.1 as well.
     #[arg(long, value_name = "PATH")]
@@ -30,7 +31,7 @@ pub(crate) struct Arguments {
     /// Write everything that was measured to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Use little data, to test the command; the times mean nothing.
+    /// Use little data to test the command; the reported times are meaningless.
     #[arg(long)]
     check: bool,
     /// Replace the tables between the markers in this file.
@@ -70,7 +71,7 @@ fn told(path: &Path, error: &str) -> Failure {
 const BEGIN: &str = "<!-- begin: cargo xtask bench -->\n";
 const END: &str = "<!-- end -->";
 
-/// Replaces the tables between the markers of the file.
+/// Replaces the tables between the markers of a file.
 fn replace(path: &Path, report: &Report) -> Result<(), Failure> {
     let file = fs::read_to_string(path).map_err(|e| told(path, &e.to_string()))?;
     let parts = file.split_once(BEGIN);

@@ -25,14 +25,14 @@ that of --error-exitcode when anything was found; remarks count for nothing. doc
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Exit code if the checks find something and the program itself ends with 0.
+    /// Exit code if the checks find something and the program itself exits with 0.
     #[arg(long, value_name = "N", default_value_t = 1)]
     error_exitcode: u8,
     #[command(flatten)]
     run: run::Arguments,
 }
 
-/// The file that collects findings; dropping this value removes the file.
+/// The file in which the program's checks record findings; dropping this value removes the file.
 struct Log(PathBuf);
 
 impl Log {
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         .status()
         .map_err(|error| run::cannot_run(&arguments.run, &error))?;
     let (found, remarks) = log.lines();
-    // If standard error is closed, nothing can report it.
+    // If standard error is closed, the program cannot report the error.
     let _ = writeln!(io::stderr(), "margay: {}", summary(found, remarks));
     let status = match exit_code(status) {
         0 if found > 0 => arguments.error_exitcode,

@@ -1,7 +1,7 @@
 //! `margay dis`: shows how a kernel is translated to native code.
 //!
-//! Prints the module's IR after lowering, functions after a pass, or the generated code. Other lines begin with `//`,
-//! which is a comment in the IR, so the printed module can be parsed again.
+//! Prints the module's IR after lowering, functions after a pass, or the generated code. All other lines begin with
+//! `//`, which starts a comment in the IR's text form, so the parser accepts the printed module.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Report::of(text))
 }
 
-/// Returns whether an option requests something other than the lowered module.
+/// Returns whether an option requests output other than the lowered module.
 fn specific(arguments: &Arguments) -> bool {
     arguments.after.is_some()
         || arguments.uniformity

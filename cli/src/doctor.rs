@@ -1,6 +1,7 @@
-//! `margay doctor`: lists what a program would load and why it would not run, or describes this machine.
+//! `margay doctor`: lists the CUDA code and the libraries that a program would load, explains why the program would not
+//! run, or describes this machine.
 //!
-//! Invariant: no code of the program is executed.
+//! Invariant: the command does not execute code of the program.
 
 mod python;
 
@@ -109,7 +110,7 @@ fn machine(as_json: bool) -> Outcome {
     })
 }
 
-/// Returns the processor features that matter for generated code.
+/// Returns the processor features that affect generated code.
 fn cpu_features() -> String {
     #[cfg(target_arch = "x86_64")]
     let found: [(&str, bool); 5] = [
@@ -128,12 +129,12 @@ fn cpu_features() -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// The entries of one container, and the entry that would be compiled.
+/// The entries of one fat binary, and the entry that Margay would compile.
 struct Held {
     section: &'static str,
     entries: Vec<(String, String)>,
     choice: Result<String, String>,
-    /// Whether the container has no kernel and no other usable code.
+    /// Whether the fat binary contains no kernel and no other usable code.
     is_stub: bool,
 }
 
@@ -211,13 +212,13 @@ fn to_json(held: &Held) -> Value {
     })
 }
 
-/// Returns in words whether the program would run.
+/// Returns a sentence that states whether the program would run.
 fn verdict(held: &[Held], libraries: &[String]) -> Result<String, String> {
     let runtime = match libraries.iter().find(|name| name.starts_with("libcudart.")) {
         Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be there"),
         None => "NVIDIA's runtime, where used, is linked in".to_owned(),
     };
-    // Toolkits link a container without code into programs; nothing loads it.
+    // CUDA toolkits link a fat binary without code into programs. No program loads it.
     let (stubs, full): (Vec<&Held>, Vec<&Held>) = held.iter().partition(|h| h.is_stub);
     let bad = full.iter().filter(|h| h.choice.is_err()).count();
     match (full.len(), bad) {

@@ -1,6 +1,6 @@
 //! Types of scalars and of buffers' elements on the command line.
 //!
-//! Invariant: all bytes are little-endian, on any machine.
+//! Invariant: all bytes are little-endian on every machine.
 
 use half::f16;
 
@@ -20,7 +20,8 @@ pub(crate) enum Element {
     F64,
 }
 
-/// Every type: its name in PTX, its name in `.npy` files, and its size. [`Element::named`] maps untyped names (`b32`).
+/// Every type, with its name in PTX, its name in `.npy` files, and its size in bytes. [`Element::named`] also accepts
+/// untyped names (`b32`).
 const TABLE: [(Element, &str, &str, usize); 11] = [
     (Element::U8, "u8", "u1", 1),
     (Element::I8, "s8", "i1", 1),
@@ -41,7 +42,7 @@ impl Element {
         &TABLE[self as usize]
     }
 
-    /// Returns the type with this name in PTX; `b32` and `i32` are accepted as well.
+    /// Returns the type with this name in PTX; also accepts names such as `b32` and `i32`.
     pub(crate) fn named(name: &str) -> Option<Element> {
         let name = match name.split_at_checked(1) {
             Some(("b", bits)) => format!("u{bits}"),
@@ -78,7 +79,8 @@ impl Element {
         self.row().3
     }
 
-    /// Parses a value written in decimal, in hexadecimal (integers), or as `nan` or `inf`, and returns its bytes.
+    /// Parses a value and returns its bytes. Integers are decimal or hexadecimal; floating-point values are decimal,
+    /// `nan` or `inf`.
     pub(crate) fn parse(self, text: &str) -> Result<Vec<u8>, String> {
         let wrong = || format!("`{text}` is no {}", self.name());
         match self {
@@ -86,7 +88,7 @@ impl Element {
                 let value: f64 = text.parse().map_err(|_| wrong())?;
                 Ok(match self {
                     Element::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
-                    // Parsed again as f32: a conversion from f64 would round twice.
+                    // The text is parsed again as f32, because a conversion from f64 would round twice.
                     Element::F32 => {
                         let value: f32 = text.parse().map_err(|_| wrong())?;
                         value.to_le_bytes().to_vec()
@@ -161,7 +163,7 @@ impl Element {
         }
     }
 
-    /// Converts the value in `bytes` to JSON; text if JSON cannot represent the number.
+    /// Converts the value in `bytes` to a JSON number, or to JSON text if JSON cannot represent the number.
     pub(crate) fn json(self, bytes: &[u8]) -> serde_json::Value {
         let text = self.show(bytes);
         serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))

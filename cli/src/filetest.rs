@@ -1,75 +1,76 @@
 //! File tests: ordinary PTX files with comments that state the expected behaviour.
 //!
-//! `margay test` and the project's own tests run files through this harness. A comment that begins with `//@` is a
-//! directive, and a comment that begins with `//|` is a row of a table; all others are ignored. An unknown directive
-//! and a file without expectations are errors.
+//! `margay test` and the project's tests run file tests with this harness. A comment that begins with `//@` is a
+//! directive, and a comment that begins with `//|` is a row of a table; the harness ignores all other comments. An
+//! unknown directive is an error, and so is a file without expectations.
 //!
 //! # Launches
 //!
 //! ```text
-//! //@ kernel: NAME               a launch of this kernel; what follows belongs to it
-//! //@ grid: X[,Y[,Z]]            blocks in the grid (1)
-//! //@ block: X[,Y[,Z]]           threads in a block (1; with a table one thread for each row)
-//! //@ cluster: X[,Y[,Z]]         blocks in a cluster
-//! //@ shared: BYTES              dynamic shared memory of a block (0)
-//! //@ cooperative                all blocks run at once
-//! //@ native: refused            native code has to refuse the kernel; only the interpreter runs it
+//! //@ kernel: NAME               a launch of this kernel; the directives below belong to it
+//! //@ grid: X[,Y[,Z]]            number of blocks in the grid (default: 1)
+//! //@ block: X[,Y[,Z]]           number of threads in a block (default: 1, or the number of rows of a table)
+//! //@ cluster: X[,Y[,Z]]         number of blocks in a cluster
+//! //@ shared: BYTES              size of the dynamic shared memory of a block (default: 0)
+//! //@ cooperative                a cooperative launch: all blocks are resident at once
+//! //@ native: refused            the native engine must reject the kernel; only the interpreter runs it
 //!
 //! //@ scalar: TYPE VALUES        an argument passed by value (several values: a structure)
-//! //@ buffer: TYPE VALUES        an argument: device memory that holds these values
-//! //@ expect: TYPE VALUES        what the buffer above holds afterwards, all of it
+//! //@ buffer: TYPE VALUES        an argument: device memory with these values
+//! //@ expect: TYPE VALUES        the whole content of the buffer above after the launch
 //! //@ texture: TEXELS            an argument: a texture object
-//! //@ surface: TEXELS            an argument: a surface object; `expect` says what its texels are afterwards
-//! //@ texref: NAME TEXELS        a texture bound to the module's variable; no argument
-//! //@ surfref: NAME TEXELS       a surface bound to it
-//! //@ tolerance: KIND AMOUNT     for approximate operations; stands before the values
+//! //@ surface: TEXELS            an argument: a surface object; `expect` lists its texels after the launch
+//! //@ texref: NAME TEXELS        a texture that is bound to the module's variable NAME, not an argument
+//! //@ surfref: NAME TEXELS       a surface that is bound to the module's variable NAME, not an argument
+//! //@ tolerance: KIND AMOUNT     the allowed error of approximate operations; must precede the values
 //!
-//! //@ cases: u32 f32 = u32       a table: one buffer, and argument, for each column
+//! //@ cases: u32 f32 = u32       a table: each column is an argument, a buffer
 //! //| 1 0x3f800000 = 2           a row: element i of each buffer belongs to row i
 //!
 //! //@ fault: KIND [line N]       the launch ends with this fault (a `margay::FaultKind`)
-//! //@ unsupported: WHAT          the launch is refused as not supported, naming this
-//! //@ finding: KIND [line N]     a checking run finds this (a `margay::checks::Undefined`), in order of lines
+//! //@ unsupported: WHAT          the launch fails as unsupported; the error contains WHAT
+//! //@ finding: KIND [line N]     a checking run reports this (a `margay::checks::Undefined`); in order of lines
 //! ```
 //!
 //! A module may contain several kernels, and a kernel may be launched several times. Each launch runs in the
 //! interpreter and in native code, with one worker in grid order, with three workers in reverse order, and with one
-//! worker in a checking run ([`Setting`]). All runs must end in the same way. A checking run must report exactly the
-//! findings that the directives name.
+//! worker in a checking run ([`Setting`]). All runs of a launch must have the same outcome. A checking run must report
+//! exactly the findings that the directives list.
 //!
-//! Types have their PTX names (`u32`, `b64`, `f16`, ...). A value is `0x` and its bits, or a number that the type
-//! represents exactly; expectations may also use `nan` (any NaN) and `_` (any value). `5*3` is `5 5 5`, `4..6` is `4 5
-//! 6`. With a tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) decimal numbers are compared approximately, and
-//! bits exactly.
+//! Types have their PTX names (`u32`, `b64`, `f16`, ...). A value is either `0x` followed by its bits, or a number that
+//! the type represents exactly; expectations may also use `nan` (any NaN) and `_` (any value). `5*3` is `5 5 5`, `4..6`
+//! is `4 5 6`. With a tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) the harness compares decimal numbers
+//! approximately, and bits exactly.
 //!
 //! # Textures and surfaces
 //!
 //! Texels are written as `FORMAT SIZE WORDS = TYPE VALUES`. FORMAT is `u8`, `s8`, `u16`, `s16`, `u32`, `s32`, `f16`,
 //! `f32`, `unorm8`, `snorm8`, `unorm16`, `snorm16` or `unorm10`, optionally followed by `x2` or `x4`. SIZE is width,
-//! height and depth (or layers), separated by commas. VALUES are the contents, level after level. WORDS are any of
+//! height and depth (or layers), separated by commas. VALUES are the contents, level after level. WORDS are any of the
+//! following:
 //!
 //! ```text
-//! layered cube gather levels=N         what array it is; `buffer` and `pitch=BYTES`: device memory instead
+//! layered cube gather levels=N         the kind of array; `buffer` and `pitch=BYTES` select device memory instead
 //! linear trilinear anisotropy=N        filters (nearest texel and level)
 //! normalized integer srgb seamless     CU_TRSF_*
-//! address=MODE,MODE,MODE               wrap, clamp, mirror, border; the last for the rest (clamp)
+//! address=MODE,MODE,MODE               wrap, clamp, mirror or border (default: clamp); the last also for the rest
 //! border=R,G,B,A bias=X clamp=LOW,HIGH
 //! ```
 //!
-//! `margay test --driver PATH` runs the same launches through any other driver library ([`driver`]).
+//! `margay test --driver PATH` runs the same launches with any other driver library ([`driver`]).
 //!
 //! # Modules that are refused
 //!
 //! ```text
-//! //@ error: LINE: CODE: MESSAGE     a diagnostic; all of them, in order
+//! //@ error: LINE: CODE: MESSAGE     an expected diagnostic; the file must list all, in order
 //! ```
 //!
-//! `BLESS=1` updates the text of these diagnostics if their lines are right. It changes nothing else: values, lines and
-//! faults come from the specification.
+//! If the environment variable `BLESS` is `1` and the lines of the diagnostics are correct, the harness updates the
+//! text of these directives. It never updates values, lines or faults, because these follow from the specification.
 //!
-//! The harness is in the library part of `cli`, which depends on the runtime only, so that the program and `tests`
-//! share it. The modules `directive` and `value` need the standard library only, because the front end's tests compile
-//! them without the code generator.
+//! The harness is in the library target of the crate `cli`, so that the program and the crate `tests` share it. Of
+//! Margay's crates, it depends only on the runtime. The modules `directive` and `value` depend only on the standard
+//! library, because the tests of the front end compile them without the code generator.
 
 pub mod directive;
 pub mod driver;
@@ -85,7 +86,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 ///
-/// A path that cannot be read, and a folder without `.ptx` files.
+/// Returns an error if a path cannot be read, or if a folder contains no `.ptx` files.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     collect(path, &mut found).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,20 +1,20 @@
-//! Reads the files that the command line names, up to a size.
+//! Reads the files that the command line names, up to a maximum size.
 //!
-//! A file can be endless (`/dev/zero`) or a pipe. Invariant: reading ends with an error after [`MAX_FILE`] bytes, or when
-//! there is no memory for the next bytes.
+//! A file can be endless (`/dev/zero`) or a pipe. Invariant: reading a file stops with an error after [`MAX_FILE`]
+//! bytes, or when there is no memory for the next bytes.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Size of the largest file that is read: 2 GiB.
+/// Maximum size in bytes of a file that this module reads: 2 GiB.
 pub const MAX_FILE: u64 = 2 << 30;
 
 /// Reads a whole file, which can be a pipe.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, has more than [`MAX_FILE`] bytes or does not fit in memory.
+/// Returns an error if the file cannot be read, has more than [`MAX_FILE`] bytes or does not fit in memory.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -26,17 +26,17 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of [`read`], and text that is not UTF-8.
+/// Returns the errors of [`read`], and an error if the text is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path)?);
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads a regular file like [`read`]. Other files, such as pipes, which may never end, are errors.
+/// Reads a regular file like [`read`]. Does not read other files, such as pipes, because they may never end.
 ///
 /// # Errors
 ///
-/// Those of [`read`], and a file that is not a regular file.
+/// Returns the errors of [`read`], and an error if the file is not a regular file.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a pipe would wait for its writer.
     match std::fs::metadata(path)?.is_file() {
@@ -63,7 +63,7 @@ fn too_large(limit: u64) -> io::Error {
 /// Reads to the end of `file`, which has about `len` bytes and at most `limit`.
 fn read_up_to(file: impl Read, len: u64, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Reading ends with one more call, for which there is room.
+    // The last call of the reader returns no bytes, but needs one free byte in the buffer.
     bytes.try_reserve_exact(len as usize + 1)?;
     let read = file.take(limit + 1).read_to_end(&mut bytes)?;
     match read as u64 <= limit {

@@ -1,8 +1,8 @@
 //! `margay launch`: runs one kernel on data from the command line.
 //!
-//! The arguments are in the order of the kernel's parameters. Buffers keep their element type, so that they can be
-//! printed, saved and compared. Invariant: exit status 0 means that the kernel completed and every comparison
-//! succeeded.
+//! The arguments are in the order of the kernel's parameters. For each buffer, the command keeps the element type, so
+//! that it can print, save and compare the buffer. Invariant: exit status 0 means that the kernel completed and every
+//! comparison succeeded.
 
 mod argument;
 
@@ -161,8 +161,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     report(arguments, kernel.name(), elapsed, &buffers)
 }
 
-/// Restarts this program with the engine's environment variable, unless it is already set to `engine`: the runtime
-/// reads the engine from the environment, which a process cannot soundly change for itself.
+/// Restarts this program with the environment variable for the engine, unless the variable is already set to `engine`.
+/// The runtime reads the engine from the environment, and a process cannot soundly change its own environment.
 fn choose_engine(engine: Engine) -> Result<(), Failure> {
     let name = engine.name();
     if std::env::var_os(ENGINE_VARIABLE).is_some_and(|v| v == name) {
@@ -176,7 +176,7 @@ fn choose_engine(engine: Engine) -> Result<(), Failure> {
     Err(format!("cannot start again with {ENGINE_VARIABLE}={name}: {error}").into())
 }
 
-/// Checks before the launch that options name existing buffers.
+/// Checks, before the launch, that the options refer to existing buffers.
 fn check_indices(arguments: &Arguments, parsed: &[Argument]) -> Result<(), Failure> {
     let targets = arguments.save.iter().chain(&arguments.expect);
     let named = arguments.print.iter().copied();

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, program: clap::Command) -> Outcome {
     Ok(Report::of(render(page)?))
 }
 
-/// Returns the program and its commands, each with the name of its page.
+/// Returns the program and its commands, each with the name of its manual page.
 fn pages(mut program: clap::Command) -> Vec<(String, clap::Command)> {
     program = program.disable_help_subcommand(true);
     program.build();

@@ -11,7 +11,7 @@ use margay_cli::input;
 use crate::element::Element;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// The values begin at a multiple of this offset.
+/// Alignment in bytes of the values in a file.
 const ALIGN: usize = 64;
 
 /// An array with its element type, shape and bytes.

@@ -1,6 +1,6 @@
 //! The results of commands, and functions that print them.
 //!
-//! Invariant: it is no failure if the reader of the output exits early (`margay support | head`).
+//! Invariant: if the reader of the output exits early (`margay support | head`), this is not a failure.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -51,7 +51,8 @@ impl From<margay::Error> for Failure {
 /// The result of a command.
 pub(crate) type Outcome = Result<Report, Failure>;
 
-/// Writes to standard output. Returns whether the text was written, or its reader had exited; otherwise it reports the error.
+/// Writes to standard output. Returns true if it has written the text, or if the reader of the output has exited.
+/// Otherwise reports the error and returns false.
 pub(crate) fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -66,7 +67,7 @@ pub(crate) fn print(text: &str) -> bool {
 
 /// Writes an unmodified line to standard error.
 pub(crate) fn note(line: &str) {
-    // If standard error is closed, the error cannot be reported.
+    // If standard error is closed, the program cannot report the error.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

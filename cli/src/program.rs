@@ -1,6 +1,6 @@
-//! Lists the libraries that the dynamic linker would load for a program: the names in its ELF file.
+//! Lists the libraries that the dynamic linker would load for a program. The program's ELF file contains their names.
 //!
-//! Invariant: a damaged file gives fewer names, never a panic.
+//! Invariant: for a damaged file, the list has fewer names, but the functions do not panic.
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;

@@ -1,7 +1,8 @@
-//! `margay run`: runs a CUDA program with our driver library in front of all others.
+//! `margay run`: runs a CUDA program with Margay's driver library in front of all other libraries.
 //!
-//! The process becomes the program, so the exit code, the signals and the terminal are the program's own. Besides
-//! providing the libraries ([`folder`]), the command makes clients that compile kernels produce PTX ([`environment`]).
+//! The command replaces its process by the program, so the exit code, the signals and the terminal are those of the
+//! program. The command provides the libraries ([`folder`]), and sets environment variables so that clients that
+//! compile kernels produce PTX ([`environment`]).
 
 #[cfg(feature = "embedded")]
 mod embedded;
@@ -108,7 +109,7 @@ impl Engine {
     }
 }
 
-/// Checks a number of bytes, which may end in K, M or G.
+/// Checks the text of a number of bytes, which may end in K, M or G.
 fn bytes(text: &str) -> Result<String, String> {
     let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
     let number = digits.parse::<u64>().ok().filter(|&number| number > 0);
@@ -131,8 +132,8 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 /// The folder of the libraries in installations, relative to the folder of the program.
 const LIBRARIES: &str = "../lib/margay";
 
-/// Returns the path of the driver library: the one that `MARGAY_LIBCUDA` names, else one beside this program or in the
-/// installation's folder, else the embedded one.
+/// Returns the path of the driver library: the path in `MARGAY_LIBCUDA`; otherwise a library beside this program or in
+/// the folder of the installation; otherwise the embedded library.
 pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("MARGAY_LIBCUDA").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
@@ -155,7 +156,7 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     held(&program)
 }
 
-/// Returns the path of the embedded library, which is written to a folder first.
+/// Writes the embedded library to a folder, and returns its path.
 #[cfg(feature = "embedded")]
 fn held(program: &Path) -> Result<PathBuf, Failure> {
     embedded::libcuda(program)
@@ -172,7 +173,7 @@ fn held(program: &Path) -> Result<PathBuf, Failure> {
     .into())
 }
 
-/// Returns a search path with the folders `first`, followed by those that a variable names.
+/// Returns a search path with the folders `first`, followed by the folders in an environment variable.
 fn in_front(first: Vec<PathBuf>, variable: &str) -> Result<OsString, Failure> {
     let rest = std::env::var_os(variable).unwrap_or_default();
     let rest = std::env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty());
@@ -250,7 +251,7 @@ pub(crate) fn command(arguments: &Arguments) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Replaces this process by the program; returns only if that fails.
+/// Replaces this process by the program; returns only if this fails.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let error = command(arguments)?.exec();
     Err(cannot_run(arguments, &error))

@@ -56,8 +56,8 @@ fn cuda(facts: &Facts) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Returns the JSON document. Devices share the host's cores, so each has the same utilisation, and every process may
-/// use it.
+/// Returns the JSON document. All devices share the cores of the host, so each device has the same utilisation and the
+/// same list of processes.
 fn document(devices: &[Facts], processes: &[(u32, String)]) -> Value {
     let processes: Vec<Value> = processes
         .iter()
@@ -89,7 +89,7 @@ fn document(devices: &[Facts], processes: &[(u32, String)]) -> Value {
     })
 }
 
-/// Number of columns between the outer bars.
+/// Number of characters between the outer bars of the table.
 const WIDTH: usize = 77;
 
 fn line(text: &mut String, content: &str) {
@@ -155,7 +155,7 @@ fn table(devices: &[Facts], processes: &[(u32, String)]) -> String {
     text
 }
 
-/// Describes the devices that programs see when they are started with this environment; the table has all devices.
+/// Describes the devices that a program sees if it is started with this environment. (The table contains all devices.)
 fn visible(list: &str, devices: &[Facts]) -> String {
     let mut seen: Vec<(u32, u32)> = devices
         .iter()

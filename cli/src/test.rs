@@ -1,7 +1,7 @@
 //! `margay test`: runs PTX files whose comments state the expected results.
 //!
-//! [`margay_cli::filetest`] describes the format. Invariant: exit status 0 means that every file was run and met its
-//! expectations.
+//! [`margay_cli::filetest`] describes the format. Invariant: exit status 0 means that the command ran every file and
+//! that every file met its expectations.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ The exit status is 1 when a file does not do what it says.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// PTX files, or folders of them.
+    /// PTX files, or folders that contain PTX files.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Run each launch once, through another driver library, such as a GPU's `libcuda.so.1`.
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 /// A function that runs one file.
 type Runner = Box<dyn Fn(&Path) -> Verdict>;
 
-/// Returns the function that runs files: on the runtime with every setting, or through another driver.
+/// Returns the function that runs files: with the runtime and every setting, or with another driver.
 fn runner(driver: Option<&Path>) -> Result<Runner, String> {
     if let Some(path) = driver {
         let driver = Driver::open(path)?;

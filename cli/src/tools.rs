@@ -14,13 +14,13 @@ use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The variable that names the real compiler to the replacement; `margay run` sets it.
+/// The environment variable that contains the path of the real compiler, for the replacement. `margay run` sets it.
 pub(crate) const NVCC_VARIABLE: &str = "MARGAY_NVCC";
 
-/// The first argument of a replacement; the tool's name follows.
+/// The start of the first argument with which a replacement script starts this program; the tool's name follows.
 const STAND_IN: &str = "--stand-in-for=";
 
-/// Returns a script that starts `program` in place of a tool.
+/// Returns a script that starts `program` instead of a tool.
 pub(crate) fn script(program: &Path, tool: &str) -> Option<String> {
     let program = program.to_str()?.replace('\'', r"'\''");
     Some(format!(
@@ -39,14 +39,14 @@ pub(crate) fn is_stand_in(path: &Path) -> bool {
     read.is_ok() && start.starts_with(b"#!") && String::from_utf8_lossy(&start).contains(STAND_IN)
 }
 
-/// A replaced tool.
+/// A tool that this program replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     Ptxas,
     Nvcc,
 }
 
-/// Returns the tool that this program was started as, and its arguments.
+/// If this program was started as the replacement of a tool, returns the tool and its arguments.
 pub(crate) fn started_as() -> Option<(Tool, Vec<OsString>)> {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let named = arguments

@@ -8,7 +8,7 @@ const GOOD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .ent
 const BAD: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n add.u77 %r1;\n}\n";
 
-/// The folder of one test, removed at its end; `shell` runs a shell in it under `margay run`.
+/// The folder of one test, which is removed when the test ends. `shell` runs a shell in the folder under `margay run`.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -144,13 +144,14 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
     assert_eq!(rest, "// a header\nnvcc\nnvlink\n");
 }
 
-/// Preloaded allocators need static TLS that the dynamic linker does not reserve by default with an auditing library.
+/// Checks that `margay run` reserves static TLS for preloaded allocators. If there is an auditing library, the dynamic
+/// linker does not reserve enough by default.
 #[test]
 fn room_for_thread_local_variables() {
     let folder = Folder::new("tunables");
     folder.file("libmargay_audit.so", "");
     let ours = "glibc.rtld.optional_static_tls=32768";
-    // A file that is no library causes only a message of the dynamic linker.
+    // If the preloaded file is not a library, the dynamic linker only prints a message.
     let script = "echo $GLIBC_TUNABLES";
     let shown = out(&folder.shell(&[], script));
     assert_eq!(shown, format!("{ours}\n"));

@@ -48,8 +48,8 @@ fn kernels_do_the_same_with_code_of_an_earlier_process() {
     };
     let first = run();
     assert!(first.len() > 1000, "{} entries", first.len());
-    // A rewritten entry would have another inode. New entries may appear, because run time decides when a kernel gets
-    // vector code.
+    // A rewritten entry would have a different inode. New entries may appear, because measured run times determine when
+    // vector code is compiled for a kernel.
     let second = run();
     let changed = first
         .iter()

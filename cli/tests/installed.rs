@@ -1,13 +1,15 @@
-//! Tests where the program finds its libraries: in the folders of an installation, or in itself.
+//! Tests the two places where the program finds its libraries: the folders of an installation, and the program itself,
+//! which embeds them.
 //!
-//! The program is copied out of the build folder, so that it finds no libraries there.
+//! The tests run a copy of the program outside of the build folder, so that it does not find the libraries of the
+//! build.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The folder of one test, removed at its end, with a copy of the program in `bin`.
+/// The folder of one test, with a copy of the program in `bin`. The folder is removed when the test ends.
 struct Prefix(PathBuf);
 
 impl Prefix {
@@ -75,7 +77,7 @@ fn libraries_of_an_installation_are_taken() {
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 
-/// Tests an installation by `cargo install`, which has the program only.
+/// Tests an installation by `cargo install`, which contains only the program.
 #[test]
 fn the_program_alone_brings_its_libraries() {
     let prefix = Prefix::new("alone");
@@ -85,14 +87,14 @@ fn the_program_alone_brings_its_libraries() {
     let data = fs::metadata(library.parent().unwrap()).unwrap();
     assert_eq!(data.mode() & 0o777, 0o700);
 
-    // A damaged file is written again.
+    // The program writes a damaged file again.
     let length = fs::metadata(&library).unwrap().len();
     assert!(length > 1_000_000);
     fs::write(&library, "damaged").unwrap();
     assert_eq!(prefix.library("home"), library);
     assert_eq!(fs::metadata(&library).unwrap().len(), length);
 
-    // Runs the whole path: a shell with the auditing library, and all libraries in front.
+    // Runs a shell with the auditing library and with all libraries in front, to test the whole path.
     let output = prefix
         .margay("home")
         .args(["run", "--", "sh", "-c", LOADED])
@@ -105,7 +107,8 @@ fn the_program_alone_brings_its_libraries() {
     assert!(loaded[4].ends_with("libmargay_audit.so"), "{said}");
 }
 
-/// Folders of other builds that are over a month old are removed; an unusable home folder is treated as absent.
+/// Checks that the program removes folders of other builds that are over a month old, and that it works without a
+/// usable home folder.
 #[test]
 fn old_builds_go_and_no_home_is_needed() {
     let prefix = Prefix::new("old");

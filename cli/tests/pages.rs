@@ -13,7 +13,7 @@ fn margay(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the names of commands in the list of `margay --help`.
+/// Returns the names of the commands that `margay --help` lists.
 fn commands() -> Vec<String> {
     let help = margay(&["--help"]);
     let lines = help.lines().skip_while(|line| *line != "Commands:");

@@ -32,7 +32,7 @@ const SAXPY: &str = "\
 }
 ";
 
-/// The folder of one test, removed at its end.
+/// The folder of one test, which is removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -305,7 +305,7 @@ fn doctor_reads_programs_and_the_machine() {
     assert!(err(&text).contains("k.ptx is no 64-bit ELF file"));
 }
 
-// Opening a pipe without a writer waited for ever.
+// Regression test: opening a pipe without a writer blocked forever.
 #[test]
 fn doctor_reads_no_pipes() {
     let folder = Folder::new("doctor_reads_no_pipes");
@@ -328,7 +328,7 @@ fn doctor_reads_no_pipes() {
     assert_eq!(err(&output), "error: ./pipe: not a regular file\n");
 }
 
-// The help promised the interpreter for kernels without native code.
+// Regression test: the help stated that the interpreter runs kernels without native code, also for the native engine.
 #[test]
 fn the_native_engine_does_not_fall_back() {
     let folder = Folder::new("the_native_engine_does_not_fall_back");
@@ -391,7 +391,7 @@ fn smi_and_doctor_say_which_devices_programs_see() {
     let hidden = with("", &["doctor"]);
     assert_eq!(hidden.status.code(), Some(1));
     assert!(out(&hidden).contains("hides every device"));
-    // `margay launch` obeys `CUDA_VISIBLE_DEVICES`, too.
+    // `margay launch` also obeys `CUDA_VISIBLE_DEVICES`.
     let mut launch = folder.command(&ARGS.split_whitespace().collect::<Vec<_>>());
     let launch = launch.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
     assert_eq!(launch.status.code(), Some(1));
@@ -558,8 +558,8 @@ const BARRIER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
 #[test]
 fn dis_tells_what_lanes_share() {
     let folder = Folder::new("dis-uniformity");
-    // The index differs between threads; if blocks have whole warps, the addresses are affine with a stride of one
-    // float.
+    // The index differs between threads; if blocks consist of whole warps, the addresses are affine with a stride of 4
+    // bytes, the size of a float.
     let class = |text: &str, code: &str| {
         let line = text.lines().find(|line| line.contains(code)).unwrap();
         line.rsplit("// ").next().unwrap().to_owned()

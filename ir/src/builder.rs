@@ -1,11 +1,12 @@
-//! Builds functions from code with mutable variables (PTX registers). Instructions are appended block by block,
-//! variables are read and written freely, and [`FunctionBuilder::finish`] turns the variables into SSA values with
-//! block parameters.
+//! Builds functions from code with mutable variables (PTX registers). Instructions are appended block by block, the
+//! code may read and write variables at any point, and [`FunctionBuilder::finish`] turns the variables into SSA values
+//! with block parameters.
 //!
-//! While a function is built, a read of a variable that the block has not written returns a placeholder value. For
-//! each variable, `finish` adds block parameters at the iterated dominance frontiers of the writes, in blocks where
-//! the variable is live. It then walks the dominator tree and replaces each placeholder. A variable that is read
-//! before any write is zero: PTX leaves its value undefined, and Margay computes the same bits on every run.
+//! While a function is built, a read of a variable that the current block has not written returns a placeholder value.
+//! For each variable, `finish` adds block parameters at the iterated dominance frontiers of the writes, in blocks where
+//! the variable is live. It then walks the dominator tree and replaces each placeholder. A variable that is read before
+//! any write has the value zero. PTX leaves this value undefined; Margay defines it, so that every run computes the
+//! same bits.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -38,12 +39,12 @@ pub struct FunctionBuilder {
     /// The function under construction.
     pub function: Function,
     variables: PrimaryMap<Variable, Type>,
-    /// The last value that a block wrote to a variable or read from it.
+    /// The value that a block last wrote to a variable, or read from it.
     current: FxHashMap<(Block, Variable), Value>,
     /// The placeholder for the value of a variable at the start of a block.
     incoming: FxHashMap<(Block, Variable), Value>,
-    /// For each block the variables that are read before they are written, in order, so that the output is
-    /// deterministic.
+    /// For each block, the variables that the block reads before it writes them. The order of the reads is kept, so
+    /// that the output is deterministic.
     reads: SecondaryMap<Block, Vec<Variable>>,
     writes: PrimaryMap<Variable, Vec<Block>>,
     block: Option<Block>,
@@ -85,12 +86,12 @@ impl FunctionBuilder {
         self.loc = loc;
     }
 
-    /// Creates a block at the end of the layout, without switching to it.
+    /// Creates a block at the end of the layout, without making it the current block.
     pub fn create_block(&mut self) -> Block {
         self.function.append_block()
     }
 
-    /// Makes `block` the current block. Blocks may be filled in any order, but each only once.
+    /// Makes `block` the current block. Blocks may be filled in any order, but each block only once.
     pub fn switch_to(&mut self, block: Block) {
         self.block = Some(block);
     }
@@ -100,8 +101,8 @@ impl FunctionBuilder {
         self.block.is_some()
     }
 
-    /// Returns the current block. After a terminator, creates a new, unreachable block and makes it the current
-    /// block.
+    /// Returns the current block. If the last instruction was a terminator, creates a new, unreachable block and makes
+    /// it the current block.
     pub fn current_block(&mut self) -> Block {
         match self.block {
             Some(block) => block,
@@ -113,7 +114,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Returns the value of a variable at this place, perhaps a placeholder.
+    /// Returns the value of a variable at the end of the current block. The value may be a placeholder.
     pub fn read(&mut self, variable: Variable) -> Value {
         let block = self.current_block();
         if let Some(&value) = self.current.get(&(block, variable)) {
@@ -189,7 +190,7 @@ impl FunctionBuilder {
         )
     }
 
-    /// Appends a constant and returns it; `bits` are its low 64 bits.
+    /// Appends a constant and returns it; `bits` contains the low 64 bits of the constant.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
         let kind = ty.kind();
         let bits = bits & meaning::mask(kind.bits()) as u64;
@@ -207,8 +208,8 @@ impl FunctionBuilder {
         self.payload(opcode, ty, register as u64, ty.held())
     }
 
-    /// Reinterprets the bits of a value as another type of the same width. Returns the value itself if it has that
-    /// type.
+    /// Reinterprets the bits of a value as another type of the same width. Returns `value` itself if it already has
+    /// that type.
     pub fn bitcast(&mut self, value: Value, to: Type) -> Value {
         let from = self.function.dfg.ty(value);
         if from == to {
@@ -237,7 +238,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Ends the block with a jump to `target`.
+    /// Ends the current block with a jump to `target`.
     pub fn jump(&mut self, target: Block) {
         self.terminator(
             Opcode::Jump,
@@ -246,13 +247,13 @@ impl FunctionBuilder {
         );
     }
 
-    /// Ends the block with a branch to `then` if `cond` is true, and to `other` otherwise.
+    /// Ends the current block with a branch to `then` if `cond` is true, and to `other` otherwise.
     pub fn brif(&mut self, cond: Value, then: Block, other: Block) {
         let calls = SmallVec::from_iter([BlockCall::to(then), BlockCall::to(other)]);
         self.terminator(Opcode::Brif, &[cond], calls);
     }
 
-    /// Ends the block with a branch to `table[index]`, or to `default` if the index is out of range.
+    /// Ends the current block with a branch to `table[index]`, or to `default` if the index is out of range.
     pub fn br_table(&mut self, index: Value, default: Block, table: &[Block]) {
         let calls = std::iter::once(default)
             .chain(table.iter().copied())
@@ -260,12 +261,12 @@ impl FunctionBuilder {
         self.terminator(Opcode::BrTable, &[index], calls.collect());
     }
 
-    /// Ends the block with a terminator without targets: `ret`, `exit`, `trap` or `unreachable`.
+    /// Ends the current block with a terminator without targets: `ret`, `exit`, `trap` or `unreachable`.
     pub fn end(&mut self, opcode: Opcode, args: &[Value]) {
         self.terminator(opcode, args, SmallVec::new());
     }
 
-    /// Appends a call of a function through its handle `target`.
+    /// Appends a call of a function through the handle `target`.
     pub fn call_indirect(
         &mut self,
         sig: SigId,
@@ -289,8 +290,8 @@ impl FunctionBuilder {
         self.function.slots.push(slot)
     }
 
-    /// Turns the variables into SSA values and returns the function. A block without a terminator gets `exit` in a
-    /// kernel and `ret` in other functions. Unreachable blocks are removed.
+    /// Turns the variables into SSA values and returns the function. Appends `exit` to a block without a terminator in
+    /// a kernel, and `ret` in other functions. Removes unreachable blocks.
     pub fn finish(mut self) -> Function {
         self.close_blocks();
         let cfg = remove_unreachable(&mut self.function);
@@ -464,7 +465,8 @@ impl FunctionBuilder {
         self.function.dfg.targets.insert(inst, calls);
     }
 
-    /// Returns the value of the variable where the walk stands, or a new zero at the start of the entry block.
+    /// Returns the value of a variable at the current position of the walk. If no write has been visited, inserts a
+    /// zero constant at the start of the entry block and returns it.
     fn reaching(
         &mut self,
         variable: Variable,
@@ -486,8 +488,8 @@ impl FunctionBuilder {
 /// `n` variables merge has the square of `n`; compilers make functions with fewer than a million.
 const MAX_PASSED: usize = 8 << 20;
 
-/// The blocks where variables are live. The marks are numbers of variables, so nothing has to be cleared between
-/// two variables.
+/// The blocks where variables are live. Each mark is the index of a variable, so nothing has to be cleared between two
+/// variables.
 struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,
@@ -519,7 +521,7 @@ impl Lives {
 }
 
 /// Returns whether only one block writes the variable, and that block strictly dominates each block that reads the
-/// variable before writing it. Then no block parameter is needed.
+/// variable before writing it. If so, the variable needs no block parameter.
 fn is_written_once(cfg: &Cfg, dominators: &Dominators, writes: &[Block], reads: &[Block]) -> bool {
     match writes {
         [write] => reads

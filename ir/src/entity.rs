@@ -1,6 +1,6 @@
 //! Entity references: `u32` newtypes that index maps.
 //!
-//! Invariant: an entity is only meaningful in the map (and the function or module) that created it.
+//! Invariant: an entity is valid only for the map that created it, and for the function or module of that map.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -55,7 +55,7 @@ entities! {
     SigId "sig";
 }
 
-/// A vector with typed keys, which [`PrimaryMap::push`] creates.
+/// A vector with typed keys. [`PrimaryMap::push`] creates the keys.
 #[derive(Clone, Hash, Debug)]
 pub struct PrimaryMap<K, V> {
     items: Vec<V>,
@@ -178,7 +178,7 @@ impl<K: Entity, V: Clone> IndexMut<K> for SecondaryMap<K, V> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct List(u32);
 
-/// Storage of [`List`]s. A list is stored as its length followed by its elements. List 0 is empty.
+/// Storage of [`List`]s. The pool stores a list as its length, followed by its elements. List 0 is empty.
 #[derive(Clone, Hash, Debug)]
 pub struct ListPool {
     words: Vec<Value>,

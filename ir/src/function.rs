@@ -1,7 +1,7 @@
 //! Functions: data-flow graph, layout and local-memory slots.
 //!
-//! Functions are in SSA form with block parameters. The data of an instruction has 16 bytes (a test checks this);
-//! the operands are in a pool. [`Layout`] holds the order of the blocks and of the instructions in each block,
+//! Functions are in SSA form with block parameters. The data of an instruction is 16 bytes long (a test checks this);
+//! the operands are stored in a pool. [`Layout`] holds the order of the blocks and of the instructions in each block,
 //! separately from the instruction data.
 //!
 //! Invariants:
@@ -51,7 +51,7 @@ impl InstData {
         }
     }
 
-    /// Returns the payload, for an op whose effects contain `PAYLOAD`.
+    /// Returns the payload, which is valid only for an op whose effects contain `PAYLOAD`.
     pub fn payload(&self) -> u64 {
         self.mods.0
     }
@@ -60,13 +60,13 @@ impl InstData {
 /// How a value is defined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValueDef {
-    /// The result with this number of an instruction.
+    /// A result of an instruction; the second field is the index among the results.
     Result(Inst, u16),
-    /// The parameter with this number of a block.
+    /// A parameter of a block; the second field is the index among the parameters.
     Param(Block, u16),
     /// An alias of another value; [`Dfg::resolve`] follows it.
     Alias(Value),
-    /// Not defined yet; occurs only while a function is built.
+    /// Not defined yet. This variant occurs only while a function is built.
     Pending,
 }
 
@@ -210,7 +210,7 @@ impl Dfg {
         self.values[value].ty
     }
 
-    /// Follows the aliases of a value and returns the value at their end.
+    /// Follows the aliases of a value and returns the value at the end of the chain.
     pub fn resolve(&self, mut value: Value) -> Value {
         while let ValueDef::Alias(of) = self.values[value].def {
             value = of;
@@ -218,8 +218,8 @@ impl Dfg {
         value
     }
 
-    /// Returns the same value as [`Dfg::resolve`], and makes every alias on the chain point to it directly. With
-    /// this, resolving all values of a function takes linear time.
+    /// Returns the same value as [`Dfg::resolve`], and makes every alias on the chain refer directly to that value, so
+    /// that resolving all values of a function takes linear time.
     pub fn resolve_and_shorten(&mut self, value: Value) -> Value {
         let end = self.resolve(value);
         let mut at = value;
@@ -230,7 +230,7 @@ impl Dfg {
         end
     }
 
-    /// Replaces the operands of an instruction that are aliases by the values that they resolve to.
+    /// Replaces each operand of an instruction that is an alias by the value to which the alias resolves.
     pub fn resolve_args(&mut self, inst: Inst) {
         let list = self.insts[inst].args;
         for i in 0..self.pool.get(list).len() {
@@ -239,7 +239,7 @@ impl Dfg {
         }
     }
 
-    /// Returns the instruction whose result the value is, if it is a result.
+    /// Returns the instruction that defines a value; `None` if the value is not a result of an instruction.
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
             ValueDef::Result(inst, _) => Some(inst),
@@ -247,7 +247,7 @@ impl Dfg {
         }
     }
 
-    /// Returns the payload of the `const` that defines the value, if it is defined by one.
+    /// Returns the payload of the `const` that defines a value; `None` if no `const` defines it.
     pub fn constant(&self, value: Value) -> Option<u64> {
         let inst = self.def_inst(value)?;
         let data = &self.insts[inst];
@@ -285,9 +285,10 @@ pub struct SlotData {
 /// The types of the parameters and results of a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Signature {
-    /// Parameters. A byte array is passed as the generic address of a copy that the caller makes.
+    /// Parameters. For a byte array, the caller makes a copy and passes the generic address of the copy.
     pub params: Vec<Type>,
-    /// Results. A byte array is returned through an additional first parameter: the address to write it to.
+    /// Results. For a byte array, the function has an additional first parameter: the address to which it writes the
+    /// array.
     pub returns: Vec<Type>,
 }
 
@@ -327,7 +328,7 @@ pub struct KernelData {
     pub blocksareclusters: bool,
 }
 
-/// How other modules see a name.
+/// The visibility of a name in other modules.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
     /// Visible in this module only.
@@ -360,7 +361,8 @@ pub struct Function {
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// Why the body cannot run: line and name of each unsupported instruction. Empty if the whole body was lowered.
+    /// The unsupported instructions, because of which the body cannot run: the line and the name of each. Empty if the
+    /// whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
     /// Number of declared registers, for attribute queries.
     pub declared_registers: u32,
@@ -438,22 +440,22 @@ pub fn split_symbol_payload(payload: u64) -> (SymbolId, i32) {
     (SymbolId(payload as u32), (payload >> 32) as i32)
 }
 
-/// Returns the function that the payload of a `call` or `func.addr` names.
+/// Returns the function to which the payload of a `call` or `func.addr` refers.
 pub fn payload_func(payload: u64) -> FuncId {
     FuncId(payload as u32)
 }
 
-/// Returns the signature that the payload of a `call.indirect` names.
+/// Returns the signature to which the payload of a `call.indirect` refers.
 pub fn payload_sig(payload: u64) -> SigId {
     SigId(payload as u32)
 }
 
-/// Returns the slot that the payload of a `local.addr` names.
+/// Returns the slot to which the payload of a `local.addr` refers.
 pub fn payload_slot(payload: u64) -> Slot {
     Slot(payload as u32)
 }
 
-/// Returns the special register that the payload of a `sreg` or `clock` names.
+/// Returns the special register to which the payload of a `sreg` or `clock` refers.
 pub fn payload_sreg(payload: u64) -> Option<SpecialReg> {
     SpecialReg::from_index(payload)
 }

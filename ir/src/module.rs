@@ -7,7 +7,7 @@ use crate::function::{Function, Linkage, Signature};
 use margay_ops::mods::StateSpace;
 use margay_ops::texture::Reference;
 
-/// The target of an address in an initialiser.
+/// The function or variable whose address an initialiser contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RelocTarget {
     /// Address of a variable: the generic address if `generic` is set, otherwise the address in the variable's
@@ -18,7 +18,7 @@ pub enum RelocTarget {
         /// Whether the initialiser contains the generic address.
         generic: bool,
     },
-    /// Handle of a function, the operand of a `call.indirect`.
+    /// Handle of a function; a `call.indirect` takes such a handle as an operand.
     Func(FuncId),
 }
 
@@ -27,9 +27,10 @@ pub enum RelocTarget {
 pub struct Reloc {
     /// Offset in the variable in bytes.
     pub offset: u64,
-    /// Number of bytes written.
+    /// Size of the written address in bytes.
     pub size: u8,
-    /// Number of bits by which the address is shifted right before it is truncated (for PTX byte masks).
+    /// Number of bits by which the address is shifted right before it is truncated to `size` bytes (for PTX byte
+    /// masks).
     pub shift: u8,
     /// The function or variable whose address it is.
     pub target: RelocTarget,
@@ -48,7 +49,7 @@ pub struct Symbol {
     pub size: u64,
     /// Alignment in bytes, a power of two.
     pub align: u32,
-    /// Initial bytes. If there are fewer than `size`, the rest is zero.
+    /// Initial bytes. If there are fewer than `size`, the remaining bytes are zero.
     pub init: Vec<u8>,
     /// Addresses to write into the initial bytes.
     pub relocs: Vec<Reloc>,
@@ -56,7 +57,7 @@ pub struct Symbol {
     pub linkage: Linkage,
     /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// For a `.shared` variable: the function that declares it, if it is not at module scope.
+    /// The function that declares a `.shared` variable; `None` for a variable at module scope.
     pub owner: Option<FuncId>,
     /// Kind and declared properties of a texture, sampler or surface reference; `None` for other variables. The
     /// address of a reference is a handle.
@@ -72,7 +73,8 @@ pub struct Loc {
     pub line: u32,
     /// Column.
     pub column: u32,
-    /// Source position of the call that was inlined: index into [`Module::locs`].
+    /// Index into [`Module::locs`] of the call that was inlined at this position; `None` if the position is not in
+    /// inlined code.
     pub inlined_at: Option<u32>,
 }
 
@@ -87,7 +89,7 @@ pub struct Target {
     pub debug: bool,
 }
 
-/// A module: the content of one PTX text.
+/// A module: the variables and functions of one PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
     /// Major and minor number of `.version`.
@@ -104,9 +106,9 @@ pub struct Module {
     pub files: Vec<String>,
     /// Source positions.
     pub locs: Vec<Loc>,
-    /// Function of each name.
+    /// The function with each name.
     pub by_name: FxHashMap<String, FuncId>,
-    /// Variable of each name, for variables at module scope.
+    /// The variable with each name. Contains only variables at module scope.
     pub symbols_by_name: FxHashMap<String, SymbolId>,
 }
 
@@ -127,8 +129,8 @@ impl Module {
         id
     }
 
-    /// Takes the initial contents out of the module and returns all variables with them. They are needed only once,
-    /// when memory is allocated for the variables.
+    /// Moves the initial contents of the variables out of the module, and returns all variables with their contents.
+    /// The contents are needed only once, when memory is allocated for the variables.
     pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
         let mut taken = PrimaryMap::default();
         for symbol in self.symbols.values_mut() {

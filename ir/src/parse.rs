@@ -1,11 +1,11 @@
 //! Parses the IR's text form (see [`mod@crate::print`]).
 //!
-//! The parser is for tests and for people who write or change IR by hand. It stops at the first error and reports
-//! the line, the column and what was expected. It checks only what it needs to build a module: names of ops, types
-//! and modifiers exist, and each value is defined once. [`crate::verify`] checks everything else.
+//! The parser is for tests and for people who write or change IR by hand. It stops at the first error and reports the
+//! line, the column and what was expected. It checks only what it needs to build a module: that the names of ops, types
+//! and modifiers exist, and that each value is defined once. [`crate::verify`] checks everything else.
 //!
-//! Invariant: the parser does not panic on any text, and its memory is bounded by the length of the text. Numbers
-//! of values and blocks may have gaps, but all gaps together are limited by [`MAX_GAPS`].
+//! Invariant: the parser does not panic on any text, and its memory is bounded by the length of the text. The numbers
+//! of values and blocks may have gaps, but the parser limits the total number of values and blocks ([`MAX_GAPS`]).
 
 mod cursor;
 mod function;
@@ -18,10 +18,11 @@ use crate::function::Function;
 use crate::module::Module;
 use cursor::Cursor;
 
-/// Most unused numbers of values and blocks in a text, in addition to one for each byte of the text.
+/// A text of `n` bytes may have at most `n + MAX_GAPS` values and blocks in total. In each function, all numbers from 0
+/// to the largest one count, used or not.
 pub const MAX_GAPS: usize = 1 << 20;
 
-/// An error in a text: its position and what was expected.
+/// An error in a text: its position and a description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// Line, counted from 1.

@@ -1,15 +1,15 @@
 //! Passes. Each pass is a file with a function `run` that changes a function.
 //!
-//! [`PASSES`] lists all passes in the order in which [`prepare`] runs them to prepare a kernel for an engine that
-//! runs regions. [`prepare_watched`] also passes the function and the time taken to a callback after each pass.
-//! Invariant: the function that a pass produces passes [`crate::verify`]; debug builds check this.
+//! [`PASSES`] lists all passes in the order in which [`prepare`] runs them to prepare a kernel for an engine that runs
+//! regions. [`prepare_watched`] also calls a callback after each pass, with the function and the time that the pass
+//! took. Invariant: the function that a pass produces is valid according to [`crate::verify`]; debug builds check this.
 //!
-//! There is no pass that moves loop-invariant instructions out of loops, because few instructions would move. The
-//! 1,067 innermost loops of the public programs, as compiled by nvcc, have 36,076 instructions; 755 (2 %) are
-//! invariant, and most of these add constants to addresses. In 63 loops of CUTLASS's kernels, 6,521 of 44,592
-//! instructions (15 %) are invariant. They compute parts of addresses, which nvcc recomputes to save registers.
-//! Outside of the loop these values would be in frames across barriers, where a load costs as much as the
-//! computation. The code generator does move values that are equal for a CTA out of the loops over its threads.
+//! There is no pass that moves loop-invariant instructions out of loops, because few instructions would move. The 1,067
+//! innermost loops of the public programs, as compiled by nvcc, have 36,076 instructions; 755 (2 %) are invariant, and
+//! most of these instructions add constants to addresses. In 63 loops of CUTLASS's kernels, 6,521 of 44,592
+//! instructions (15 %) are invariant. They compute parts of addresses, which nvcc recomputes to save registers. Outside
+//! of the loop these values would be in frames across barriers, where a load costs as much as the computation. The code
+//! generator does move values that are equal for a CTA out of the loops over its threads.
 
 pub mod calls;
 mod copy;
@@ -36,7 +36,7 @@ use crate::verify::{self, Stage};
 pub struct Context<'a> {
     /// The module.
     pub module: &'a Module,
-    /// The function's number in the module.
+    /// The function's ID in the module.
     pub id: FuncId,
     /// The decisions about which functions are inlined.
     pub inline: &'a Inlining,
@@ -45,11 +45,11 @@ pub struct Context<'a> {
 /// A pass: a row of [`PASSES`].
 #[derive(Debug)]
 pub struct Pass {
-    /// Name, for listings and for `after` of [`prepare`].
+    /// Name, used in listings and for the parameter `after` of [`prepare`].
     pub name: &'static str,
     /// Short description of what the pass does.
     pub about: &'static str,
-    /// The verifier's stage of a function after this pass.
+    /// The verifier stage of a function after this pass.
     pub stage: Stage,
     run: fn(&mut Function, &Context<'_>),
 }
@@ -90,8 +90,8 @@ passes! {
     "points" Cut "blocks cut at synchronisation points" |f, c| sync_points::run(f, c.module);
 }
 
-/// Returns a kernel or function after all passes: calls are inlined where possible, and every sync point is at the
-/// end of its block. With `after`, stops after the pass with this name.
+/// Returns a kernel or function after all passes: calls are inlined where possible, and every sync point is at the end
+/// of its block. If `after` is given, stops after the pass with this name.
 pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }

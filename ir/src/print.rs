@@ -20,9 +20,9 @@
 //! ```
 //!
 //! An instruction consists of its results with their types, the op with its types, the payload or the modifiers in
-//! braces, the operands, and the branch targets with their arguments. After `;` follow the line of the PTX text and
-//! the index of the source position. `//` begins a comment. The numbers of values and blocks are those of the
-//! function, so that the texts before and after a pass can be compared.
+//! braces, the operands, and the branch targets with their arguments. The line of the PTX text and the index of the
+//! source position follow after `;`. `//` begins a comment. The text keeps the function's numbers of values and blocks,
+//! so that a reader can compare the texts before and after a pass.
 //!
 //! Invariant: the text of a module that passes [`crate::verify`] is complete. If it is parsed and printed again,
 //! the result is the same text.
@@ -50,7 +50,7 @@ pub trait Notes {
     fn block(&self, block: Block) -> Option<String>;
 }
 
-/// [`Notes`] without any comment.
+/// An implementation of [`Notes`] that returns no comments.
 struct Silent;
 
 impl Notes for Silent {
@@ -158,7 +158,7 @@ fn write_inst(
 
 fn write_note(f: &mut impl Write, note: Option<String>) -> fmt::Result {
     match note {
-        // A line break would end the comment.
+        // A line break in the note would end the comment.
         Some(note) => writeln!(f, "  // {}", note.replace(['\n', '\r'], " ")),
         None => writeln!(f),
     }

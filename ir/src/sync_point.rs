@@ -1,4 +1,4 @@
-//! Sync points, and the numbers of the places where lanes stop.
+//! Sync points, their numbers, and the data about them that the CTA scheduler needs.
 
 use crate::function::SourceLoc;
 use margay_ops::meaning::Desc;
@@ -6,14 +6,14 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// The place where a lane stopped: the number of a sync point, [`SyncPoint::START`] or [`SyncPoint::EXIT`]. Sync
-/// points are numbered in reverse postorder. Lagging lanes, which have the lowest number, run first, so that diverged
-/// lanes reconverge where their paths join.
+/// Where a lane is stopped: at the sync point with this number, at the start ([`SyncPoint::START`]) or after its exit
+/// ([`SyncPoint::EXIT`]). Sync points are numbered in reverse postorder. The lanes at the sync point with the lowest
+/// number (the lagging lanes) run first, so that diverged lanes reconverge where their paths join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct SyncPoint(pub u32);
 
 impl SyncPoint {
-    /// The lane stands before the first instruction.
+    /// The lane is before the first instruction of the kernel.
     pub const START: SyncPoint = SyncPoint(0);
     /// The lane has exited.
     pub const EXIT: SyncPoint = SyncPoint(u32::MAX);
@@ -29,7 +29,7 @@ pub struct SyncPointData {
 }
 
 impl SyncPointData {
-    /// Returns a placeholder for a place that is not a sync point, with the operation `exit`.
+    /// Returns placeholder data, with the operation `exit`, for a position that is not a sync point.
     pub fn exit() -> SyncPointData {
         let desc = Desc {
             opcode: Opcode::Exit,

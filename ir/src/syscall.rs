@@ -1,5 +1,5 @@
-//! System functions: functions that the CUDA runtime provides to device code. A `call` of such a name is lowered to
-//! the op `syscall`.
+//! System functions: functions that the CUDA runtime provides to device code. The front end lowers a `call` of such a
+//! function to the op `syscall`.
 
 use margay_ops::types::Type;
 
@@ -49,8 +49,8 @@ syscalls! {
     /// `void cudaGraphSetConditional(handle, unsigned)`: sets the value of a conditional node.
     GraphSetConditional "cudaGraphSetConditional" (B64, B32) -> ();
 
-    // CUDA's device runtime (`cuda_device_runtime_api.h`). A function returns a `cudaError_t` unless its comment
-    // states another type. Structures are passed as addresses.
+    // CUDA's device runtime (`cuda_device_runtime_api.h`). A function returns a `cudaError_t` unless its comment states
+    // another type. The caller passes a structure by its address.
 
     /// `void *GetParameterBuffer(size_t alignment, size_t size)`.
     DevGetParameterBuffer "__cudaCDP2GetParameterBuffer" (B64, B64) -> (B64);
@@ -126,9 +126,9 @@ syscalls! {
 const DEVICE_RUNTIME: &str = "__cudaCDP2";
 
 impl Syscall {
-    /// Returns the system function with this name. A function of the device runtime is also found by its earlier
-    /// name (such as `cudaMalloc`), and with the suffix `_ptsz`, which selects a default stream per thread and has
-    /// no effect in device code.
+    /// Returns the system function with this name. A function of the device runtime also has an earlier name (such as
+    /// `cudaMalloc`), which this function accepts too. It also accepts the suffix `_ptsz`, which selects a default
+    /// stream per thread and has no effect in device code.
     pub fn from_name(name: &str) -> Option<Syscall> {
         let rest = match name.strip_prefix(DEVICE_RUNTIME) {
             Some(rest) => rest,

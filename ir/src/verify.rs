@@ -1,22 +1,23 @@
 //! The verifier: checks that modules and functions have the properties on which the rest of Margay relies.
 //!
-//! The verifier runs between passes in debug builds and in tests. It returns the problems that it finds, at most
-//! [`MAX_PROBLEMS`]. Invariant: the verifier does not panic on any module.
+//! The verifier runs between passes in debug builds and in tests. It returns at most [`MAX_PROBLEMS`] of the problems
+//! that it finds. Invariant: the verifier does not panic on any module.
 //!
 //! # What is checked
 //!
 //! Structure ([`Rule::Structure`]):
 //!
-//! - every block, instruction, value and list that is referred to exists;
-//! - a block occurs once in the layout, and an instruction at one place in one block;
-//! - the entry block is the first block and no branch leads to it; its parameters are those of the signature, or
-//!   none for a kernel;
+//! - every block, instruction, value and list to which another entity refers exists;
+//! - a block occurs at most once in the layout, and an instruction occurs at most once in all blocks;
+//! - the entry block is the first block and no branch leads to it; its parameters are the parameters of the signature,
+//!   and a kernel's entry block has none;
 //! - a block ends with a terminator and contains no other terminator;
 //! - branches lead to blocks of the layout; a terminator has as many targets as its op requires.
 //!
 //! Values ([`Rule::Value`], [`Rule::Dominance`], [`Rule::Argument`]):
 //!
-//! - a result or parameter records the instruction or block that defines it, and its number there;
+//! - a result or parameter records the instruction or block that defines it, and its index among the results or
+//!   parameters;
 //! - every used value is a result or a parameter, not an alias and not undefined;
 //! - a definition dominates its uses (in reachable blocks);
 //! - a branch passes one argument, of the same type, for each parameter of its target.
@@ -32,13 +33,13 @@
 //! - `param.addr` occurs in kernels only;
 //! - calls and returns match the signature.
 //!
-//! After [`crate::pass::sync_points`] ([`Rule::SyncPoint`]): each sync point is followed by a jump without arguments,
-//! to a block that no other branch targets.
+//! After [`crate::pass::sync_points`] ([`Rule::SyncPoint`]): a jump without arguments follows each sync point, and no
+//! other branch leads to the target of the jump.
 //!
-//! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a
-//! power of two. Source positions are in the module's tables. Parameters are inside the kernel's parameter buffer
-//! and do not overlap. Initial contents, and the addresses in them, are inside their variables. Each name in the
-//! module's tables leads to a function or variable with this name.
+//! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a power of
+//! two. Source positions refer to existing entries of the module's tables. Parameters are inside the kernel's parameter
+//! buffer and do not overlap. Initial contents, and the addresses in them, are inside their variables. Each name in the
+//! module's tables refers to a function or variable with this name.
 
 mod module;
 mod ops;
@@ -52,16 +53,16 @@ use crate::entity::{Block, FuncId, Inst, Slot, SymbolId, Value};
 use crate::function::Function;
 use crate::module::Module;
 
-/// Most problems of a function or module that are reported.
+/// Maximum number of problems that the verifier reports for a function or module.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// The passes that have run on a function, as far as they matter to the verifier.
+/// The state of a function that determines which invariants the verifier checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stage {
     /// Sync points may be anywhere in a block.
     #[default]
     Lowered,
-    /// [`crate::pass::sync_points`] has run, so each sync point is the last instruction before a jump.
+    /// [`crate::pass::sync_points`] has run, so only a jump follows each sync point in its block.
     Cut,
 }
 
@@ -85,7 +86,7 @@ pub enum Rule {
     Module,
 }
 
-/// The place of a problem.
+/// The location of a problem in the IR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each names the entity")]
 pub enum ProblemSite {
@@ -101,9 +102,9 @@ pub enum ProblemSite {
 /// A violated invariant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The function, if a whole module was checked.
+    /// The function with the problem, if the verifier checked a whole module.
     pub function: Option<FuncId>,
-    /// The place of the problem.
+    /// The location of the problem in the IR.
     pub place: ProblemSite,
     /// The violated invariant.
     pub rule: Rule,
@@ -129,7 +130,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Problems found so far.
+/// The problems that the verifier has found so far.
 #[derive(Debug, Default)]
 struct Report {
     problems: Vec<Problem>,
@@ -162,7 +163,7 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
     structure::check(function, &mut report);
     let sound = |problem: &Problem| problem.rule != Rule::Structure;
     if !report.problems.iter().all(sound) {
-        // The other checks follow references, which must be valid.
+        // The other checks require that all references are valid.
         return report.problems;
     }
     values::check(function, &mut report);
@@ -173,7 +174,7 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
     report.problems
 }
 
-/// Returns the problems of a module as it was lowered, including those of its functions.
+/// Returns the problems of a module on which no pass has run, including the problems of its functions.
 pub fn module(module: &Module) -> Vec<Problem> {
     let mut report = Report::default();
     module::check(module, &mut report);

@@ -1,4 +1,5 @@
-//! Functions that may wait, brought into kernels: what is left of calls, and what frames hold.
+//! Tests the pass that merges functions in which threads may wait into kernels: which calls remain, and what the frames
+//! contain.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -8,7 +9,8 @@ use margay_ir::pass::{self, PASSES, calls};
 use margay_ir::verify;
 use margay_ops::ops::Opcode;
 
-/// A module of functions and a kernel with the address of some memory in `v0` and a word of it in `v1`.
+/// Returns a module with functions and a kernel. In the kernel, `v0` is the address of some memory, and `v1` is a word
+/// of this memory.
 fn module(functions: &str, kernel: &str) -> Module {
     let number = functions.matches(" = func ").count();
     let text = format!(
@@ -32,7 +34,7 @@ block0:
     module
 }
 
-/// The kernel behind all passes; it verifies behind each.
+/// Returns the kernel after all passes, and checks it with the verifier after each pass.
 fn prepared(module: &Module) -> Function {
     let id = module.kernel("k").unwrap();
     pass::prepare_watched(module, id, None, |pass, _, function| {
@@ -47,8 +49,8 @@ fn count(function: &Function, opcode: Opcode) -> usize {
         .count()
 }
 
-/// A function that calls itself with half its argument, behind something that lanes do together; `v9` lives across the
-/// call, and `more` stands behind it.
+/// Returns a function that executes a collective and then calls itself with half its argument. `v9` is live across the
+/// call, and the lines `more` follow the call.
 fn halves(more: &str) -> String {
     format!(
         "fn0 = func @halves(b64, b32) -> (b32) {{
@@ -78,10 +80,11 @@ fn calls_become_jumps() {
     let module = module(&halves(""), "  v2: b32 = call fn0 v0, v1");
     let f = prepared(&module);
     assert_eq!(count(&f, Opcode::Call), 0);
-    // One from the kernel, one from the function; the function returns to either.
+    // The kernel contains one call, and the function contains one call. The function can return
+    // to either of them.
     assert_eq!(count(&f, Opcode::StackCheck), 2);
     assert_eq!(count(&f, Opcode::BarWarp), 1);
-    // The continuation's number and the sum.
+    // The frame contains the index of the continuation and the sum.
     assert_eq!(f.slots.values().last().unwrap().size, 16);
     let words = |opcode| {
         let all = f.blocks().iter().flat_map(|&b| f.insts(b));
@@ -89,7 +92,7 @@ fn calls_become_jumps() {
         of.filter(|d| d.mods == margay_ops::mods::Mods::NONE)
             .count()
     };
-    // The kernel's address of memory is a parameter, computed again.
+    // The address of memory in the kernel is a parameter, which is rematerialised.
     assert_eq!((words(Opcode::St), words(Opcode::Ld)), (2, 2), "{f}");
 }
 
@@ -105,7 +108,8 @@ fn what_is_saved_once_stays_saved() {
     let saved = stores
         .filter(|d| d.opcode == Opcode::St && d.mods == margay_ops::mods::Mods::NONE)
         .count();
-    // Before the first call of the function: number, v9, v0; before the second: v8.
+    // Before its first call, the function saves the index of the continuation, v9 and v0; before the second call, it
+    // saves v8.
     assert_eq!(saved, 4, "{f}");
 }
 

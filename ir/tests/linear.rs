@@ -1,4 +1,5 @@
-//! The order of masked code: every edge leads forwards, or back to the header of a loop that holds its source.
+//! Tests the order of blocks for masked code: every edge leads forwards, or back to the header of a loop that contains
+//! the edge's source.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ fn order(body: &str) -> (Function, Linear) {
             assert!((span.start..span.end).contains(&from), "{block:?}");
         }
     }
-    // Loops lie within each other or apart.
+    // Of two loops, either one contains the other, or they have no block in common.
     for a in &linear.loops {
         for b in &linear.loops {
             let apart = a.end <= b.start || b.end <= a.start;
@@ -41,7 +42,7 @@ fn order(body: &str) -> (Function, Linear) {
     (function, linear)
 }
 
-/// Numbers of the blocks between a loop's ends, by the loop's number.
+/// Returns the block numbers of the blocks in the loop with index `number`.
 fn members(linear: &Linear, number: usize) -> Vec<u32> {
     let span = linear.loops[number];
     let mut blocks: Vec<u32> = linear.order[span.start as usize..span.end as usize]
@@ -94,7 +95,8 @@ block5:
 
 #[test]
 fn a_loop_through_a_sync_point_is_one() {
-    // Nobody takes the edge behind the barrier, but lanes of different turns must not meet in block 1.
+    // No lane follows the edge after the barrier without stopping, but lanes in different iterations must not meet in
+    // block 1.
     let (function, linear) = order(
         "block0:
   v0: pred = const.pred 0x1
@@ -153,7 +155,7 @@ fn graph(successors: &[Vec<usize>]) -> Function {
     b.function
 }
 
-/// Returns numbers below a bound, always the same ones.
+/// Returns a generator of pseudorandom numbers below a bound. The sequence is the same in every run.
 fn random() -> impl FnMut(usize) -> usize {
     let mut state = 1u64;
     move |below| {
@@ -164,7 +166,7 @@ fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Returns the successors of 2 to 15 blocks, up to three of each.
+/// Returns the successors of 2 to 15 blocks. Each block has up to three successors.
 fn random_graph(random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<usize>> {
     let count = 2 + random(14);
     let mut targets = || {
@@ -176,7 +178,7 @@ fn random_graph(random: &mut impl FnMut(usize) -> usize) -> Vec<Vec<usize>> {
 }
 
 /// Compares the loops of random graphs with their definition: the loop of a header consists of the blocks from which an
-/// edge back to it is reached through blocks that do not come before it in reverse postorder.
+/// edge back to the header is reached through blocks that do not come before the header in reverse postorder.
 #[test]
 fn loops_of_random_graphs_agree_with_the_definition() {
     let mut random = random();
@@ -237,8 +239,8 @@ fn loops_of_random_graphs_agree_with_the_definition() {
     assert!(found > 2000, "{found} loops");
 }
 
-/// Compares the dominators of random graphs with their definition: without a block, the blocks that it dominates are not
-/// reached.
+/// Compares the dominators of random graphs with their definition: if a block is removed, the blocks that it dominates
+/// are unreachable.
 #[test]
 fn dominators_of_random_graphs_agree_with_the_definition() {
     let mut random = random();
@@ -263,7 +265,8 @@ fn dominators_of_random_graphs_agree_with_the_definition() {
     }
 }
 
-/// A search that starts again inside each loop would visit 10^10 edges here.
+/// Checks that each edge is visited once. A search that starts again inside each loop would visit 10^10 edges in this
+/// test.
 #[test]
 fn very_deep_nests_are_searched_once() {
     let count = 100_000;

@@ -1,4 +1,4 @@
-//! Values and loads that are shared, and those that must not be, on functions written as text.
+//! Tests value numbering on functions written as text: which values and loads are shared, and which must not be shared.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -7,7 +7,7 @@ use margay_ir::pass::number;
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// The kernel of this body behind the pass, in a module for a target; it verifies.
+/// Returns the kernel with this body after the pass, in a module for a target, and checks it with the verifier.
 fn numbered_for(sm: u32, body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 16\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();
@@ -31,7 +31,8 @@ fn count(function: &Function, opcode: Opcode) -> usize {
         .count()
 }
 
-/// Loads left of two from one address, `lines` between them; `v3` is another address, `v1` a number.
+/// Returns how many of two loads from the same address remain if `lines` are between them. `v3` is another address, and
+/// `v1` is an integer.
 fn loads(space: &str, lines: &str) -> usize {
     loads_for(75, space, lines)
 }

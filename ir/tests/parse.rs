@@ -1,4 +1,4 @@
-//! The parser of the IR's text: what it reads, where it says that a text is wrong.
+//! Tests the parser of the IR's text form: what it accepts, and the position of each error that it reports.
 
 use margay_ir::function::{Linkage, ValueDef};
 use margay_ir::module::RelocTarget;
@@ -102,7 +102,7 @@ fn what_is_read_prints_the_same() {
     }
 }
 
-/// The text of a kernel with these lines in its only block.
+/// Returns the text of a kernel with these lines in its only block.
 fn in_block(lines: &str) -> String {
     format!("kernel @k {{\nblock0:\n{lines}\n}}")
 }

@@ -1,11 +1,13 @@
-//! Which accesses are known to lie in device memory or its margins when the pointers among the parameters do.
+//! Tests which accesses are proved to be in device memory or its margins, if the pointers among the parameters are in
+//! device memory.
 
 use margay_ir::analysis::Pointers;
 use margay_ir::function::Function;
 use margay_ir::parse;
 use margay_ops::ops::Opcode;
 
-/// A kernel with two pointers, `v0` at offset 0 and `v1` at 8, the number `v2` at 16 of 64 bits and the number `v3` at 24 of 32.
+/// Returns a kernel with two pointers, `v0` at parameter offset 0 and `v1` at offset 8, the 64-bit integer `v2` at
+/// offset 16 and the 32-bit integer `v3` at offset 24.
 fn kernel(body: &str) -> Function {
     let text = format!(
         "kernel @k {{\n  parameters 28
@@ -27,7 +29,8 @@ block0:
     parse::function(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// For each access of global memory, whether it is known; and the parameters that all are computed from.
+/// Returns, for each access of global memory, whether the access is proved; and the offsets of the parameters from
+/// which the addresses of accesses are computed.
 fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
     let function = kernel(body);
     let pointers = Pointers::new(&function);
@@ -41,7 +44,8 @@ fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
     (held.collect(), pointers.params().to_vec())
 }
 
-/// A loop whose block parameter `v10` begins with `first` and is moved by `step` behind the `access` in its body.
+/// Analyses a loop whose block parameter `v10` starts with the value `first`. After `access`, the body of the loop
+/// moves `v10` by `step`.
 fn moving_loop(setup: &str, first: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     known(&format!(
         "{setup}
@@ -60,7 +64,7 @@ block3:
     ))
 }
 
-/// A loop over a pointer.
+/// Analyses a loop that moves a pointer.
 fn pointer_loop(setup: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     moving_loop(setup, "v0", access, step)
 }
@@ -78,7 +82,7 @@ fn a_parameter_and_a_bounded_offset() {
   v15: b64 = add.s64 v1, v2
   st.b32{space:global} v15, v14
   ret";
-    // The sum of two parameters has two roots: neither is one.
+    // Either parameter could be the root of their sum, so the sum has no root that is a pointer.
     assert_eq!(known(body), (vec![true, false], vec![0]));
 }
 
@@ -98,18 +102,18 @@ block4:
   jump block5
 block5:";
     assert_eq!(pointer_loop(STEP, access, "v5").0, [false]);
-    // With one access that runs in every turn, all are known.
+    // If one of the accesses runs in every iteration, both accesses are proved.
     let both = format!("  v22: b32 = ld.b32{{space:global}} v10\n{access}");
     assert_eq!(pointer_loop(STEP, &both, "v5").0, [true, true]);
 }
 
 #[test]
 fn steps_have_a_bound() {
-    // A number of 64 bits, and one of 32 bits times four.
+    // The steps are a 64-bit integer, and a 32-bit integer times four.
     assert_eq!(pointer_loop("", ACCESS, "v2").0, [false]);
     let narrow = "  v6: b32 = const.b32 0x4\n  v5: b64 = mul.s32{half:wide} v3, v6";
     assert_eq!(pointer_loop(narrow, ACCESS, "v5").0, [true]);
-    // Times 2^10 is 2^41.
+    // A 32-bit integer times 2^10 is up to 2^41.
     let wide = "  v6: b32 = const.b32 0x400\n  v5: b64 = mul.s32{half:wide} v3, v6";
     assert_eq!(pointer_loop(wide, ACCESS, "v5").0, [false]);
 }
@@ -132,7 +136,7 @@ fn accesses_of_shared_memory_stop_no_pointer() {
     assert_eq!(pointer_loop(STEP, behind, "v5").0, [true]);
 }
 
-/// Two loops, one in the other; the pointer of the inner one goes on in the outer one.
+/// Checks two nested loops. The outer loop continues with the pointer of the inner loop.
 #[test]
 fn loops_in_loops() {
     let body = |inner: &str| {
@@ -162,7 +166,7 @@ block4:
     assert_eq!(known(&body("")).0, [false]);
 }
 
-/// What a loop passes on may be another pointer, or no pointer.
+/// Checks loops that pass another pointer, or a value that is not a pointer, to the next iteration.
 #[test]
 fn all_that_is_passed_counts() {
     let body = |other: &str| {
@@ -183,7 +187,8 @@ block2:
     assert_eq!(known(&body("v15")).0, [false, true]);
 }
 
-/// A loop over a counter that begins with `v4` of `start`, with an access at `v30` of `address`.
+/// Analyses a loop over a counter whose start value `v4` is computed by `start`. The access in the loop uses the
+/// address `v30`, which `address` computes.
 fn counter_loop(start: &str, address: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     let access = format!("{address}\n  v12: b32 = ld.b32{{space:global}} v30");
     moving_loop(start, "v4", &access, step)
@@ -200,22 +205,22 @@ fn a_pointer_and_a_counter() {
     let scaled =
         "  v29: b32 = const.b32 0x3\n  v31: b64 = shl.b64 v10, v29\n  v30: b64 = add.s64 v1, v31";
     assert_eq!(counter_loop(START, scaled, "v5"), (vec![true], vec![8]));
-    // The high half of a product is no multiple of the counter.
+    // The high half of a product is not a multiple of the counter.
     let product = |half: &str| {
         format!("  v31: b64 = mul.s64{{half:{half}}} v10, v5\n  v30: b64 = add.s64 v1, v31")
     };
     assert_eq!(counter_loop(START, &product("lo"), "v5").0, [true]);
     assert_eq!(counter_loop(START, &product("hi"), "v5").0, [false]);
-    // The counter times 2^20, which starts from up to 2^32.
+    // The counter starts from values below 2^32. Its factor is 8 in the first case and 2^20 in the second.
     let start = "  v4: b64 = cvt.u64.u32 v3\n  v5: b64 = const.b64 0x400";
     assert_eq!(counter_loop(start, scaled, "v5").0, [true]);
     let far = scaled.replace("0x3", "0x14");
     assert_eq!(counter_loop(start, &far, "v5").0, [false]);
-    // Steps and starts without a bound.
+    // Steps and start values without a bound.
     assert_eq!(counter_loop(START, plain, "v2").0, [false]);
     let start = "  v4: b64 = add.s64 v2, v2\n  v5: b64 = const.b64 0x400";
     assert_eq!(counter_loop(start, plain, "v5").0, [false]);
-    // A base that is no pointer.
+    // A base that is not a pointer.
     let base = "  v30: b64 = add.s64 v1, v10";
     let start = "  v4: b64 = const.b64 0x0\n  v5: b64 = const.b64 0x400\n  v1000: b64 = ld.b64{space:global} v0";
     assert_eq!(counter_loop(start, base, "v5").0, [true, true]);
@@ -223,7 +228,8 @@ fn a_pointer_and_a_counter() {
     assert_eq!(counter_loop(start, base, "v5").0, [true, false]);
 }
 
-/// The access near one base says nothing about another one, and none about a base that changes while the counter counts.
+/// Checks that an access near one base proves nothing about another base, and that a base which changes while the
+/// counter moves is rejected.
 #[test]
 fn a_counter_counts_for_its_base() {
     let two = "  v30: b64 = add.s64 v1, v10
@@ -256,7 +262,8 @@ block3:
     assert_eq!(changing.0, [true, false]);
 }
 
-/// The index of a thread in the grid, as a number of 64 bits, with the grid's size as the step.
+/// Checks counters that start with the index of a thread in the grid, as a 64-bit integer, and whose step is the size
+/// of the grid.
 #[test]
 fn indices_of_64_bits() {
     let start = "  v200: b32 = sreg.u32 %ctaid.x

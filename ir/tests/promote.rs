@@ -1,4 +1,4 @@
-//! Local promotion on functions written as text: what becomes values and what stays in memory.
+//! Tests local promotion on functions written as text: what becomes values, and what stays in memory.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -7,7 +7,7 @@ use margay_ir::pass::{promote, simplify};
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// The kernel of this body behind promotion and tidying; it verifies.
+/// Returns the kernel with this body after promotion and simplification, and checks it with the verifier.
 fn promoted(body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 8\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();
@@ -27,15 +27,16 @@ fn count(function: &Function, opcode: Opcode) -> usize {
         .count()
 }
 
-/// Loads and stores of local or generic memory that are left, and bytes of slots.
+/// Returns the number of loads and of stores of local or generic memory that remain, and the total size of the slots in
+/// bytes.
 fn memory(function: &Function) -> (usize, usize, u32) {
     let bytes = function.slots.values().map(|slot| slot.size).sum();
     let accesses = (count(function, Opcode::Ld), count(function, Opcode::St));
     (accesses.0, accesses.1, bytes)
 }
 
-/// A slot of 16 bytes, its address `v0`, `tid` in `v1`, the constants 4 and 8 in `v2` and `v3`, and an
-/// end that keeps `v9` alive.
+/// Returns a promoted kernel with a slot of 16 bytes. `v0` is the address of the slot, `v1` is `tid`, and `v2` and `v3`
+/// are the constants 4 and 8. The end of the kernel uses `v9`.
 fn with_slot(lines: &str) -> Function {
     promoted(&format!(
         "  slot0 = local 16 align 8
@@ -87,7 +88,7 @@ fn what_was_never_written_is_zero() {
 
 #[test]
 fn overlapping_sizes_stay_in_memory_and_others_do_not() {
-    // Bytes 0 to 3 are written whole and read in half; bytes 8 to 11 are not taken apart.
+    // Bytes 0 to 3 are written as a whole and read in halves; bytes 8 to 11 are only accessed as a whole.
     let f = with_slot(
         "  st.u32{space:local} v0, v1
   v4: b32 = ld.u16{space:local} v0
@@ -100,7 +101,8 @@ fn overlapping_sizes_stay_in_memory_and_others_do_not() {
 
 #[test]
 fn a_vector_access_is_promoted_whole_or_not_at_all() {
-    // The second element is also read in half, so the pair stays, and with it the first element.
+    // A load also reads half of the second element, so the second element stays in memory. Therefore the vector access
+    // stays, and the first element stays with it.
     let f = with_slot(
         "  st.u32{space:local vec:1} v0, v1, v1
   v4: b32 = ld.u32{space:local} v0
@@ -120,7 +122,7 @@ fn a_vector_access_is_promoted_whole_or_not_at_all() {
 #[test]
 fn what_another_may_see_stays() {
     for (left, lines) in [
-        // Volatile.
+        // A volatile access.
         (
             (1, 1),
             "  st.u32{space:local order:volatile} v0, v1\n  v9: b32 = ld.u32{space:local} v0",
@@ -130,27 +132,27 @@ fn what_another_may_see_stays() {
             (1, 2),
             "  st.u32{space:local} v0, v1\n  st.u64{space:global} v3, v0\n  v9: b32 = ld.u32{space:local} v0",
         ),
-        // An offset that is not known.
+        // An unknown offset.
         (
             (1, 1),
             "  v4: b64 = cvt.u64.u32 v1\n  v5: b64 = add.u64 v0, v4\n  st.u32{space:local} v0, v1\n  v9: b32 = ld.u32{space:local} v5",
         ),
-        // Outside of the slot: a fault of the program's own.
+        // An access outside of the slot: an error of the program.
         (
             (1, 1),
             "  v4: b64 = const.b64 0x10\n  v5: b64 = add.u64 v0, v4\n  st.u32{space:local} v0, v1\n  v9: b32 = ld.u32{space:local} v5",
         ),
-        // Misaligned.
+        // A misaligned access.
         (
             (1, 1),
             "  v4: b64 = const.b64 0x2\n  v5: b64 = add.u64 v0, v4\n  st.u32{space:local} v5, v1\n  v9: b32 = ld.u32{space:local} v5",
         ),
-        // Another state space than the address is of.
+        // An access in a state space that is not the state space of the address.
         (
             (1, 1),
             "  st.u32{space:local} v0, v1\n  v9: b32 = ld.u32 v0",
         ),
-        // Compared.
+        // The address is compared.
         (
             (1, 1),
             "  st.u32{space:local} v0, v1\n  v8: pred = setp.u64{cmp:eq} v0, v3\n  v7: b32 = selp.b32 v1, v1, v8\n  nanosleep.u32 v7\n  v9: b32 = ld.u32{space:local} v0",
@@ -238,7 +240,7 @@ block2:
             .unwrap()
             .args[0]
     };
-    // Not written on the way around: zero.
+    // On the path that does not write the piece, its value is zero.
     assert_eq!(f.dfg.constant(passed(*entry)), Some(0));
     assert_eq!(passed(*then).to_string(), "v1");
 }

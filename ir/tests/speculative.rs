@@ -1,4 +1,4 @@
-//! Values that are affine unless a check says no.
+//! Tests which values are affine unless a run-time check fails.
 
 use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::{Assumptions, Class};
@@ -9,7 +9,7 @@ use margay_ir::parse;
 
 fn speculative(body: &str) -> (Function, Uniformity, SpeculativeAffine) {
     let function = parse::function(&format!("kernel @k {{\n  parameters 16\n{body}\n}}")).unwrap();
-    // Nothing is known of `%ntid.x`, so a global index may wrap when it is widened.
+    // `%ntid.x` is unknown, so a global index may wrap before it is widened.
     let rows = Assumptions {
         width: 16,
         whole_rows: true,
@@ -51,7 +51,7 @@ fn a_widened_index_is_affine_if_it_does_not_wrap() {
         signed: true,
     };
     assert_eq!(check_of(&function, &speculative, Value(7)), Some(signed));
-    // A sum has no check of its own.
+    // A sum needs no check.
     assert_eq!(check_of(&function, &speculative, Value(8)), None);
     let unsigned = Check::NoWrap {
         value: Value(3),
@@ -98,7 +98,7 @@ block2:
     ));
     assert_eq!(speculative.stride(Value(9)), Some(1));
     assert_eq!(speculative.stride(Value(11)), Some(1));
-    // This one's stride grows with each turn.
+    // The stride of this value grows with each iteration.
     assert_eq!(speculative.stride(Value(10)), None);
     assert_eq!(speculative.stride(Value(12)), None);
 }

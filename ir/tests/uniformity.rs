@@ -1,6 +1,6 @@
-//! Uniformity on functions written as text. A comment `// ...` behind an instruction or a block's label
-//! is the class that its results or parameters must have, in order; `use in blockN` is what another
-//! block sees.
+//! Tests the uniformity analysis on functions written as text. A comment `// ...` after an instruction or the label of
+//! a block lists, in order, the classes that the results or parameters must have. `use in blockN` specifies the class
+//! of the value where that block uses it.
 
 use margay_ir::analysis::uniformity::{Assumptions, Class, Uniformity, UniformityNotes};
 use margay_ir::analysis::{Cfg, Dominators};
@@ -11,7 +11,7 @@ use margay_ir::parse;
 use margay_ir::print::Notes;
 use margay_ir::verify::{self, Stage};
 
-/// Checks a kernel's classes against its comments.
+/// Checks the classes of a kernel's values against the comments in its text.
 fn check(assumptions: Assumptions, body: &str) -> (Function, Uniformity) {
     let text = format!("kernel @k {{\n  parameters 16\n{body}\n}}");
     let function = parse::function(&text).unwrap();
@@ -96,7 +96,7 @@ fn shapes_of_blocks_decide_on_tid() {
         ntid_x_zeros: 5,
     };
     assert_eq!(Assumptions::of(&function), expected);
-    // Slices of sixteen lanes lie in one row of sixteen.
+    // Each chunk of 16 lanes is inside one row of 16 threads.
     assert!(Assumptions::of_slices([16, 2, 1], 16).whole_rows);
     assert!(!Assumptions::of_slices([24, 2, 1], 16).whole_rows);
 }
@@ -132,7 +132,7 @@ fn the_usual_global_index_is_affine_up_to_the_address() {
 
 #[test]
 fn an_index_that_may_wrap_inside_a_warp_is_not_affine_when_widened() {
-    // The base is no known multiple of 32: it may wrap between two lanes.
+    // The base is not proved to be a multiple of 32, so the sum may wrap between two lanes.
     check(
         ROWS,
         "block0:
@@ -204,7 +204,7 @@ block3(v6: b32, v7: b32):                  // {class}, {}
 
 #[test]
 fn a_join_behind_the_first_one_is_none() {
-    // Lanes meet at block3; block5 joins a uniform branch only.
+    // Diverged lanes meet at block3; at block5, only the paths of a uniform branch meet.
     check(
         ROWS,
         "block0:
@@ -266,7 +266,7 @@ block2(v6: b32):                           // varying
 
 #[test]
 fn a_counted_loop_keeps_everything_uniform() {
-    // An inner branch diverges, but its ways meet before the loop goes on.
+    // An inner branch diverges, but its paths meet before the next iteration.
     check(
         ROWS,
         "block0:
@@ -312,8 +312,8 @@ block2:
 
 #[test]
 fn exits_of_a_divergent_loop_meet_behind_it() {
-    // Lanes leave at block1 one by one (divergent); the rest leaves at block2 together. Where both
-    // ways meet, lanes have different parameters.
+    // Lanes leave the loop at block1 in different iterations; the remaining lanes leave at block2 together. Where the
+    // two paths meet, lanes have different values of the block parameter.
     check(
         ROWS,
         "block0:
@@ -338,7 +338,7 @@ block4(v8: b32):                           // varying
 
 #[test]
 fn an_exit_before_the_divergent_one_meets_it_too() {
-    // Some lanes leave at block2 in their turn, the others at the header in the next.
+    // Some lanes leave at block2 in one iteration, and the others leave at the header in the next iteration.
     check(
         ROWS,
         "block0:
@@ -363,7 +363,8 @@ block4(v8: b32):                           // varying
 
 #[test]
 fn ways_back_to_a_header_meet_there() {
-    // `continue` in one arm: the header's parameter is what the arm passed.
+    // One side of a branch is a `continue`, so the value of the header's parameter depends on the side that a lane
+    // takes.
     check(
         ROWS,
         "block0:
@@ -416,7 +417,7 @@ fn parameters_of_device_functions_vary() {
 
 #[test]
 fn a_loop_with_two_entries_is_seen() {
-    // Irreducible: block1 and block2 reach each other, and block0 enters both.
+    // The loop is irreducible: block1 and block2 reach each other, and block0 branches to both.
     check(
         ROWS,
         "block0:
@@ -437,7 +438,7 @@ block3:
     );
 }
 
-/// Whether lanes that come to block `number` equally often are in one instance of it.
+/// Returns whether lanes that have reached block `number` the same number of times are in the same instance of it.
 fn is_converged(body: &str, number: u32) -> bool {
     let (function, uniformity) = check(ROWS, body);
     let cfg = Cfg::new(&function);
@@ -464,9 +465,9 @@ block3:
   brif v7, block1(v6), block4
 block4:
   exit";
-    // Some threads return before the loop, and each turn has a divergent branch.
+    // Some threads return before the loop, and each iteration executes a divergent branch.
     assert!(is_converged(body, 3));
-    // That branch leads to this block in other turns for other lanes.
+    // That branch leads to this block in different iterations for different lanes.
     assert!(!is_converged(body, 2));
 }
 

@@ -1,8 +1,8 @@
-//! Uniformity against execution: random structured programs run lane by lane, and values that are
-//! classified as shared must be.
+//! Tests the uniformity analysis against execution. The tests run random structured programs, one lane after another,
+//! and check that values which the analysis classifies as equal for several threads are equal.
 //!
-//! Two executions of an instruction are the same instance when the loops around it are in the same
-//! turn. Every instance's value is compared over all lanes, warps and CTAs that execute it.
+//! Two executions of an instruction are the same instance if all loops around the instruction are in the same
+//! iteration. For each instance, the tests compare the values of all lanes, warps and CTAs that execute it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,7 @@ const VARIABLES: usize = 7;
 const WARPS: u32 = 2;
 const CTAS: u32 = 2;
 
-/// Xorshift: the same programs on every machine.
+/// A xorshift generator, so that the programs are the same on every machine.
 struct Random(u32);
 
 impl Random {
@@ -34,12 +34,12 @@ impl Random {
     }
 }
 
-/// A random program: variables of 32 bits, branches, loops with breaks and continues.
+/// A generator of random programs with 32-bit variables, branches, and loops with `break` and `continue`.
 struct Generator {
     b: FunctionBuilder,
     random: Random,
     variables: Vec<Variable>,
-    /// Headers of the loops around the code being written, and where they continue and break to.
+    /// For each loop around the current code, the header, which is the target of `continue`, and the target of `break`.
     loops: Vec<(Block, Block)>,
     /// Headers of the loops around each block.
     around: HashMap<Block, Vec<Block>>,
@@ -88,7 +88,7 @@ impl Generator {
         self.b.write(to, value);
     }
 
-    /// Widened, moved and cut again.
+    /// Widens a value to 64 bits, applies an operation, and truncates the result to 32 bits.
     fn through_64_bits(&mut self, a: Value) -> Value {
         let (wide, narrow) = match self.random.below(2) {
             0 => (OpType::S64, OpType::S32),
@@ -141,7 +141,7 @@ impl Generator {
         self.b.switch_to(join);
     }
 
-    /// A loop of at most three turns.
+    /// Generates a loop of at most three iterations.
     fn turn(&mut self, depth: u32) {
         let counter = self.b.declare(Type::B32);
         let zero = self.b.constant(Type::B32, 0);
@@ -171,7 +171,7 @@ impl Generator {
         self.b.switch_to(end);
     }
 
-    /// A conditional `break` or `continue` of any loop around.
+    /// Generates a conditional `break` or `continue` of one of the loops around the current code.
     fn leave(&mut self) {
         let condition = self.condition();
         let which = self.random.below(self.loops.len() as u32) as usize;
@@ -239,10 +239,10 @@ struct Thread {
     lane: u32,
 }
 
-/// An instance of a value: the turns of the loops around its definition.
+/// An instance of a value: the value, and the iterations of the loops around its definition.
 type Instance = (Value, Vec<u32>);
 
-/// Runs one thread; calls `seen` for each value that it computes.
+/// Runs one thread, and calls `seen` for each value that the thread computes.
 fn run(
     function: &Function,
     around: &HashMap<Block, Vec<Block>>,
@@ -297,7 +297,8 @@ fn run(
         let call = &function.successors(block)[next.expect("a block ends")];
         let inside = around.get(&call.block).map_or(&[][..], Vec::as_slice);
         if inside.last() == Some(&call.block) {
-            // A header: from inside its loop the next turn, from outside the first one.
+            // At a header, an edge from inside the loop starts the next iteration, and an edge from outside starts the
+            // first one.
             let comes_back = headers.contains(&call.block);
             let count = turns.entry(call.block).or_insert(0);
             *count = if comes_back { *count + 1 } else { 0 };
@@ -311,7 +312,8 @@ fn run(
     panic!("a program without end");
 }
 
-/// The base of each group's instance; every other value must follow from it.
+/// For each instance in each group of threads, a base value, from which the values of all threads of the group must
+/// follow.
 #[derive(Default)]
 struct Bases(BTreeMap<(u32, u32, Instance), Bits>);
 
@@ -363,7 +365,7 @@ fn shared_values_are_shared_in_every_execution() {
             });
         }
     }
-    // The analysis does not get away with calling everything varying.
+    // An analysis that classifies all values as varying must fail this test.
     for name in ["launch", "cta", "warp", "affine"] {
         assert!(counts[name] > 200, "{counts:?}");
     }

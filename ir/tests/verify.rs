@@ -1,5 +1,5 @@
-//! The verifier: a sound module has no problem, and each invariant broken alone is reported with
-//! its rule and its place.
+//! Tests the verifier: a valid module has no problems, and if one invariant is violated, the verifier reports it with
+//! its rule and its location.
 
 use margay_ir::builder::FunctionBuilder;
 use margay_ir::entity::{Block, Entity, FuncId, Inst, SigId, Slot, SymbolId, Value};
@@ -25,9 +25,10 @@ fn desc(opcode: Opcode, ty: OpType, mods: Mods) -> Desc {
     }
 }
 
-/// A callee `add_one`, and a kernel that counts `%tid.x` down in a loop with a barrier, then calls.
+/// Returns a valid module with a function `add_one` and a kernel. The kernel counts `%tid.x` down in a loop with a
+/// barrier, and then calls the function.
 ///
-/// Blocks of the kernel: the entry, the loop (one parameter), the end.
+/// The blocks of the kernel are the entry, the loop, which has one parameter, and the end.
 fn sound() -> (Module, FuncId) {
     let mut module = Module {
         files: vec!["a.cu".into()],
@@ -142,7 +143,7 @@ fn kernel(callee: FuncId) -> Function {
     b.finish()
 }
 
-/// The kernel's instruction of an op.
+/// Returns the kernel's instruction with an op.
 fn find(function: &Function, opcode: Opcode) -> Inst {
     let all = function.blocks().iter().flat_map(|&b| function.insts(b));
     all.copied()
@@ -150,8 +151,8 @@ fn find(function: &Function, opcode: Opcode) -> Inst {
         .unwrap()
 }
 
-/// Breaks the sound kernel and wants a problem of `rule` at `place`, and that checking it, whole
-/// module included, does not panic.
+/// Applies `break_it` to the valid kernel, and checks that the verifier reports a problem of `rule` at `place`. Also
+/// checks that verifying the kernel and the whole module does not panic.
 fn broken(rule: Rule, place: impl Fn(&Function) -> ProblemSite, break_it: impl Fn(&mut Function)) {
     broken_at(Stage::Lowered, rule, place, break_it);
 }
@@ -221,7 +222,7 @@ fn references_lead_somewhere() {
     });
     broken(Structure, at(Opcode::Sub), |f| {
         let inst = find(f, Opcode::Sub);
-        // A list of a larger pool.
+        // A list that belongs to a larger pool.
         let mut other = f.dfg.pool.clone();
         for _ in 0..100 {
             other.push(&[Value(0)]);
@@ -318,7 +319,7 @@ fn values_know_where_they_come_from() {
         });
         f.dfg.pool.get_mut(list)[0] = pending;
     });
-    // The definition is dropped, the use stays.
+    // The definition is removed, and the use stays.
     broken(Rule::Value, at(Opcode::St), |f| {
         let (inst, block) = (find(f, Opcode::LocalAddr), f.blocks()[2]);
         f.layout.insts[block].retain(|&i| i != inst);
@@ -327,13 +328,13 @@ fn values_know_where_they_come_from() {
 
 #[test]
 fn definitions_dominate_uses() {
-    // In one block: used before it is defined.
+    // In one block: a value is used before its definition.
     broken(Rule::Dominance, at(Opcode::St), |f| {
         let (inst, block) = (find(f, Opcode::St), f.blocks()[2]);
         f.layout.insts[block].retain(|&i| i != inst);
         f.layout.insts[block].insert(0, inst);
     });
-    // Across blocks: the loop uses what only the end defines.
+    // Across blocks: the loop uses a value that the end block defines.
     broken(Rule::Dominance, at(Opcode::Sub), |f| {
         let result = f.dfg.results(find(f, Opcode::Call))[0];
         let list = f.dfg.insts[find(f, Opcode::Sub)].args;
@@ -379,7 +380,7 @@ fn instructions_have_the_shape_of_their_op() {
         let list = f.dfg.insts[find(f, Opcode::Brif)].args;
         f.dfg.pool.get_mut(list)[0] = tid;
     });
-    // Without `.cc` there is no carry; with it there is one.
+    // An instruction without `.cc` has no carry result; with `.cc` it has one.
     broken(Rule::Result, at(Opcode::Sub), |f| {
         let inst = find(f, Opcode::Sub);
         f.dfg.insts[inst].mods = Mods::NONE.with_carry_out(true);
@@ -432,7 +433,7 @@ fn payloads_name_what_exists() {
     for opcode in [Opcode::CallIndirect, Opcode::Syscall, Opcode::FuncAddr] {
         broken(Rule::Payload, at(opcode), become_op(opcode, 99));
     }
-    // Kernel parameters are only in kernels.
+    // Only kernels have kernel parameters.
     broken(Rule::Payload, at(Opcode::ParamAddr), |f| f.kernel = None);
 }
 
@@ -455,13 +456,13 @@ fn calls_and_returns_agree_with_signatures() {
         let inst = find(f, Opcode::Exit);
         f.dfg.insts[inst].opcode = Opcode::Ret;
     });
-    // Through a handle: the argument is there, the handle is missing.
+    // A call through a handle: the argument is present, and the handle is missing.
     broken(Rule::Call, at(Opcode::CallIndirect), |f| {
         let inst = find(f, Opcode::Call);
         f.dfg.insts[inst].opcode = Opcode::CallIndirect;
         f.dfg.insts[inst].mods = Mods(u64::from(SigId(0).0));
     });
-    // A function returns what it says.
+    // The operands of `ret` must match the signature of the function.
     let (mut module, _) = sound();
     let callee = &mut module.functions[FuncId(0)];
     let inst = find(callee, Opcode::Ret);
@@ -476,18 +477,18 @@ fn calls_and_returns_agree_with_signatures() {
 
 #[test]
 fn sync_points_stand_alone_after_the_pass() {
-    // As lowered, the sync point is in the middle of its block.
+    // Before the pass, the sync point is in the middle of its block.
     let (module, id) = sound();
     let problems = verify::function(&module, &module.functions[id], Stage::Cut);
     assert!(problems.iter().all(|p| p.rule == Rule::SyncPoint));
     assert_eq!(problems.len(), 1);
-    // The jump behind it is gone: the block ends otherwise.
+    // The jump after the sync point is replaced by another terminator.
     broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
         let jump = after_sync_point(f);
         f.dfg.insts[jump].opcode = Opcode::Exit;
         f.dfg.targets.remove(&jump);
     });
-    // Its continuation takes a parameter.
+    // The block after the sync point has a parameter.
     broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
         let jump = after_sync_point(f);
         let next = f.dfg.targets(jump)[0].block;
@@ -495,7 +496,7 @@ fn sync_points_stand_alone_after_the_pass() {
         f.dfg.append_param(next, Type::B32);
         f.dfg.targets.get_mut(&jump).unwrap()[0].args.push(tid);
     });
-    // Somebody else goes there too.
+    // Another branch also leads to the block after the sync point.
     broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
         let next = f.dfg.targets(after_sync_point(f))[0].block;
         let brif = find(f, Opcode::Brif);

@@ -1,4 +1,4 @@
-//! Which loops get a `yield`, on functions written as text.
+//! Tests which loops get a `yield`, on functions written as text.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -7,8 +7,8 @@ use margay_ir::pass::waiting;
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Yields in a kernel of these blocks: `v0` is the thread, `v1` a parameter, 100 or so, `v2` an address, `v3` and `v4` the
-/// constants 1 and 0.
+/// Returns the number of `yield`s in a kernel with these blocks. `v0` is the thread index, `v1` is an integer
+/// parameter, `v2` is an address, and `v3` and `v4` are the constants 1 and 0.
 fn yields(blocks: &str) -> usize {
     let text = format!(
         "kernel @k {{
@@ -59,7 +59,8 @@ block1(v10: b32):
     assert_eq!((yields(before), yields(behind)), (0, 0));
 }
 
-/// A loop with two latches: `test` is how block 3 ends, `other` how block 4 does.
+/// Returns the number of `yield`s in a loop with two latches. `test` is the terminator of block 3, and `other` is the
+/// terminator of block 4.
 fn two_latches(test: &str, other: &str) -> usize {
     yields(&format!(
         "  jump block1(v4)
@@ -82,7 +83,8 @@ block4:
 fn a_test_that_not_every_turn_passes_does_not_count() {
     let test = "brif v11, block1(v13), block9";
     assert_eq!(two_latches(test, "jump block1(v13)"), 1);
-    // Every turn passes one of the two, but either may do so in all turns: neither is on the way of all.
+    // Every iteration executes one of the two latches, but all iterations may execute the same latch. Therefore no
+    // single latch is executed in every iteration.
     assert_eq!(two_latches(test, "brif v15, block1(v13), block9"), 1);
     assert_eq!(two_latches(test, "jump block9"), 0);
 }
@@ -111,12 +113,13 @@ block5:
         ))
     };
     assert_eq!(middle("v13"), 0);
-    // Up in some turns and down in others.
+    // The value rises in some iterations and falls in others.
     assert_eq!(middle("v16"), 1);
     assert_eq!(middle("v10"), 1);
 }
 
-/// A loop that goes on while `condition`, over `v11` (less than the bound) and `v14` (about memory).
+/// Returns the number of `yield`s in a loop that continues while `condition` holds. The condition may use `v11` (the
+/// counter is less than the bound) and `v14` (a condition on memory).
 fn while_(condition: &str, targets: &str) -> usize {
     yields(&format!(
         "  jump block1(v4)
@@ -182,7 +185,8 @@ block1(v10: b32):
     );
 }
 
-/// Yields of a loop without a count that calls a function of this body.
+/// Analyses a loop that is not counted and calls a function with this body. Returns the number of `yield`s, and whether
+/// the first one has `flag`.
 fn calling(body: &str) -> (usize, bool) {
     let text = format!(
         "module version 8.0 target sm_80

@@ -1,7 +1,7 @@
-//! Lists the packages of a Python environment that use CUDA, and whether they work.
+//! Lists the packages of a Python environment that use CUDA, and states whether they work with Margay.
 //!
-//! Installers leave a folder `NAME-VERSION.dist-info` for each package; these names are read. Invariant: the
-//! interpreter is not started.
+//! Installers create a folder `NAME-VERSION.dist-info` for each package; this module reads only the names of these
+//! folders. Invariant: the command does not start the interpreter.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,17 +14,17 @@ use crate::output::{Outcome, Paint, Report, paint};
 
 /// A known client of CUDA.
 struct Known {
-    /// The package's name, or its beginning if the name ends with a version of CUDA.
+    /// The package's name. If the name ends with a version of CUDA, this is the part before the version.
     package: &'static str,
     works: Works,
-    /// What the client needs, or why it fails.
+    /// What the client needs, or the reason why it does not work.
     note: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Works {
     Yes,
-    /// Works under `margay run`, but not with the library alone.
+    /// The client works under `margay run`, but not with the driver library alone.
     UnderRun,
     Partly,
     No,
@@ -56,7 +56,7 @@ const fn known(package: &'static str, works: Works, note: &'static str) -> Known
     }
 }
 
-/// The known clients, sorted by name; `docs/clients.md` lists what was tested.
+/// The known clients, sorted by name; `docs/clients.md` lists the tests.
 const CLIENTS: &[Known] = &[
     known("cuda-bindings", Works::Yes, ""),
     known(
@@ -121,7 +121,7 @@ struct Installed {
     version: String,
 }
 
-/// Returns the interpreter if `program` is a Python interpreter or a script that names one.
+/// Returns the interpreter if `program` is a Python interpreter or a script whose first line names one.
 pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
     let name = program.file_name()?.to_str()?;
     if is_python(name) {
@@ -145,9 +145,10 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
         .flatten()
 }
 
-/// Returns the first bytes of a regular file. Another file, such as a pipe, may make its reader wait.
+/// Returns the first bytes of a regular file. Does not read other files, because reading a pipe, for example, can
+/// block.
 fn beginning(path: &Path) -> Option<Vec<u8>> {
-    /// The first line of a script is shorter: Linux reads 256 bytes of it.
+    /// Number of bytes that always contain the first line of a script. Linux uses only its first 256 bytes.
     const ENOUGH: u64 = 4096;
     if !fs::metadata(path).ok()?.is_file() {
         return None;
@@ -174,7 +175,7 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
         .find(|file| file.exists())
 }
 
-/// Returns the folders of an interpreter's packages: those of its virtual environment and of its installation.
+/// Returns the folders of an interpreter's packages: the folders of its virtual environment and of its installation.
 fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
     let of = |program: &Path| Some(program.parent()?.parent()?.to_owned());
@@ -202,7 +203,7 @@ fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the packages that the `.dist-info` folders in `folders` name.
+/// Returns the packages that have a `.dist-info` folder in one of `folders`.
 fn installed(folders: &[PathBuf]) -> Vec<Installed> {
     let entries = folders
         .iter()

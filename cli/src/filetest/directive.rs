@@ -1,7 +1,8 @@
 //! Parses the directives of a file test; [the harness](super) describes the notation.
 //!
-//! Invariants: every line that begins like a directive is parsed or is an error, and a returned test has expectations.
-//! This module needs the standard library only, because the front end's tests also compile it.
+//! Invariants: for every line that begins like a directive, the parser either accepts the line or returns an error, and
+//! a returned test has expectations. This module depends only on the standard library, because the tests of the front
+//! end also compile it.
 
 use super::texels::{Kind, Texels};
 use super::value::{Expected, Tolerance, Type, list};
@@ -18,9 +19,9 @@ pub enum FileTest {
 /// An expected diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Line of the directive, from 1.
+    /// Line of the directive, counted from 1.
     pub at: usize,
-    /// Line of the problem, from 1.
+    /// Line of the problem, counted from 1.
     pub line: usize,
     /// The diagnostic's code and message.
     pub text: String,
@@ -29,30 +30,31 @@ pub struct Rejection {
 /// A launch of one kernel.
 #[derive(Debug)]
 pub struct Launch {
-    /// Line of the `kernel` directive, from 1.
+    /// Line of the `kernel` directive, counted from 1.
     pub at: usize,
     /// The kernel's name.
     pub kernel: String,
-    /// Blocks in the grid.
+    /// Number of blocks in the grid.
     pub grid: [u32; 3],
-    /// Threads in a block.
+    /// Number of threads in a block.
     pub block: [u32; 3],
-    /// Blocks in a cluster.
+    /// Number of blocks in a cluster.
     pub cluster: Option<[u32; 3]>,
-    /// Dynamic shared memory of a block.
+    /// Size in bytes of the dynamic shared memory of a block.
     pub shared: u32,
-    /// Whether the launch is cooperative: all blocks are resident at once.
+    /// Whether the launch is cooperative, so that all blocks are resident at once.
     pub cooperative: bool,
     /// The kernel's arguments, in order.
     pub arguments: Vec<Argument>,
-    /// The expected end of the launch.
+    /// The expected outcome of the launch.
     pub outcome: Outcome,
     /// The allowed error of values that are written as numbers.
     pub tolerance: Tolerance,
-    /// Whether native code must run the kernel too; if false, native code must refuse it.
+    /// Whether native code must run the kernel too. If false, no native code can be generated for it, and the native
+    /// engine must report an error.
     pub native: bool,
-    /// The expected findings of a checking run, in order of lines: a kind (a name of `checks::Undefined`), and its line
-    /// if one is given.
+    /// The expected findings of a checking run, in order of lines: the kind (the name of a variant of
+    /// `checks::Undefined`), and the line if the directive specifies one.
     pub findings: Vec<(String, Option<u32>)>,
 }
 
@@ -63,12 +65,12 @@ pub enum Argument {
     Scalar(Vec<u8>),
     /// Device memory.
     Buffer(Buffer),
-    /// A texture or surface; if it is bound to a variable, it is no argument.
+    /// A texture or surface. If it is bound to a variable, it is not passed as an argument.
     Texels(Texels),
 }
 
 impl Argument {
-    /// Returns the buffer whose content may be compared after the launch.
+    /// Returns the buffer whose content can be compared after the launch.
     pub fn buffer(&self) -> Option<&Buffer> {
         match self {
             Argument::Scalar(_) => None,
@@ -93,29 +95,30 @@ pub struct Buffer {
     pub ty: Type,
     /// Content before the launch.
     pub bytes: Vec<u8>,
-    /// Type and values of the expected content after the launch; `None`: not compared.
+    /// Type and values of the expected content after the launch; `None` if the content is not compared.
     pub expected: Option<(Type, Vec<Expected>)>,
 }
 
-/// The expected end of a launch.
+/// The expected outcome of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The launch completes, and buffers have the expected contents.
     Values,
-    /// Device code faults: the name of a `FaultKind`, and a line of the file if one is given.
+    /// Device code causes a fault. The fields are the name of a `FaultKind`, and the line of the fault if the directive
+    /// specifies one.
     Fault(String, Option<u32>),
-    /// The launch fails as unsupported, with an error that names this.
+    /// The launch fails as unsupported, with an error that contains this text.
     Unsupported(String),
 }
 
-/// A mistake in a directive: its line, from 1, and the message.
+/// A mistake in a directive: its line, counted from 1, and the message.
 pub type Mistake = (usize, String);
 
 /// Parses the directives of a file.
 ///
 /// # Errors
 ///
-/// The first mistake in the file.
+/// Returns the first mistake in the file.
 pub fn read(text: &str) -> Result<FileTest, Mistake> {
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -136,10 +139,11 @@ pub fn read(text: &str) -> Result<FileTest, Mistake> {
 struct Reader {
     rejections: Vec<Rejection>,
     launches: Vec<Launch>,
-    /// The table of the current launch: types of the columns, and the number of input columns.
+    /// The table of the current launch: the types of its columns, and the number of input columns.
     columns: Option<(Vec<Type>, usize)>,
     rows: usize,
-    /// Whether the current launch has a `block` directive; if not, its table determines the block.
+    /// Whether the current launch has a `block` directive; if not, the number of rows of its table determines the
+    /// number of threads.
     block_given: bool,
 }
 
@@ -402,7 +406,7 @@ fn texels(launch: &mut Launch, texels: Texels) {
     launch.arguments.push(Argument::Texels(texels));
 }
 
-/// Parses the expected content of the preceding buffer or texels, which covers all elements.
+/// Parses the expected content of the preceding buffer or texels, which must contain all elements.
 fn expect(launch: &mut Launch, text: &str) -> Result<(), String> {
     let near = launch.tolerance != Tolerance::Absolute(0.0);
     let (ty, words) = typed(text)?;

@@ -1,9 +1,10 @@
-//! Runs file tests through another driver library: a real GPU's `libcuda`, or any replacement.
+//! Runs file tests with another driver library: the `libcuda` of a real GPU, or any replacement.
 //!
 //! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
-//! For a module with errors only the refusal is compared, not the diagnostics; for a fault only the error code is
-//! compared. Invariant: a launch that cannot be compared (an operation that only Margay leaves unsupported, a wait that
-//! would never end on a GPU) is counted as not compared, never as passed.
+//! For a module with errors, this module compares only whether the driver rejects it, and not the diagnostics. For a
+//! fault, it compares only the error code. Invariant: if a launch cannot be compared, it is counted as not compared,
+//! and never as passed. Examples are a launch that only Margay does not support, and a wait that would never end on a
+//! GPU.
 
 #![expect(
     unsafe_code,
@@ -20,10 +21,11 @@ use super::run::{Failure, difference};
 
 /// Result of a successful call.
 const SUCCESS: c_int = 0;
-/// Results for a module with errors: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
+/// Result codes for a module with errors: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
 const REFUSED: [c_int; 3] = [200, 218, 222];
 
-/// Returns the error codes of the named fault; `None` for waits that never end.
+/// Returns the error codes of the fault with the name `fault`; `None` for `Timeout` and `Deadlock`, because such a wait
+/// never ends on a GPU.
 fn codes_of(fault: &str) -> Option<&'static [c_int]> {
     Some(match fault {
         "IllegalAddress" => &[700],
@@ -44,7 +46,7 @@ macro_rules! api {
         struct Api { $($field: unsafe extern "C" fn($($arg),*) -> c_int,)* }
 
         impl Api {
-            /// Finds the functions in a library.
+            /// Looks up the functions in a library.
             fn load(library: *mut c_void) -> Result<Api, String> {
                 Ok(Api { $($field: {
                     let found = symbol(library, $name)?;
@@ -129,12 +131,13 @@ struct Attribute {
 /// The values of `CU_LAUNCH_ATTRIBUTE_COOPERATIVE` and `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
 const COOPERATIVE: c_uint = 2;
 const CLUSTER: c_uint = 4;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and the largest dynamic shared memory that needs no opt-in.
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and the maximum size of dynamic shared memory that needs no
+/// opt-in.
 const MAX_DYNAMIC_SHARED: c_int = 8;
 const SHARED_WITHOUT_LEAVE: u32 = 48 << 10;
 
 fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: the handle is that of a library, and the name is a C string.
+    // SAFETY: the handle belongs to a loaded library, and the name is a C string.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     if found.is_null() {
         return Err(format!("the driver has no {}", name.to_string_lossy()));
@@ -145,11 +148,11 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
 /// The results of the launches of a file.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// The expectations that were not met.
+    /// The expectations that the driver did not meet.
     pub failures: Vec<Failure>,
     /// Number of launches that were compared.
     pub judged: usize,
-    /// Number of launches that cannot be compared through a driver.
+    /// Number of launches that cannot be compared with a driver.
     pub not_judged: usize,
 }
 
@@ -164,7 +167,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// The error message of the loader or the driver.
+    /// Returns the error message of the loader or of the driver.
     pub fn open(path: &Path) -> Result<Driver, String> {
         let name = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|_| "the path holds a zero byte".to_owned())?;
@@ -285,12 +288,12 @@ impl Driver {
     }
 
     fn unload(&self, module: *mut c_void) {
-        // SAFETY: this driver loaded the module, and the module is not used again. If the call fails, the context was
-        // destroyed, and the module with it.
+        // SAFETY: this driver loaded the module, and the module is not used again. If the call fails, the context is
+        // destroyed, and the module is destroyed with it.
         let _ = unsafe { (self.api.unload)(module) };
     }
 
-    /// Runs a launch in a module of its own; false if the launch cannot be compared.
+    /// Loads the module again and runs a launch. Returns false if the launch cannot be compared.
     fn judge(&self, text: &str, launch: &Launch) -> Result<bool, String> {
         let codes: &[c_int] = match &launch.outcome {
             Outcome::Values => &[SUCCESS],
@@ -320,7 +323,7 @@ impl Driver {
             }
             self.unload(module);
         } else {
-            // A fault is sticky in its context, so later launches need a reset device.
+            // A fault makes all later calls in its context fail, so the device must be reset before later launches.
             // SAFETY: no object of the context is used again.
             let status = unsafe { (self.api.reset)(self.device) };
             self.check("cuDevicePrimaryCtxReset", status)?;
@@ -388,8 +391,8 @@ impl Driver {
         Ok(unsafe { (self.api.synchronize)() })
     }
 
-    /// Checks that the arguments have the sizes of the kernel's parameters, because a driver reads that number of
-    /// bytes.
+    /// Checks that the arguments have the sizes of the kernel's parameters, because the driver reads as many bytes as
+    /// the parameter has.
     fn check_parameters(&self, function: *mut c_void, arguments: &[Vec<u8>]) -> Result<(), String> {
         let size_of = |index: usize| {
             let (mut offset, mut size) = (0, 0);
@@ -419,7 +422,7 @@ impl Driver {
         Ok(address)
     }
 
-    /// Frees the memory that a launch used.
+    /// Frees the memory or texels that a launch used.
     fn release(&self, held: &Held<'_>) -> Result<(), String> {
         match held {
             Held::Buffer(address, _) => {
@@ -474,7 +477,7 @@ fn attributes(launch: &Launch) -> Vec<Attribute> {
 }
 
 fn loader_error() -> String {
-    // SAFETY: the call follows the failure on the same thread.
+    // SAFETY: the failed call of the loader was made on the same thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the library cannot be opened".to_owned();

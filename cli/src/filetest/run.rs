@@ -1,6 +1,6 @@
 //! Runs file tests on the runtime.
 //!
-//! Invariant: each launch of a file gets buffers of its own and a context without a fault.
+//! Invariant: each launch of a file has separate buffers and a context without a fault.
 
 use std::fmt;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// An expectation of a file that was not met.
+/// An expectation of a file that a run did not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Line of the directive, from 1.
@@ -99,18 +99,18 @@ pub fn bless_from_env() -> bool {
     std::env::var_os("BLESS").is_some_and(|value| value == "1")
 }
 
-/// The machines that file tests run on, one for each [`Setting`].
+/// The runtimes with which file tests run, one for each [`Setting`].
 pub struct Bench {
     machines: Vec<(Setting, Runtime)>,
     bless: bool,
 }
 
 impl Bench {
-    /// Builds the machines; `bless` permits updates of the text of diagnostics.
+    /// Builds the runtimes. If `bless` is set, runs may update the text of diagnostics in the files.
     ///
     /// # Errors
     ///
-    /// The errors of building a runtime.
+    /// Returns an error if a runtime cannot be built.
     pub fn new(bless: bool) -> Result<Bench, Error> {
         const LIMIT: Duration = Duration::from_secs(20);
         let build = |setting: Setting| {
@@ -200,7 +200,7 @@ impl Bench {
     }
 }
 
-/// Returns the file's text with the found diagnostics in its directives.
+/// Returns the file's text with the reported diagnostics in its directives.
 fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (expected, found) in expected.iter().zip(found) {
@@ -225,7 +225,7 @@ fn diagnostics(log: &str) -> Vec<Rejection> {
             (line.trim_start().strip_prefix("--> "), found.last_mut())
             && last.line == 0
         {
-            // FILE:LINE:COLUMN
+            // The text has the form FILE:LINE:COLUMN.
             let line = place.rsplit(':').nth(1);
             last.line = line.and_then(|line| line.parse().ok()).unwrap_or(0);
         }
@@ -279,7 +279,7 @@ fn launch_all(
             failures.push(failure(launch.at, Some(&launch.kernel), what));
         }
         if faulted {
-            // A fault is sticky in its context, so later launches need a reset device.
+            // A fault makes all later calls in its context fail, so the device must be reset before later launches.
             let again = runtime
                 .device(0)
                 .and_then(|device| device.primary_reset())
@@ -299,7 +299,7 @@ fn launch_all(
     failures
 }
 
-/// Returns kinds and lines of the findings since the last call, in order of the lines.
+/// Returns the kinds and lines of the findings since the last call, in the order of the lines.
 fn findings(runtime: &Runtime) -> Vec<(String, u32)> {
     let (found, _) = runtime.take_findings();
     let mut found: Vec<(String, u32)> = found
@@ -387,7 +387,7 @@ impl Memory<'_> {
     }
 }
 
-/// Compares the end of a launch with the expected outcome.
+/// Compares the result of a launch with the expected outcome.
 fn judge(
     setting: Setting,
     launch: &Launch,
@@ -427,7 +427,7 @@ fn judge(
     }
 }
 
-/// Describes the first elements that differ from the expected values.
+/// Describes the first elements that differ from the expected values; returns `None` if no element differs.
 pub(super) fn difference(buffer: &Buffer, bytes: &[u8], launch: &Launch) -> Option<String> {
     const SHOWN: usize = 4;
     let (ty, expected) = buffer.expected.as_ref()?;

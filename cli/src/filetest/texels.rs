@@ -1,6 +1,6 @@
 //! Parses the textures and surfaces of file tests; [the harness](super) describes the notation.
 //!
-//! Enumerations have the numbers of the driver interface, so one description serves the runtime and any driver.
+//! Enumerations use the values of the driver API, so the runtime and any driver can use the same description.
 
 use super::directive::Buffer;
 use super::value::{Type, list};
@@ -30,9 +30,9 @@ pub enum Kind {
 /// Texels and the properties of their texture or surface.
 #[derive(Clone, Debug)]
 pub struct Texels {
-    /// Texture or surface.
+    /// Whether the object is a texture or a surface.
     pub kind: Kind,
-    /// The module's variable to which the texels are bound; `None`: an object, passed as an argument.
+    /// The module's variable to which the texels are bound; `None` if the object is passed as an argument.
     pub variable: Option<String>,
     /// The memory that stores the texels.
     pub place: TexelMemory,
@@ -54,7 +54,7 @@ pub struct Texels {
     pub flags: u32,
     /// Maximum anisotropy.
     pub anisotropy: u32,
-    /// Level bias, least level and greatest level.
+    /// Level bias, minimum level and maximum level.
     pub levels: [f32; 3],
     /// Border colour.
     pub border: [f32; 4],
@@ -62,7 +62,8 @@ pub struct Texels {
     pub buffer: Buffer,
 }
 
-/// Name, `CUarray_format` and bytes of a component; the numbers of normalised integers are for one component.
+/// Name, `CUarray_format` and size in bytes of a component. For normalised integers, the `CUarray_format` is the format
+/// of a texel with one component.
 const FORMATS: [(&str, u32, u64); 13] = [
     ("u8", 0x01, 1),
     ("u16", 0x02, 2),
@@ -108,7 +109,7 @@ impl Texels {
     ///
     /// # Errors
     ///
-    /// A description of the mistake in the text.
+    /// Returns a description of the mistake in the text.
     pub fn read(kind: Kind, bound: bool, text: &str) -> Result<Texels, String> {
         let (head, contents) = text.split_once('=').ok_or("needs ... = TYPE VALUES")?;
         // Words may contain an `=` without spaces around it.

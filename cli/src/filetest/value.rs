@@ -1,9 +1,9 @@
 //! Types, values and expectations of file tests.
 //!
 //! Invariant: a value is its bits, zero-extended; parsing never rounds, so a comparison uses exactly the value in the
-//! file. This module needs the standard library only, because the front end's tests also compile it.
+//! file. This module depends only on the standard library, because the tests of the front end also compile it.
 
-/// What the bits of a [`Type`] mean.
+/// The interpretation of the bits of a [`Type`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unsigned,
@@ -12,7 +12,7 @@ enum Kind {
     Float(u32, u32),
 }
 
-/// An element type; its name is that of PTX.
+/// An element type. Its name is its name in PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     name: &'static str,
@@ -63,7 +63,7 @@ pub enum Expected {
     Bits(u128),
     /// Any NaN.
     Nan,
-    /// This number, within the test's tolerance.
+    /// A value that differs from this number by at most the test's tolerance.
     Near(f64),
     /// Any value.
     Any,
@@ -89,11 +89,11 @@ impl Type {
         8 * self.bytes as u32
     }
 
-    /// Parses a value: `0x...` for any type, else a number that the type represents exactly.
+    /// Parses a value: `0x...` for any type, otherwise a number that the type represents exactly.
     ///
     /// # Errors
     ///
-    /// A description of the mistake in the text.
+    /// Returns a description of the mistake in the text.
     pub fn parse(self, text: &str) -> Result<u128, String> {
         let wrong = || format!("`{text}` is no {}", self.name);
         if let Some(digits) = text.strip_prefix("0x") {
@@ -139,7 +139,7 @@ impl Type {
     ///
     /// # Errors
     ///
-    /// A description of the mistake in the text.
+    /// Returns a description of the mistake in the text.
     pub fn expect(self, text: &str, near: bool) -> Result<Expected, String> {
         let float = matches!(self.kind, Kind::Float(..));
         match text {
@@ -216,7 +216,7 @@ impl Type {
         bits.to_le_bytes().into_iter().take(self.bytes)
     }
 
-    /// Returns the values in `bytes`; an incomplete last value is dropped.
+    /// Returns the values in `bytes`; ignores an incomplete last value.
     pub fn values(self, bytes: &[u8]) -> impl Iterator<Item = u128> {
         bytes.chunks_exact(self.bytes).map(|chunk| {
             let low = chunk.iter().rev();
@@ -225,11 +225,11 @@ impl Type {
     }
 }
 
-/// Returns the exponent `e` of a nonzero number: `1 <= |value| / 2^e < 2`.
+/// Returns the exponent `e` of a nonzero number, for which `1 <= |value| / 2^e < 2`.
 fn exponent_of(value: f64) -> i32 {
     let biased = (value.to_bits() >> 52 & 0x7ff) as i32;
     if biased == 0 {
-        // Subnormal: far below the least exponent of any smaller type.
+        // The number is subnormal. The returned exponent is far below the least exponent of any smaller type.
         return -1023;
     }
     biased - 1023
@@ -269,7 +269,7 @@ fn narrow(value: f64, exponent: u32, fraction: u32) -> Option<u128> {
 ///
 /// # Errors
 ///
-/// A mistake in the text, and lists of more than a million values.
+/// Returns an error for a mistake in the text, and for a list of more than a million values.
 pub fn list(text: &str) -> Result<Vec<String>, String> {
     const MOST: usize = 1 << 20;
     let mut all = Vec::new();

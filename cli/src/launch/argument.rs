@@ -1,6 +1,6 @@
 //! Parses the notation of a kernel's arguments on the command line.
 //!
-//! Invariant: a parsed argument contains its bytes; this module reads files and writes none.
+//! Invariant: a parsed argument contains its bytes; this module reads files and does not write files.
 
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,8 @@
 //!
 //! `cargo install` installs the program alone. On first use the program writes its libraries to the user's cache, into
 //! one folder for each build. Whenever it writes a new folder, it removes folders that are over a month old. Invariant:
-//! a library gets its name when it is complete, and the driver library, whose presence is checked, is written last.
+//! a library gets its final name only when it is complete. The driver library is written last, because the program
+//! checks only the presence of this library.
 
 use std::arch::global_asm;
 use std::fs;
@@ -15,10 +16,10 @@ use std::time::Duration;
 use super::environment::cache;
 use super::folder::{base_folder, own_folder};
 
-/// Folders of other builds that are older than this are removed.
+/// Age after which the folders of other builds are removed.
 const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Embeds the built libraries through `.incbin`, which the assembler reads when code is generated.
+/// Embeds the built libraries through `.incbin`, so the assembler reads the files during code generation.
 macro_rules! libraries {
     ($($file:literal $start:ident $end:ident;)*) => {
         $(global_asm!(
@@ -36,7 +37,7 @@ macro_rules! libraries {
             $(static $start: u8; static $end: u8;)*
         }
 
-        /// Returns names and contents of the libraries, the driver library last.
+        /// Returns the names and contents of the libraries, with the driver library last.
         fn libraries() -> Vec<(&'static str, &'static [u8])> {
             vec![$(($file, {
                 let (start, end) = (&raw const $start, &raw const $end);
@@ -61,7 +62,7 @@ pub(super) fn libcuda(program: &Path) -> io::Result<PathBuf> {
     let in_cache = cache("libraries").and_then(|folder| written(&folder, &build, user).ok());
     match in_cache {
         Some(library) => Ok(library),
-        // The home folder is not writable.
+        // The home folder is missing or not writable.
         None => written(&base_folder(user).join("libraries"), &build, user),
     }
 }
@@ -109,7 +110,7 @@ fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
     Ok(folder.join("libcuda.so"))
 }
 
-/// Removes old folders of earlier builds; a folder that cannot be removed stays.
+/// Removes old folders of earlier builds; ignores a folder that it cannot remove.
 fn remove_old(base: &Path, own: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let written = entry.metadata().and_then(|data| data.modified());

@@ -1,8 +1,8 @@
 //! The environment variables that `margay run` sets so that each client produces PTX.
 //!
-//! Variables that the user has set stay unchanged, except Triton's assemblers. Caches of compiled code get folders of
-//! their own: their keys do not distinguish GPU machine code from the PTX that replaces it, so a cache shared with runs
-//! on a GPU would mix them.
+//! Variables that the user has set stay unchanged, except Triton's assemblers. Clients get separate folders for caches
+//! of compiled code. The keys of these caches do not distinguish GPU machine code from the PTX that replaces it, so
+//! runs with Margay and runs on a GPU must not share a cache.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ const COMPILER_VARIABLE: &str = "NVCC";
 /// The variables that name the assemblers of Triton.
 const TRITON_ASSEMBLERS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
 
-/// The tunable of the memory for thread-local variables of the libraries that load at program start. With an auditing
-/// library the dynamic linker lays these variables out before it knows those libraries, and its default reserve is too
-/// small for preloaded allocators (glibc's manual, "Dynamic Linking Tunables").
+/// The glibc tunable for the size of the memory for thread-local variables of libraries that are loaded at program
+/// start. If there is an auditing library, the dynamic linker reserves this memory before it knows these libraries, and
+/// the default size is too small for preloaded allocators (glibc's manual, "Dynamic Linking Tunables").
 const STATIC_TLS: &str = "glibc.rtld.optional_static_tls";
 const STATIC_TLS_BYTES: u32 = 32 << 10;
 
@@ -54,14 +54,14 @@ pub(crate) fn toolkit() -> Option<PathBuf> {
     let found = named
         .chain(on_path)
         .find(|root| root.join("bin/nvcc").is_file())?;
-    // `bin/nvcc` may be a link: the toolkit is where the linked file is located.
+    // `bin/nvcc` may be a link. The toolkit is the one that contains the target of the link.
     let nvcc = std::fs::canonicalize(found.join("bin/nvcc")).ok()?;
     let root = nvcc.parent()?.parent()?.to_owned();
     root.join("bin/nvcc").is_file().then_some(root)
 }
 
-/// Returns the variables for a program that runs with `folder` in front. `toolkit` is the installed toolkit; `audit` is
-/// the library that replaces the results of NVIDIA's run-time compilers.
+/// Returns the environment variables for a program that runs with the libraries and tools in `folder`. `toolkit` is the
+/// installed toolkit; `audit` is the library that replaces the results of NVIDIA's run-time compilers.
 pub(crate) fn variables(
     folder: &Folder,
     toolkit: Option<&Path>,
@@ -102,7 +102,7 @@ pub(crate) fn variables(
     variables
 }
 
-/// Returns `first` followed by the entries of a list variable.
+/// Returns `first`, followed by the entries of an environment variable that contains a list.
 fn joined(first: &OsStr, variable: &str) -> OsString {
     let mut list = first.to_owned();
     if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {

@@ -1,14 +1,14 @@
-//! Creates the folder that `margay run` puts in front of all others: our libraries under the names that programs load,
-//! and replacements of NVIDIA's tools.
+//! Creates the folder that `margay run` puts in front of all other folders in the search paths. The folder contains
+//! links to Margay's libraries under the names that programs load, and replacements of NVIDIA's tools.
 //!
 //! ```text
-//! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to our libraries
+//! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! bin/ptxas                                                                        a script that starts this program
-//! toolkit/      where a CUDA toolkit is installed: links to what it holds, but for bin/nvcc and bin/ptxas
+//! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!
-//! Invariants: the folder belongs to the user, and nobody else can write it; entries are replaced atomically, because
-//! another `margay run` may write the same folder.
+//! Invariants: the folder belongs to the user, and no other user can write to it. Entries are replaced atomically,
+//! because another `margay run` may write to the same folder.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -23,7 +23,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libgpuocelot.so", &["libgpuocelot.so"]),
 ];
 
-/// Tools that this program replaces if it is started under their name.
+/// The tools that `margay run` replaces.
 const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
 
 /// The folder with its links and scripts.
@@ -69,7 +69,8 @@ impl Folder {
         self.path.clone()
     }
 
-    /// Returns the folders for `PATH`: that of the toolkit's tools first, then that of the replaced tools.
+    /// Returns the folders for `PATH`: first the folder with the toolkit's tools, and then the folder with the
+    /// replacements of tools.
     pub(crate) fn tools(&self) -> Vec<PathBuf> {
         let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
         toolkit.chain([self.path.join("bin")]).collect()
@@ -89,13 +90,13 @@ pub(super) fn base_folder(user: u32) -> PathBuf {
     }
 }
 
-/// Creates a folder that nobody else can write, or checks that an existing one is such a folder.
+/// Creates a folder to which no other user can write, or checks that an existing folder is such a folder.
 pub(super) fn own_folder(path: &Path, user: u32) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         other => return other,
     }
-    // Another user could have created the folder, and their library would run as ours.
+    // If another user has created the folder, that user's library would run with this user's rights.
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(io::Error::new(
@@ -111,14 +112,14 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
     if fs::read_link(at).ok().as_deref() == Some(target) {
         return Ok(());
     }
-    // The link is created under a temporary name, then renamed.
+    // The link is created under a temporary name and then renamed, so that it is replaced atomically.
     let fresh = at.with_file_name(format!("new-{}", std::process::id()));
     let _ = fs::remove_file(&fresh);
     symlink(target, &fresh)?;
     fs::rename(&fresh, at)
 }
 
-/// Makes `at` a script that starts `program` in place of `tool`.
+/// Makes `at` a script that starts `program` instead of `tool`.
 fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
     let text = crate::tools::script(program, tool).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the program's path is no text")
@@ -149,7 +150,7 @@ fn place(target: Option<&PathBuf>, at: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates links to everything in a toolkit, with replacements for the tools in [`TOOLS`].
+/// Creates links to all files and folders of a toolkit, except that the tools in [`TOOLS`] are replaced.
 fn mirror(toolkit: &Path, at: &Path, program: &Path, user: u32) -> io::Result<PathBuf> {
     own_folder(at, user)?;
     let bin = at.join("bin");

@@ -1,7 +1,7 @@
 //! The table of the driver API's entry points.
 //!
-//! `cargo xtask support` generates it from the library's list (a test of `ffi` fails if it is out of date), and this
-//! program embeds it. Invariant: every entry point of the list is a row.
+//! `cargo xtask support` generates the table from the list in the driver library, and this program embeds the table. A
+//! test of `ffi` fails if the table is out of date. Invariant: every entry point of the list is a row.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::output::{Paint, paint};
 
-/// Columns: family, export, symbol, since, stream, status, result, parameters.
+/// The table in CSV format. Its columns are: family, export, symbol, since, stream, status, result, parameters.
 const DRIVER: &str = include_str!("../../../docs/support-driver.csv");
 
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
     since: &'static str,
     /// One of `works`, `refuses` and `unsupported`.
     status: &'static str,
-    /// The common result of every call, for a `refuses` row that has one.
+    /// For a `refuses` row, the result that every call returns; empty if the result differs between calls.
     result: &'static str,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// Returns how many entry points of each family work.
+/// Returns, for each family, the number of entry points that work.
 pub(super) fn summary() -> String {
     let rows = &rows();
     let mut text = String::new();

@@ -1,7 +1,7 @@
-//! The table of PTX instructions: a row is one way to write an instruction.
+//! The table of PTX instructions: a row is one form of an instruction.
 //!
-//! It is generated from the syntax table and from the coverage of the file tests (`tests/tests/support_ptx.rs` fails if
-//! it is out of date). Invariant: every line of the syntax table is a row.
+//! The table is generated from the syntax table and from the coverage of the file tests. The test
+//! `tests/tests/support_ptx.rs` fails if the table is out of date. Invariant: every line of the syntax table is a row.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::output::{Paint, paint};
 
-/// Columns: head, shape, version, target, runs, reason, test.
+/// The table in CSV format. Its columns are: head, shape, version, target, runs, reason, test.
 const PTX: &str = include_str!("../../../docs/support-ptx.csv");
 
 struct Row {
@@ -64,7 +64,8 @@ pub(super) fn json() -> Value {
     Value::Array(rows().iter().map(row).collect())
 }
 
-/// Returns the page for the documentation: rows that run, by instruction, then the other rows, by reason.
+/// Returns the page for the documentation: first the forms that run, grouped by instruction, and then the other forms,
+/// grouped by reason.
 pub(super) fn markdown() -> String {
     let rows = rows();
     let mut text = String::from("# PTX\n\n");
@@ -123,7 +124,7 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// Returns how many rows of each instruction run; complete instructions share one line.
+/// Returns, for each instruction, the number of forms that run. Instructions of which all forms run share one line.
 pub(super) fn summary() -> String {
     let rows = rows();
     let mut text = String::new();

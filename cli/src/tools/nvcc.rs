@@ -1,8 +1,9 @@
-//! `nvcc`: starts the real compiler with options that produce PTX.
+//! `nvcc`: the replacement starts the real compiler with options that produce PTX.
 //!
-//! `-cubin` becomes `-ptx`, but the output keeps its name: without `-o` that is `NAME.cubin` for each source, so
-//! sources are compiled one after the other. In every other mode PTX for each architecture is embedded beside its
-//! machine code (`-gencode arch=compute_86,code=sm_86` alone makes a library that no CPU runs).
+//! The replacement changes `-cubin` to `-ptx`, but keeps the name of the output. Without `-o`, this name is
+//! `NAME.cubin` for each source, so the replacement compiles the sources one after another. In every other mode, it
+//! makes the compiler embed PTX for each architecture in addition to the machine code, because `-gencode
+//! arch=compute_86,code=sm_86` alone produces a library that Margay cannot run.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -12,7 +13,7 @@ use std::process::{Command, ExitCode};
 use super::{NVCC_VARIABLE, is_stand_in};
 use crate::output;
 
-/// Replaces this process by the compiler.
+/// Runs the compiler in place of this process.
 pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
     let Some(nvcc) = real() else {
         output::note("nvcc: Margay's stand-in finds no compiler; install NVIDIA's CUDA compiler");
@@ -40,7 +41,7 @@ fn cannot(nvcc: &Path, error: &std::io::Error) -> ExitCode {
 fn command(nvcc: &Path, arguments: Vec<OsString>) -> Command {
     let mut command = Command::new(nvcc);
     command.args(arguments);
-    // The real compiler starts its own tools, not our replacements.
+    // The real compiler must start its own tools, and not the replacements.
     if let (Some(bin), Some(path)) = (nvcc.parent(), std::env::var_os("PATH")) {
         let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
         if let Ok(path) = std::env::join_paths(folders) {
@@ -54,7 +55,8 @@ fn is_to_cubin(argument: &OsString) -> bool {
     argument == "-cubin" || argument == "--cubin"
 }
 
-/// Returns the commands to run: one command, or one for each source if cubins are named after their sources.
+/// Returns the commands to run: a single command, or one command for each source if cubins are named after their
+/// sources.
 fn commands(arguments: Vec<OsString>) -> Vec<Vec<OsString>> {
     let named = |argument: &OsString| {
         let text = argument.to_string_lossy();
@@ -83,11 +85,11 @@ fn commands(arguments: Vec<OsString>) -> Vec<Vec<OsString>> {
     sources.iter().map(one).collect()
 }
 
-/// Options that name the output file.
+/// Options whose value is the output file.
 const NAMES: [&str; 2] = ["-o", "--output-file"];
-/// Options that name the output folder.
+/// Options whose value is the output folder.
 const FOLDERS: [&str; 2] = ["-odir", "--output-directory"];
-/// Options whose value is a file but no source.
+/// Options whose value is a file that is not a source.
 const BEFORE_FILES: [&str; 4] = ["-include", "--pre-include", "-MF", "--dependency-output"];
 /// Extensions of source files.
 const SOURCES: [&str; 6] = ["cu", "c", "cc", "cxx", "cpp", "gpu"];
@@ -100,7 +102,7 @@ fn is_source(arguments: &[OsString], at: usize) -> bool {
     !option && !value && ending.is_some_and(|ending| SOURCES.contains(&ending))
 }
 
-/// Returns the output folder that a command line names; the current folder if it names none.
+/// Returns the output folder that a command line specifies, or the current folder.
 fn folder(arguments: &[OsString]) -> PathBuf {
     let mut previous = OsStr::new("");
     for argument in arguments {
@@ -170,7 +172,8 @@ fn text_of<'a>(previous: &OsStr, argument: &'a OsStr) -> Option<&'a str> {
     names.iter().find_map(value)
 }
 
-/// Returns the option value that produces PTX for the architecture of `value`, if `value` produces machine code only.
+/// If the option value `value` produces only machine code, returns the option value that produces PTX for the same
+/// architecture.
 fn ptx_beside(value: &str) -> Option<String> {
     let (arch, code) = value.strip_prefix("arch=")?.split_once(",code=")?;
     let makes_ptx = code.contains("compute_");

@@ -1,7 +1,7 @@
-//! `ptxas`: checks PTX with our front end, and writes the PTX in place of machine code.
+//! `ptxas`: the replacement checks PTX with Margay's front end, and writes the PTX instead of machine code.
 //!
-//! The output is the text with a terminating NUL, which image loaders require. Messages have the format of NVIDIA's
-//! assembler, because clients search them for `error` and `line`.
+//! The output is the PTX text with a terminating NUL, which functions that load images require. Messages have the
+//! format of NVIDIA's assembler, because clients search them for `error` and `line`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use margay::inspect::check_ptx;
 
 use crate::output;
 
-/// Options whose value is the next argument, unless `=` precedes it.
+/// Options that have a value. The value is the next argument, unless it follows `=` in the same argument.
 const WITH_VALUE: &[&str] = &[
     "-o",
     "--output-file",
@@ -112,7 +112,7 @@ impl Asked {
     }
 }
 
-/// Prints a text; returns the exit code.
+/// Prints a text, and returns the exit code.
 fn printed(text: &str) -> ExitCode {
     match output::print(text) {
         true => ExitCode::SUCCESS,
@@ -141,7 +141,7 @@ pub(super) fn run(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Returns the version text, from which clients read the version of their toolkit.
+/// Returns the version text, from which clients read the version of the CUDA toolkit.
 fn version() -> String {
     let version = DeviceConfig::from_env().driver_version;
     let (major, minor) = (version / 1000, version % 1000 / 10);
@@ -182,7 +182,7 @@ fn read(input: &Path) -> std::io::Result<Vec<u8>> {
     margay_cli::input::read(input)
 }
 
-/// Prints the problems of a text, one line for each.
+/// Prints the problems of a PTX text, with one line for each problem.
 fn check(name: &str, text: &str, verbose: bool) -> Result<(), String> {
     let checked = check_ptx(name, text);
     let mut failed = false;

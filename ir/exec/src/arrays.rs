@@ -1,8 +1,8 @@
-//! Warp collectives on arrays of 32-bit lanes. Computes common collectives without converting their operands to
-//! [`Bits`](margay_ops::meaning::Bits).
+//! Warp collectives on arrays of 32-bit lanes. This module computes common collectives without converting their
+//! operands to [`Bits`](margay_ops::meaning::Bits).
 //!
-//! Invariant: results equal those of the op's meaning ([`margay_ops::meaning::warp`]) for every operation
-//! supported here; the tests below compare them lane by lane.
+//! Invariant: for every operation that this module supports, the results equal the results of the op's reference
+//! function ([`margay_ops::meaning::warp`]); the tests below compare them for each lane.
 
 use margay_ops::meaning::warp::shuffle_source;
 use margay_ops::meaning::{Desc, atomic};
@@ -34,9 +34,9 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
     true
 }
 
-/// Computes a collective for the lanes `standing`, which wait at it with different masks; some masks lack the
-/// lane that named them. Each lane gets the result that [`crate::collective::perform_apart`] gives it. Returns
-/// false if the collective is unsupported; `out` then has no meaning.
+/// Computes a collective for the lanes `standing`, which wait at it with different member masks. At least one lane is
+/// not contained in its own mask. The results equal the results of [`crate::collective::perform_apart`]. Returns false
+/// if the collective is unsupported; the content of `out` is then unspecified.
 pub fn perform_apart(
     desc: &Desc,
     (standing, masks): (u32, &Lanes),
@@ -48,7 +48,7 @@ pub fn perform_apart(
         for (value, mask) in out[0].iter_mut().zip(masks) {
             let members = mask & standing;
             let counted = counted(desc.mods.mode(), members, ballot & members);
-            // A vote without members is zero.
+            // The result of a vote without members is zero.
             *value = if members == 0 { 0 } else { counted };
         }
         return true;
@@ -73,7 +73,7 @@ pub fn perform_apart(
     true
 }
 
-/// Shuffles with a separate loop for each mode, so that the loop has no branch.
+/// Shuffles with a separate loop for each mode, so that each loop contains no branch.
 fn shuffle(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
     match mode {
         Mode::Up => shuffle_by(Mode::Up, active, args, out),
@@ -105,7 +105,7 @@ fn vote(mode: Mode, active: u32, predicate: &Lanes) -> u32 {
     counted(mode, active, ballot(active, predicate))
 }
 
-/// Returns the result of a vote of the lanes `active`.
+/// Returns the result of a vote by the lanes `active`, of which the lanes `ballot` have a true predicate.
 fn counted(mode: Mode, active: u32, ballot: u32) -> u32 {
     match mode {
         Mode::All => (ballot == active).into(),
@@ -148,7 +148,7 @@ mod tests {
     use margay_ops::mods::{AtomOp, Mods};
     use margay_ops::types::OpType;
 
-    /// Returns operations, each with the number of its results and of its operands.
+    /// Returns operations, each with its number of results and its number of operands.
     fn operations() -> Vec<(Desc, usize, usize)> {
         let desc = |opcode, ty, mods| Desc {
             opcode,
@@ -183,7 +183,8 @@ mod tests {
         all
     }
 
-    /// Returns the meaning's results for the lanes that named `mask`, by the rules for different masks.
+    /// Returns the results of the reference function for the lanes `arrived`, which have the same mask, by the rules
+    /// for collectives in which masks differ. `members` are the lanes of this mask that wait at the operation.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             panic!("{} is no collective", desc.opcode.name());
@@ -200,7 +201,7 @@ mod tests {
             results: &mut results,
         };
         meaning(desc, &mut warp);
-        // A lane that is not a source gets the result of the lowest source.
+        // The result of a lane that is not a source is the result of the lowest source.
         let lowest = active.trailing_zeros() as usize % 32;
         for values in &mut results {
             for lane in (0..32).filter(|lane| active >> lane & 1 == 0) {

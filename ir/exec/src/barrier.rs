@@ -1,8 +1,8 @@
 //! Named barriers of a CTA (PTX ISA 9.7.13.1; `docs/semantics.md`, "Barriers and the grid").
 //!
-//! Arrivals count whole warps: a warp has arrived when all its lanes that have not exited have arrived, by any
-//! barrier instructions with the same barrier number. Invariant: a barrier's arrival masks are empty after it
-//! completes.
+//! A barrier counts arrivals of whole warps. A warp has arrived when all its lanes that have not exited have executed a
+//! barrier instruction with the same barrier number; the instructions of these lanes may differ. Invariant: the arrival
+//! masks of a barrier are empty after the barrier completes.
 
 use margay_ops::mods::Mode;
 
@@ -14,9 +14,9 @@ pub const BARRIERS: usize = 16;
 pub struct Barrier {
     /// Lanes of each warp that have arrived.
     arrived: Vec<u32>,
-    /// The arrived lanes of each warp that wait (lanes of `bar.arrive` do not).
+    /// The lanes of each warp that have arrived and wait. Lanes that execute `bar.arrive` do not wait.
     waiting: Vec<u32>,
-    /// The thread count that the instructions give; 0 means all threads.
+    /// The thread count in the barrier instructions; 0 means all threads.
     count: u32,
     /// Whether any thread has arrived since the barrier last completed.
     active: bool,
@@ -25,7 +25,7 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Records that lanes of a warp arrived, by a barrier instruction of this mode.
+    /// Records that lanes of a warp have arrived with a barrier instruction of mode `mode`.
     pub fn arrive(&mut self, warps: usize, warp: usize, lanes: u32, count: u32, mode: Mode) {
         if self.arrived.len() != warps {
             self.arrived = vec![0; warps];
@@ -40,8 +40,9 @@ impl Barrier {
         }
     }
 
-    /// Returns whether an arrival has another thread count than the arrivals before it, and whether it is a
-    /// reduction and they are not, or the reverse. `all` is the count that 0 means.
+    /// Returns two conditions: whether the thread count of an arrival differs from the count of the earlier arrivals,
+    /// and whether either the arrival or the earlier arrivals, but not both, are reductions. A `count` of 0 means
+    /// `all`.
     pub fn disagrees(&self, count: u32, mode: Mode, all: u32) -> (bool, bool) {
         let asked = |count: u32| if count == 0 { all } else { count };
         (
@@ -50,7 +51,7 @@ impl Barrier {
         )
     }
 
-    /// Returns whether the barrier is complete, given the lanes of each warp that have not exited.
+    /// Returns whether the barrier is complete, where `alive` returns the lanes of a warp that have not exited.
     pub fn is_complete(&self, alive: impl Fn(usize) -> u32) -> bool {
         if !self.active {
             return false;
@@ -71,7 +72,7 @@ impl Barrier {
         }
     }
 
-    /// Completes the barrier: returns the waiting lanes of each warp, and whether any arrival was a reduction.
+    /// Completes the barrier. Returns the waiting lanes of each warp, and whether any arrival was a reduction.
     pub fn complete(&mut self) -> (Vec<u32>, bool) {
         self.active = false;
         let reduces = std::mem::take(&mut self.reduces);
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn counted_barrier_completes_when_a_warp_has_exited_lanes() {
-        // `bar.sync 1, 64` with 12 lanes of the second of two warps exited.
+        // The test executes `bar.sync 1, 64` in two warps. 12 lanes of the second warp have exited.
         let alive = |warp: usize| if warp == 0 { u32::MAX } else { 0x000f_ffff };
         let mut barrier = Barrier::default();
         barrier.arrive(2, 0, u32::MAX, 64, Mode::Sync);

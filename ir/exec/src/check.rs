@@ -1,9 +1,9 @@
-//! Checking runs: finds undefined behaviour of threads that wait for each other.
+//! The part of checking runs that finds undefined behaviour of threads that wait for each other.
 //!
-//! A normal run gives these cases one fixed behaviour (`docs/semantics.md`). A checking run behaves in the same
-//! way and also reports where a program relies on them. [`crate::CtaState`] calls this module at every sync
-//! point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13 (barriers,
-//! `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
+//! In a normal run, Margay defines the behaviour of these cases (`docs/semantics.md`). A checking run behaves in the
+//! same way, and also reports each place in a program that relies on such a case. [`crate::CtaState`] calls this module
+//! at every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13
+//! (barriers, `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
 
 use crate::barrier::Barrier;
 use crate::collective::{Group, mask_operand};
@@ -17,27 +17,28 @@ use margay_ops::ops::Opcode;
 /// Kinds of undefined behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Undefined {
-    /// A thread named a member mask that does not contain the thread.
+    /// The member mask of a thread does not contain the thread.
     NotInMask,
-    /// Threads that wait for each other named different masks.
+    /// Threads that wait for each other have different member masks.
     MasksDiffer,
     /// A shuffle reads the value of a thread that does not take part.
     AbsentSource,
     /// An operation that needs whole warps ran without some of the warp's threads.
     PartOfWarp,
-    /// Threads of a warp reached an `.aligned` barrier by different instructions, or some did not reach it.
+    /// Threads of a warp reached an `.aligned` barrier at different instructions, or some threads of the warp did not
+    /// reach it.
     DivergentBarrier,
-    /// Threads of a warp exited without reaching the `.aligned` barrier at which the others wait. PTX requires
-    /// all threads of the warp to reach it; from capability 7.0 on, CUDA requires only those that have not
-    /// exited. So this is a remark.
+    /// Threads of a warp exited without reaching the `.aligned` barrier at which the other threads wait. PTX requires
+    /// that all threads of the warp reach the barrier. From compute capability 7.0 on, CUDA requires this only of
+    /// threads that have not exited, so this finding is a remark.
     LeftBeforeBarrier,
     /// A barrier number is above 15.
     BarrierNumber,
-    /// A thread count is not a multiple of the warp size, or exceeds the threads of the block.
+    /// A thread count is not a multiple of the warp size, or exceeds the number of threads of the block.
     BarrierCount,
-    /// Threads gave different thread counts for one barrier.
+    /// Threads specified different thread counts for the same barrier.
     CountsDiffer,
-    /// `barrier.red` and another kind of arrival met at one barrier.
+    /// A `barrier.red` and another kind of barrier instruction arrived at the same barrier.
     MixedReduction,
     /// A thread arrived twice at the barrier of the cluster without waiting in between.
     ArrivesTwice,
@@ -62,8 +63,8 @@ impl Undefined {
         Undefined::WaitsWithoutArrival,
     ];
 
-    /// Returns whether this is a remark: CUDA defines the behaviour for the devices that it supports, although
-    /// PTX does not.
+    /// Returns whether the finding is a remark, that is, whether CUDA defines the behaviour for the devices that it
+    /// supports although PTX does not.
     pub fn is_remark(self) -> bool {
         self == Undefined::LeftBeforeBarrier
     }
@@ -105,18 +106,19 @@ pub struct SyncFinding {
     pub opcode: Opcode,
     /// The warp.
     pub warp: u32,
-    /// The lanes concerned.
+    /// The lanes that caused the finding.
     pub lanes: u32,
     /// The source position.
     pub loc: SourceLoc,
 }
 
-/// The findings of a CTA that have not been taken yet; only the first of each kind at each sync point.
+/// The findings of a CTA since the last call of [`SyncCheck::take`]. Contains only the first finding of each kind at
+/// each sync point.
 #[derive(Clone, Default, Debug)]
 pub(super) struct SyncCheck {
     findings: Vec<SyncFinding>,
     known: Vec<(Undefined, SyncPoint)>,
-    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited since.
+    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited there since.
     arrived: Vec<u32>,
 }
 
@@ -211,7 +213,8 @@ impl SyncCheck {
         }
     }
 
-    /// Records that a group continued although lanes at the same operation named other masks.
+    /// Records a finding if a group continues although other lanes that wait at the same operation have different
+    /// masks.
     pub(super) fn masks_differ(
         &mut self,
         runner: &impl Runner,
@@ -251,8 +254,8 @@ impl SyncCheck {
         note(Undefined::MixedReduction, mixed);
     }
 
-    /// Checks the lanes of a warp that a barrier of the CTA releases. `alive` are the warp's threads that have
-    /// not exited, `exited` those that have.
+    /// Checks the lanes of a warp that a barrier of the CTA releases. `alive` are the threads of the warp that have not
+    /// exited, and `exited` are the threads that have exited.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,

@@ -1,8 +1,9 @@
-//! Warp collectives: which lanes meet, and their results (`docs/semantics.md`, "Warps").
+//! Warp collectives: determines which lanes execute a collective together, and computes their results
+//! (`docs/semantics.md`, "Warps").
 //!
-//! Lanes meet if operation, qualifiers and mask value are equal, even at different places in the code. A group
-//! is complete when every lane of the mask has arrived or exited. A lane that its own mask lacks is treated as
-//! if the mask contained it.
+//! Lanes whose operation, qualifiers and member mask are equal form a group, even if they are at different
+//! instructions. A group is complete when every lane of the mask has arrived or exited. If the mask of a lane does not
+//! contain the lane itself, Margay treats the lane as if the mask contained it.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,18 +12,18 @@ use margay_ops::meaning::matrix::Product;
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::ops::Opcode;
 
-/// Lanes that meet at a collective.
+/// Lanes that execute a collective together.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The operation.
     pub desc: Desc,
-    /// The member mask that the lanes named.
+    /// The member mask of the lanes.
     pub members: u32,
     /// The lanes that have arrived.
     pub arrived: u32,
 }
 
-/// Returns the operand number of the member mask; `None` for operations without one.
+/// Returns the operand index of the member mask; `None` for operations without one.
 pub fn mask_operand(desc: &Desc) -> Option<usize> {
     if desc.mods.flag() {
         return None;
@@ -35,8 +36,8 @@ pub fn mask_operand(desc: &Desc) -> Option<usize> {
     }
 }
 
-/// Returns the groups that lanes of `waiting` form, in the order of their lowest lanes. Lanes at operations
-/// without a member mask are in no group.
+/// Returns the groups that lanes of `waiting` form, in the order of their lowest lanes. Lanes that wait at operations
+/// without a member mask are not in a group.
 pub fn groups(
     runner: &impl Runner,
     warp: u32,
@@ -76,21 +77,21 @@ pub fn groups(
     groups
 }
 
-/// Returns all lanes that wait at a group's operation, whatever masks they named.
+/// Returns all lanes that wait at a group's operation, regardless of their masks.
 pub fn standing(groups: &[Group], group: &Group) -> u32 {
     let alike = groups.iter().filter(|other| other.desc == group.desc);
     alike.fold(0, |lanes, other| lanes | other.arrived)
 }
 
-/// Returns whether lanes that wait at a group's operation named different masks, and a mask lacks a lane that
-/// named it. PTX leaves this undefined; programs use it to observe the other lanes.
+/// Returns whether the lanes that wait at a group's operation have different masks, and at least one of these lanes is
+/// not contained in its own mask. PTX leaves this case undefined. Programs rely on it to observe other lanes.
 pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
     let mut alike = groups.iter().filter(|other| other.desc == group.desc);
     let outsiders = |other: &Group| other.arrived & !other.members != 0;
     alike.clone().count() > 1 && alike.any(outsiders)
 }
 
-/// Returns the number of operands and of results of a collective's meaning.
+/// Returns the number of operands and of results of a collective's reference function.
 pub fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
         Opcode::Shfl => (4, 2),
@@ -102,7 +103,7 @@ pub fn shape(desc: &Desc) -> (usize, usize) {
     }
 }
 
-/// Computes a collective for the lanes that met, and stores its results.
+/// Computes a collective for the lanes `active`, and stores its results.
 pub fn perform(
     runner: &mut impl Runner,
     warp: u32,
@@ -121,9 +122,10 @@ pub fn perform(
     compute(runner, warp, desc, (active, active), sync_points);
 }
 
-/// Returns the lanes whose operands count for the lanes `arrived` if masks differ. `members` are the lanes of
-/// their mask that wait at the same operation. In general both sets count. In a vote only `members` count, and
-/// without members its result is zero. In a reduction only `members` count, unless there are none.
+/// Returns the lanes whose operands determine the results of the lanes `arrived` if masks differ. `members` are the
+/// lanes in the mask of `arrived` that wait at the same operation. In general, both sets are returned. For a vote, only
+/// `members` are returned; if there are no members, the result of the vote is zero. For a reduction, only `members` are
+/// returned, unless there are none.
 pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     let own = match opcode {
         Opcode::Vote => true,
@@ -133,9 +135,9 @@ pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     if own { members } else { members | arrived }
 }
 
-/// Computes a collective for lanes that named one mask, while other lanes of that mask, which are also
-/// `standing` at the operation, named another mask. PTX leaves this undefined. Each lane gets the result for
-/// the standing lanes of its mask.
+/// Computes a collective for the lanes of a group, while other lanes of the group's mask wait at the same operation
+/// with a different mask. `standing` are all lanes that wait at the operation. PTX leaves this case undefined. In
+/// Margay, the result of each lane is computed from the lanes of its mask that are in `standing`.
 pub fn perform_apart(
     runner: &mut impl Runner,
     warp: u32,
@@ -156,8 +158,8 @@ pub fn perform_apart(
     }
 }
 
-/// Computes a collective from the operands of the lanes `sources`, and stores the results of the lanes
-/// `readers`.
+/// Computes a collective from the operands of the first set of lanes (sources), and stores the results of the second
+/// set of lanes (readers).
 fn compute(
     runner: &mut impl Runner,
     warp: u32,
@@ -172,7 +174,7 @@ fn compute(
     let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
     for (index, values) in args.iter_mut().enumerate() {
         if desc.mods.flag() && index + 1 == operands {
-            // Forms without a mask operand combine all lanes that execute them together.
+            // For a form without a mask operand, all lanes that execute it together take part.
             values.fill(Bits::from(sources));
             continue;
         }
@@ -189,7 +191,7 @@ fn compute(
             results: &mut out,
         },
     );
-    // A reader that is not a source gets the result of the lowest source.
+    // The result of a reader that is not a source is the result of the lowest source.
     let any = sources.trailing_zeros() as usize % 32;
     for (index, values) in out.iter().enumerate() {
         for lane in lanes(readers) {

@@ -20,12 +20,12 @@ pub enum Order {
     Reverse,
 }
 
-/// Why [`CtaState::run`] returned.
+/// The reason why [`CtaState::run`] returned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CtaOutcome {
     /// All threads exited.
     Done,
-    /// All threads that could run wait for memory to change: run the CTA again later.
+    /// All threads that are not blocked wait for memory to change. The caller must run the CTA again later.
     Parked {
         /// Whether any thread has made progress since the call.
         progressed: bool,
@@ -36,16 +36,16 @@ pub enum CtaOutcome {
         /// Whether any thread has made progress since the call.
         progressed: bool,
     },
-    /// The CTA is converged: all threads that have not exited are about to resume after this sync point. Only
-    /// returned if the runner [takes](Runner::takes_converged) converged CTAs there.
+    /// The CTA is converged: all threads that have not exited are about to resume after this sync point.
+    /// [`CtaState::run`] returns this only if [`Runner::takes_converged`] returns true for the sync point.
     Converged(SyncPoint),
 }
 
-/// Maximum number of rounds over the warps of a CTA in which lanes have yielded. After these rounds the CTA
-/// leaves its worker even if other lanes make progress, because they may be polling until another CTA acts.
+/// Maximum number of rounds over the warps of a CTA while lanes of the CTA have yielded. After these rounds the CTA
+/// leaves its worker even if other lanes make progress, because these lanes may wait in a loop for another CTA.
 const ROUNDS: u64 = 64;
 
-/// The states of all threads of a CTA.
+/// The state of all threads of a CTA.
 #[derive(Clone, Debug)]
 pub struct CtaState {
     warps: Vec<WarpState>,
@@ -58,7 +58,7 @@ pub struct CtaState {
 }
 
 impl CtaState {
-    /// Returns the state of a CTA whose threads are all ready at the start of the kernel.
+    /// Returns the state of a CTA whose threads are all about to execute the start of the kernel.
     pub fn new(threads: u32, order: Order) -> CtaState {
         let warps = threads.div_ceil(32);
         CtaState {
@@ -82,7 +82,7 @@ impl CtaState {
         }
     }
 
-    /// Turns on the collection of findings about threads that wait for each other.
+    /// Enables the collection of findings about threads that wait for each other.
     pub fn checking(mut self) -> CtaState {
         self.check = Some(Box::default());
         self
@@ -94,9 +94,10 @@ impl CtaState {
         check.map(|check| check.take()).unwrap_or_default()
     }
 
-    /// Returns the state of a CTA that native code has run so far in a phase that began after sync point
-    /// `phase`. The warps below `moved` have run in the phase: `places` returns where the lanes of such a warp
-    /// wait, and which have not exited. The other warps are about to resume after `phase`.
+    /// Returns the state of a CTA that native code has run until now. The current phase (barrier interval) began after
+    /// the sync point `phase`. In this phase, native code has run the warps with an index below `moved`. For such a
+    /// warp, `places` returns the sync points at which its lanes wait, and the lanes that have not exited. All other
+    /// warps are about to resume after `phase`.
     pub fn taken_over(
         threads: u32,
         order: Order,
@@ -135,7 +136,7 @@ impl CtaState {
         warps.all(|state| !state.exited & !state.arrived == 0)
     }
 
-    /// Completes the barrier of the cluster: lanes that wait at it become ready. Returns whether any lane had
+    /// Completes the barrier of the cluster: lanes that wait at it become ready. Returns whether at least one lane had
     /// arrived.
     pub fn pass_cluster_barrier(&mut self) -> bool {
         let mut any = false;
@@ -150,9 +151,9 @@ impl CtaState {
         any
     }
 
-    /// Returns the sync point after which all threads that have not exited are about to resume. Returns `None`
-    /// if there is no single one, or if a barrier holds arrivals, which code that takes over the threads could
-    /// not know.
+    /// Returns the sync point after which all threads that have not exited are about to resume. Returns `None` if there
+    /// is no such sync point. Also returns `None` if threads have arrived at a barrier that is not complete, because
+    /// code that takes over the threads has no information about these arrivals.
     fn converged(&self) -> Option<SyncPoint> {
         let expected = self.warps.iter().any(|state| state.arrived != 0);
         if expected || self.barriers.iter().any(Barrier::is_active) {
@@ -168,7 +169,7 @@ impl CtaState {
         self.warps.iter().all(goes_on).then_some(sync_point)
     }
 
-    /// Runs the CTA until all threads have exited or none can continue.
+    /// Runs the CTA until all threads have exited, no thread can continue, or the runner takes over the converged CTA.
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
         self.release_yielded();
         let mut progressed = false;
@@ -201,13 +202,14 @@ impl CtaState {
                     false => Err(self.deadlock(runner)),
                 };
             }
-            // Other lanes have made progress: lanes that have yielded may poll again.
+            // Other lanes have made progress, so lanes that have yielded may run again.
             self.release_yielded();
         }
         Ok(CtaOutcome::Parked { progressed })
     }
 
-    /// Runs a warp until none of its lanes can continue without other warps. Returns whether a lane has moved.
+    /// Runs a warp until none of its lanes can continue without other warps. Returns whether at least one lane has made
+    /// progress.
     fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
         let before = (self.warps[warp].sync_points, self.warps[warp].exited);
         loop {
@@ -215,7 +217,7 @@ impl CtaState {
                 self.run_group(runner, warp)?;
             }
             if !self.resolve_warp(runner, warp) {
-                // Lanes that yielded again where they had yielded before have not moved, whatever the other
+                // A lane that yields again at the same sync point has not made progress, regardless of what the other
                 // lanes of the warp wait for.
                 let state = &self.warps[warp];
                 return Ok(before != (state.sync_points, state.exited));
@@ -223,7 +225,7 @@ impl CtaState {
         }
     }
 
-    /// Runs the lagging lanes: the ready lanes with the lowest sync point number.
+    /// Runs the lagging lanes, which are the ready lanes with the lowest sync point number.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
         let state = &mut self.warps[warp];
         let (from, mask) = lagging_lanes(state.ready, &state.sync_points);
@@ -307,7 +309,7 @@ impl CtaState {
         barrier.arrive(warps, warp, mask, count, mode);
     }
 
-    /// Makes lanes of a warp ready whose wait ends without other warps. Returns whether there were any.
+    /// Makes ready the lanes of a warp whose wait does not depend on other warps. Returns whether there are such lanes.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -366,9 +368,9 @@ impl CtaState {
         released != 0
     }
 
-    /// Completes collectives at which all lanes of a member mask wait, although they named different masks.
-    /// Called only when no thread can continue otherwise: programs that rely on this undefined behaviour run as
-    /// they do on GPUs.
+    /// Completes collectives at which all lanes of a member mask wait, although these lanes have different masks.
+    /// [`CtaState::run`] calls this function only if no thread can continue otherwise, so that programs which rely on
+    /// this undefined behaviour run as they do on GPUs.
     fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
         let mut any = false;
         for (warp, state) in self.warps.iter_mut().enumerate() {
@@ -468,12 +470,12 @@ impl CtaState {
         self.warps.iter().any(|state| state.yielded != 0)
     }
 
-    /// Describes the waiting threads: one line for each group that waits at the same sync point.
+    /// Describes the waiting threads. Returns one line for each group of threads that waits at the same sync point.
     pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
         self.wait_list(runner).1
     }
 
-    /// Returns the fault of a CTA whose waiting threads no thread can release.
+    /// Returns the deadlock fault of a CTA in which no thread can release the waiting threads.
     fn deadlock(&self, runner: &impl Runner) -> Fault {
         let (first, waiting) = self.wait_list(runner);
         let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
@@ -536,7 +538,7 @@ fn describe(
     )
 }
 
-/// Returns the lowest sync point of the ready lanes, and the ready lanes that are there.
+/// Returns the lowest sync point of the ready lanes, and the ready lanes that are about to resume after it.
 fn lagging_lanes(ready: u32, sync_points: &[SyncPoint; 32]) -> (SyncPoint, u32) {
     let first = sync_points[ready.trailing_zeros() as usize % 32];
     let same = lanes_at(first, sync_points) & ready;
@@ -558,14 +560,14 @@ fn threads_of(warp: u32, threads: u32) -> u32 {
     }
 }
 
-/// Returns the lanes that are at a sync point.
+/// Returns the lanes whose sync point is `sync_point`.
 fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | u32::from(sync_points[lane] == sync_point) << lane
     })
 }
 
-/// Returns whether the operation at a sync point waits for no other lane.
+/// Returns whether the operation of a sync point does not wait for other lanes.
 fn waits_for_nobody(desc: &Desc) -> bool {
     match desc.opcode {
         Opcode::Converge | Opcode::ActiveMask => true,
@@ -574,8 +576,8 @@ fn waits_for_nobody(desc: &Desc) -> bool {
     }
 }
 
-/// Returns the lowest sync point number among waiting lanes whose operation waits for no other lane: these
-/// lanes continue together.
+/// Returns the lowest sync point among waiting lanes whose operation does not wait for other lanes. The lanes at this
+/// sync point continue together.
 fn open_sync_point(
     runner: &impl Runner,
     waiting: u32,
@@ -587,7 +589,7 @@ fn open_sync_point(
         .min()
 }
 
-/// Performs an operation that waits for no other lane, for lanes that continue together.
+/// Performs an operation that does not wait for other lanes, for lanes that continue together.
 fn pass(
     runner: &mut impl Runner,
     warp: u32,

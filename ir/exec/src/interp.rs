@@ -1,16 +1,16 @@
-//! The interpreter: the slow engine that is the reference for native code.
+//! The interpreter: a slow engine with which tests compare native code.
 //!
-//! It executes every function that the IR can represent, including calls, recursion and synchronisation inside
-//! functions, by the meanings of the op table. A [`Machine`] provides memory, clocks and system calls.
-//! [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState) drives it.
+//! It can execute every function that the IR can represent, including calls, recursion and synchronisation inside
+//! functions. It computes results with the reference functions of the op table. A [`Machine`] provides memory, clocks
+//! and system calls. [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState) calls it.
 //!
-//! A function is decoded when it is first entered (`decode`). Lanes of a warp at the same place execute each
-//! step together (`groups`). Pure operations run in one call for all these lanes (`batch`); memory is accessed
-//! lane by lane, the lowest first. Values are stored in rows of 32 lanes (`registers`), whose number `allocate`
-//! keeps small.
+//! The interpreter decodes a function when a thread first enters it (`decode`). Lanes of a warp at the same step
+//! execute the step together (`groups`). One call computes a pure operation for all these lanes (`batch`). Memory
+//! operations access memory for one lane after the other, starting with the lowest. Values are stored in rows of 32
+//! lanes (`registers`); `allocate` keeps the number of rows small.
 //!
-//! Invariant: the place of a lane that stopped at a sync point is the step after it; the lane's registers still
-//! hold the operands of the sync point.
+//! Invariant: the position of a lane that is stopped at a sync point is the step after the sync point, and the lane's
+//! registers still contain the operands of the sync point.
 
 mod allocate;
 mod batch;
@@ -40,20 +40,21 @@ use warp::{Caller, Warp};
 
 pub use code::Code;
 
-/// The functions that the interpreter's host provides. Addresses are host addresses.
+/// The functions that the host of the interpreter provides. Addresses are host addresses.
 pub trait Machine {
     /// Reads `bytes` bytes (1 to 16).
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind>;
     /// Writes the low `bytes` bytes.
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind>;
-    /// Replaces `bytes` bytes in one atomic step and returns the old ones.
+    /// Atomically updates `bytes` bytes, and returns the old bytes.
     fn update(
         &mut self,
         address: u64,
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
-    /// Called at every branch; an error ends the launch, for instance because the host stops it.
+    /// The interpreter calls this function at every branch. An error ends the launch, for instance because the host
+    /// stops it.
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
@@ -99,7 +100,7 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Iterations of a waiting loop that lanes may execute before they yield.
+/// Number of iterations of a waiting loop that lanes may execute before they yield.
 const TURNS: u32 = 64;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
@@ -141,8 +142,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Threads(self.warps)
     }
 
-    /// Returns the sync point at which a lane has stopped: the function, the step, and the number of the
-    /// activation.
+    /// Returns the sync point at which a lane has stopped: the function, the step, and the index of the activation.
     fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
         let warp = self.warps.get(warp as usize)?;
         let at = warp.at(lane)?;
@@ -152,7 +152,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Some((body, step, at.activation()))
     }
 
-    /// Computes the collective for lanes at the same place; returns `None` if they are at different places.
+    /// Computes the collective for lanes at the same step of the same activation. Returns `None` if the lanes are at
+    /// different steps or activations.
     fn collective(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> Option<()> {
         let state = &self.warps[warp as usize];
         let first = active.trailing_zeros();
@@ -173,7 +174,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         };
         let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
         for (index, values) in args.iter_mut().enumerate() {
-            // Forms without a mask operand combine all lanes that execute them together.
+            // For a form without a mask operand, all lanes that execute it together take part.
             match places.get(index) {
                 _ if desc.mods.flag() && index + 1 == operands => values.fill(active.into()),
                 Some(&place) => {
@@ -208,8 +209,8 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         mask: u32,
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault> {
-        // Not at every sync point: a loop that polls by a collective, a volatile access or a barrier would
-        // never use up its iterations and never yield.
+        // The count must not start again at every sync point. Otherwise a waiting loop with a collective, a volatile
+        // access or a barrier would never reach the limit and never yield.
         let fresh =
             from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield;
         let state = &mut self.warps[warp as usize];

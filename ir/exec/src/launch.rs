@@ -1,4 +1,4 @@
-//! The values that a launch gives to its threads: shapes, special registers, thread coordinates.
+//! The values of a launch that threads can observe: shapes, special registers, thread coordinates.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ pub struct LaunchInfo {
     pub grid: [u32; 3],
     /// Number of threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Number of CTAs of a cluster in x, y, z; all 1 without clusters.
+    /// Number of CTAs of a cluster in x, y, z; all 1 if the launch has no clusters.
     pub cluster: [u32; 3],
     /// Host address of the parameter buffer.
     pub params: u64,
-    /// Bytes of `.shared` variables. Dynamic shared memory begins after them.
+    /// Total size in bytes of the `.shared` variables. Dynamic shared memory begins after them.
     pub static_shared: u32,
-    /// Bytes of dynamic shared memory.
+    /// Size in bytes of dynamic shared memory.
     pub dynamic_shared: u32,
     /// `%gridid`.
     pub grid_id: u64,
     /// `%nsmid`.
     pub sm_count: u32,
-    /// `%envreg1`, `%envreg2`: the high and the low word of the address of the cooperative workspace.
+    /// Address of the workspace for cooperative launches. `%envreg1` contains its high 32 bits, and `%envreg2` its low
+    /// 32 bits.
     pub workspace: u64,
     /// The address of each symbol: a host address, or an offset in the shared window.
     pub symbols: Arc<[u64]>,
@@ -52,24 +53,24 @@ impl LaunchInfo {
         self.cluster.iter().map(|&n| n.max(1)).product()
     }
 
-    /// Returns a CTA's number in its cluster.
+    /// Returns the rank of a CTA in its cluster.
     pub fn cluster_rank(&self, cta: &CtaInfo) -> u32 {
         let cluster = self.cluster.map(|n| n.max(1));
         let at: [u32; 3] = std::array::from_fn(|i| cta.index[i] % cluster[i]);
         at[0] + cluster[0] * (at[1] + cluster[1] * at[2])
     }
 
-    /// Returns the binary logarithm of the distance between the shared memories of a cluster's CTAs. These are
-    /// adjacent in one window: that of rank `r` begins at `r << shared_shift()`. 32-bit addresses count from
-    /// the window's start, so an address names the same bytes in all CTAs of the cluster (PTX ISA 5.1.7:
-    /// `.shared::cta` is a part of `.shared::cluster`).
+    /// Returns the binary logarithm of the distance in bytes between the shared memories of two CTAs of a cluster with
+    /// consecutive ranks. All shared memories of a cluster are in one window; the shared memory of the CTA with rank
+    /// `r` begins at offset `r << shared_shift()`. A 32-bit shared address is an offset in this window, so it refers to
+    /// the same bytes in all CTAs of the cluster (PTX ISA 5.1.7: `.shared::cta` is a part of `.shared::cluster`).
     pub fn shared_shift(&self) -> u32 {
         let bytes = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
         bytes.max(1 << 10).next_power_of_two().trailing_zeros()
     }
 
-    /// Returns whether a generic address is in the shared memory of a CTA or, with `of_cluster`, of its
-    /// cluster. The CTA of a cluster of one has the whole window.
+    /// Returns whether a generic address is in the shared memory of a CTA or, if `of_cluster` is set, of its cluster.
+    /// If a cluster has only one CTA, the whole window belongs to this CTA.
     pub fn is_shared(&self, cta: &CtaInfo, address: u64, of_cluster: bool) -> bool {
         const WINDOW: u64 = 1 << 32;
         let offset = address.wrapping_sub(cta.shared_base);
@@ -98,13 +99,13 @@ impl LaunchInfo {
 pub struct CtaInfo {
     /// Coordinates in the grid.
     pub index: [u32; 3],
-    /// Linear number in the grid.
+    /// Linear index in the grid.
     pub linear: u64,
     /// Host address of the shared window, which the CTAs of a cluster share.
     pub shared_base: u64,
     /// Host address of the local window.
     pub local_base: u64,
-    /// Bytes of local memory of each thread.
+    /// Size in bytes of the local memory of each thread.
     pub local_stride: u32,
     /// `%smid`.
     pub sm: u32,
@@ -166,8 +167,8 @@ pub fn special_register(
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
-        // Performance counters, reserved shared memory, graphs, and environment registers of NVIDIA's driver:
-        // nothing is counted or reserved.
+        // These are performance counters, registers about reserved shared memory and graphs, and environment registers
+        // of NVIDIA's driver. Margay counts and reserves nothing, so they are 0.
         _ => 0,
     }
 }

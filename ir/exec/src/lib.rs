@@ -1,9 +1,9 @@
 //! The CTA scheduler, which both engines use, and the interpreter.
 //!
-//! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The
-//! scheduler, [`cta::CtaState`], decides which lanes may continue: it implements member masks, barriers,
-//! reconvergence, yields and deadlock detection (`docs/frames.md`, "The CTA scheduler"). Both engines therefore
-//! agree on which lanes wait for which. Each engine computes the values between sync points itself.
+//! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The scheduler,
+//! [`cta::CtaState`], decides which lanes may continue. It implements member masks, barriers, reconvergence, yields and
+//! deadlock detection (`docs/frames.md`, "The CTA scheduler"). Therefore, in both engines the same lanes wait for the
+//! same other lanes. Each engine computes the values between sync points itself.
 //!
 //! [`interp`] is the interpreter.
 //!
@@ -28,12 +28,12 @@ pub use launch::{CtaInfo, LaunchInfo};
 pub use margay_ir::sync_point::{SyncPoint, SyncPointData};
 pub use margay_ops::fault::FaultKind;
 
-/// A fault and where it happened.
+/// A fault, and the thread and source position that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The kind of fault.
     pub kind: FaultKind,
-    /// Linear thread number in the CTA, if known.
+    /// Linear index of the thread in the CTA, if known.
     pub thread: Option<u32>,
     /// Source position, if known.
     pub loc: margay_ir::function::SourceLoc,
@@ -51,8 +51,8 @@ impl From<FaultKind> for Fault {
 
 /// Runs lanes between sync points.
 pub trait Runner {
-    /// Runs the lanes of `mask`, which all resume after `from`, until each stops at a sync point or exits.
-    /// Writes to `sync_points` where each lane stopped.
+    /// Runs the lanes of `mask`, which all resume after `from`, until each lane stops at a sync point or exits. Writes
+    /// to `sync_points` the sync point at which each lane stopped, or [`SyncPoint::EXIT`].
     fn run(
         &mut self,
         warp: u32,
@@ -64,15 +64,15 @@ pub trait Runner {
     /// Returns the data of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
-    /// Returns operand number `index` of a sync point if it is the same constant for every lane.
+    /// Returns the operand with index `index` of a sync point if it is the same constant for every lane.
     fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None
     }
 
-    /// Returns operand number `index` of the sync point at which a lane waits.
+    /// Returns the operand with index `index` of the sync point at which a lane waits.
     fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits;
 
-    /// Sets result number `index` of the sync point at which a lane waits.
+    /// Sets the result with index `index` of the sync point at which a lane waits.
     fn set_result(
         &mut self,
         warp: u32,
@@ -82,26 +82,26 @@ pub trait Runner {
         value: Bits,
     );
 
-    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. Returns
-    /// false, having done nothing, if the runner has no faster way than [`Runner::operand`] and
-    /// [`Runner::set_result`].
+    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. If the runner
+    /// has no faster implementation than calls of [`Runner::operand`] and [`Runner::set_result`], does nothing and
+    /// returns false.
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
 
-    /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`: all threads
-    /// that have not exited are about to resume there.
+    /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`, that is, when all
+    /// threads that have not exited are about to resume there.
     fn takes_converged(&self, _sync_point: SyncPoint) -> bool {
         false
     }
 }
 
-/// Returns the mask of some lanes.
+/// Returns the mask that contains `lanes`.
 pub(crate) fn mask_of(lanes: impl Iterator<Item = u32>) -> u32 {
     lanes.fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// Returns the lanes of a mask, the lowest first.
+/// Returns the lanes of a mask, with the lowest first.
 pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
     std::iter::from_fn(move || {

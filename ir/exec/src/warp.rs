@@ -20,17 +20,17 @@ pub(super) struct WarpState {
     pub(super) sync_points: [SyncPoint; 32],
 }
 
-/// A sync point whose lanes are held until the lagging lanes that have yielded have run once more.
+/// A sync point whose lanes must wait until the lagging lanes that have yielded have run once more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hold {
     sync_point: SyncPoint,
-    /// Whether the lagging lanes have run since the hold began.
+    /// Whether the lagging lanes have run since the lanes at the sync point started to wait.
     pub(super) is_over: bool,
 }
 
 impl WarpState {
-    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). A lane that waits
-    /// without having arrived since the last completion does not stop.
+    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). If a lane executes the wait
+    /// without having arrived since the last completion, the lane does not stop.
     pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) {
         if mode == Mode::Arrive {
             self.arrived |= lanes;
@@ -44,9 +44,10 @@ impl WarpState {
         self.at_cluster |= expected;
     }
 
-    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these run once more
-    /// first: a lane may yield anywhere in a loop, and without this rule the warp would diverge by chance. If
-    /// the lagging lanes yield again, they wait for other threads, perhaps for the lanes at `sync_point`.
+    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once
+    /// more first. A lane can yield in any iteration of a loop, so without this rule the warp would sometimes diverge
+    /// unnecessarily. If the lagging lanes yield again, they wait for other threads, possibly for the lanes at
+    /// `sync_point`.
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {
         let is_expected =
             lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);

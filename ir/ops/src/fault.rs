@@ -1,6 +1,6 @@
-//! Faults: reasons why an operation could not be executed.
+//! Faults: the reasons why an engine cannot execute an operation.
 
-/// Why a thread could not continue.
+/// The reason why a thread cannot continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
     /// Access to memory that is unmapped or inaccessible.
@@ -15,9 +15,9 @@ pub enum FaultKind {
         /// The address, if known.
         address: Option<u64>,
     },
-    /// An instruction that cannot be executed.
+    /// An instruction that the engine cannot execute.
     IllegalInstruction,
-    /// A call through a handle that names no function with the signature of the call.
+    /// A call through a handle that is not the handle of any function with the signature of the call.
     InvalidPc {
         /// The handle, if known.
         handle: Option<u64>,
@@ -38,9 +38,9 @@ pub enum FaultKind {
         /// One line for each group of waiting threads.
         waiting: Vec<String>,
     },
-    /// A handle that does not name a texture or surface of the kind that the instruction needs.
+    /// A handle that is not the handle of a texture or surface of the kind that the instruction requires.
     InvalidReference {
-        /// The handle and what is wrong with it.
+        /// A description of the handle and of the problem with it.
         what: String,
     },
     /// A surface access with `.trap` whose coordinates are outside the surface.
@@ -50,7 +50,7 @@ pub enum FaultKind {
         /// The surface's size, in the same units.
         size: [u64; 3],
     },
-    /// Stopped by the host (time limit, reset, fault of another thread).
+    /// The host stopped the thread because of a time limit, a reset or a fault of another thread.
     Stopped,
     /// Execution reached an unsupported operation.
     Unsupported {

@@ -1,16 +1,18 @@
-//! Reference meanings: what each operation computes, bit for bit.
+//! Reference functions: they define what each operation computes, bit for bit. In the code, a reference function is
+//! called a *meaning*.
 //!
-//! A meaning works on [`Bits`]: a value in the low bits of a `u128`, whose upper bits are zero. The
-//! interpreter, the constant folder and the JIT's slow path call the same function; fast lowerings are tested
-//! against it. Invariant: a meaning never panics, whatever its operands are, and leaves the upper bits of its
-//! results zero.
+//! The operands and results of a reference function are [`Bits`]: a value in the low bits of a `u128`, whose upper bits
+//! are zero. The interpreter, the constant folder, and generated code for ops without a fast lowering call the same
+//! reference function. Tests compare fast lowerings with it. Invariant: a reference function does not panic for any
+//! operands, and the upper bits of its results are zero.
 
 //!
-//! Modules: [`arith`] dispatches the rows that integers ([`int`], [`carry`]) and floating point ([`float`],
-//! [`minmax`], [`approx`]) share. [`bits`], [`compare`], [`cvt`], [`data`] and [`video`] implement rows of
-//! their own. [`atomic`] contains read-modify-writes, [`warp`] the collectives, and [`matrix`] the matrix
-//! products of a warp. All exact floating-point arithmetic uses [`soft`]. A description that no PTX instruction
-//! has (such as a sine of integers) gives zeros; the verifier rejects it.
+//! Modules: [`arith`] implements the rows that integers and floating point share, and calls the functions for integers
+//! ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`], [`cvt`],
+//! [`data`] and [`video`] implement the other rows for single lanes. [`atomic`] implements read-modify-writes, [`warp`]
+//! implements collectives, and [`matrix`] implements the matrix products of a warp. All exact floating-point arithmetic
+//! uses [`soft`]. For a description that no PTX instruction has (such as a sine of integers), a reference function
+//! returns zeros; the verifier rejects such a description.
 
 pub mod approx;
 pub mod arith;
@@ -42,37 +44,38 @@ pub type Bits = u128;
 pub struct Desc {
     /// The opcode.
     pub opcode: Opcode,
-    /// The type; the type of the result if PTX writes two types.
+    /// The type. If PTX writes two types, this is the type of the result.
     pub ty: OpType,
-    /// The type of the source if PTX writes two types; else `None`.
+    /// The type of the source if PTX writes two types; `None` otherwise.
     pub src: OpType,
     /// The modifiers, or the payload of a structural op.
     pub mods: Mods,
 }
 
-/// Computes the results of one lane from its operands. The slices have as many elements as the op has operands
-/// and results.
+/// Computes the results of one lane from its operands. The first slice contains the operands, the second receives the
+/// results.
 pub type PureFn = fn(&Desc, &[Bits], &mut [Bits]);
-/// Returns the new memory content, given the old content and the operands other than the address.
+/// Returns the new memory content, given the old content and all operands except the address.
 pub type RmwFn = fn(&Desc, Bits, &[Bits]) -> Bits;
-/// Computes a warp collective: see [`WarpLanes`].
+/// Computes the results of a warp collective (see [`WarpLanes`]).
 pub type WarpFn = fn(&Desc, &mut WarpLanes<'_>);
 
 /// Operands and results of a warp collective.
 #[derive(Debug)]
 pub struct WarpLanes<'a> {
-    /// The lanes that take part.
+    /// Mask of the lanes that take part.
     pub active: u32,
     /// The operands: `args[operand][lane]`.
     pub args: &'a [[Bits; 32]],
-    /// The results: `results[result][lane]`. Only active lanes are read.
+    /// The results: `results[result][lane]`. The engine reads only the results of active lanes.
     pub results: &'a mut [[Bits; 32]],
 }
 
-/// The reference meaning of an op table row.
+/// The reference function of a row of the op table.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
-    /// None: engines implement the op by its effects (structure, control flow, memory, synchronisation).
+    /// No reference function. Engines implement the op according to its effects (structure, control flow, memory,
+    /// synchronisation).
     None,
     /// A pure function of the operands of one lane.
     Pure(PureFn),
@@ -102,13 +105,13 @@ pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
     }
 }
 
-/// Returns an operand, or zero if it is missing.
+/// Returns an operand, or zero if `args` does not contain it.
 #[inline(always)]
 pub(crate) fn arg(args: &[Bits], index: usize) -> Bits {
     args.get(index).copied().unwrap_or(0)
 }
 
-/// Returns the distance in bits between neighbouring packed elements.
+/// Returns the distance in bits between adjacent packed elements.
 #[inline(always)]
 const fn stride(ty: OpType) -> u32 {
     match ty.elements() {
@@ -123,7 +126,7 @@ pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
     bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))
 }
 
-/// Applies `op` to each element of up to four operands. Missing operands are zero; results are truncated to the
+/// Applies `op` to each element of up to four operands. Missing operands count as zero. Results are truncated to the
 /// element's width.
 #[inline(always)]
 pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits; 4]) -> Bits) -> Bits {

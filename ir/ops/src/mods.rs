@@ -1,8 +1,8 @@
 //! Modifiers of an operation, packed into 64 bits.
 //!
-//! [`Mods`] holds everything that PTX writes after an opcode except the types: rounding, saturation,
-//! comparison, state space, memory order and so on. Each field is an enum whose first variant means "not
-//! given". Invariant: every bit outside the declared fields is zero, so equal modifiers have equal bits.
+//! [`Mods`] contains everything that PTX writes after an opcode except the types: rounding, saturation, comparison,
+//! state space, memory order and so on. Most fields are enums whose first variant means "not given". Invariant: every
+//! bit outside the declared fields is zero, so equal modifiers have equal bits.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ macro_rules! field_enum {
             /// Every value except `None`.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The PTX spellings of all values; the first is that of `None`, which is empty.
+            /// The PTX spellings of all values; the first is the spelling of `None`, an empty string.
             pub const NAMES: &'static [&'static str] = &["", $($text,)*];
 
-            /// Returns the PTX spelling without the leading dot; empty for `None`.
+            /// Returns the PTX spelling without the leading dot; empty string for `None`.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
             }
@@ -40,7 +40,7 @@ macro_rules! field_enum {
 }
 
 field_enum! {
-    /// Rounding mode: for a floating-point result (`rn` ...) or to an integral value (`rni` ...).
+    /// Rounding mode: to a floating-point result (`rn` ...) or to an integral value (`rni` ...).
     Rounding { Rn = "rn", Rz = "rz", Rm = "rm", Rp = "rp", Rna = "rna", Rs = "rs",
         Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi", }
 }
@@ -51,11 +51,11 @@ field_enum! {
         Geu = "geu", Num = "num", Nan = "nan", }
 }
 field_enum! {
-    /// How a comparison's result is combined with a predicate operand.
+    /// The operation that combines the result of a comparison with a predicate operand.
     BoolOp { And = "and", Or = "or", Xor = "xor", }
 }
 field_enum! {
-    /// Which part of a product is kept.
+    /// The part of a product that the result contains.
     Half { Lo = "lo", Hi = "hi", Wide = "wide", }
 }
 field_enum! {
@@ -80,11 +80,12 @@ field_enum! {
     /// Read-modify-write operation of `atom`, `red`, `redux` and barrier reductions.
     AtomOp { Add = "add", Inc = "inc", Dec = "dec", Min = "min", Max = "max", And = "and",
         Or = "or", Xor = "xor", Cas = "cas", Exch = "exch", Popc = "popc",
-        // Arrivals at an mbarrier (see `meaning::mbarrier`); `SignalDrop` also leaves all later phases.
+        // Arrivals at an mbarrier (see `meaning::mbarrier`); with `SignalDrop`, the arriving threads take no part in
+        // later phases.
         Signal = "signal", SignalDrop = "signal_drop", }
 }
 field_enum! {
-    /// Modifiers that a few opcodes have of their own.
+    /// Modifiers that only a few opcodes have.
     Mode {
         // shfl
         Up = "up", Down = "down", Bfly = "bfly", Idx = "idx",
@@ -171,9 +172,9 @@ macro_rules! fields {
 /// The values that a field of [`Mods`] can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldValues {
-    /// A flag: given or not.
+    /// A flag, which is either given or not given.
     Flag,
-    /// A number.
+    /// An integer.
     Number,
     /// One of these words; the first means "not given".
     Words(&'static [&'static str]),
@@ -201,7 +202,7 @@ impl Field {
         (mods.0 & self.mask()) >> self.low
     }
 
-    /// Returns the modifiers with the field set; `None` if the field cannot hold the value.
+    /// Returns `mods` with the field set to `value`; `None` if the field cannot hold the value.
     pub fn set(&self, mods: Mods, value: u64) -> Option<Mods> {
         let known = match self.values {
             FieldValues::Words(words) => value < words.len() as u64,
@@ -220,13 +221,13 @@ fields! {
     rounding, with_rounding: Rounding @ 0, 4;
     /// Flush subnormal inputs and results to a zero of the same sign.
     ftz, with_ftz: bool @ 4, 1;
-    /// Clamp: integers to the type's range, floating point to [0, 1].
+    /// Clamp the result: integers to the range of the type, floating-point values to [0, 1].
     sat, with_sat: bool @ 5, 1;
-    /// Conversion results saturate to the largest finite value.
+    /// Clamp results of conversions to the largest finite value.
     satfinite, with_satfinite: bool @ 6, 1;
-    /// Negative results become zero.
+    /// Replace negative results by zero.
     relu, with_relu: bool @ 7, 1;
-    /// `min` and `max` return a canonical NaN if an input is NaN.
+    /// Return the canonical NaN from `min` and `max` if an input is NaN.
     nan, with_nan: bool @ 8, 1;
     /// `.xorsign.abs` of `min`/`max`.
     xorsign_abs, with_xorsign_abs: bool @ 9, 1;
@@ -234,9 +235,9 @@ fields! {
     precision, with_precision: Precision @ 10, 2;
     /// Comparison operator.
     cmp, with_cmp: CmpOp @ 12, 5;
-    /// How the result of a comparison is combined with a predicate operand.
+    /// The operation that combines the result of a comparison with a predicate operand.
     bool_op, with_bool_op: BoolOp @ 17, 2;
-    /// Which part of a product is kept.
+    /// The part of a product that the result contains.
     half, with_half: Half @ 19, 2;
     /// `.cc`: the operation also returns the carry.
     carry_out, with_carry_out: bool @ 21, 1;
@@ -252,10 +253,11 @@ fields! {
     atom_op, with_atom_op: AtomOp @ 35, 4;
     /// Modifier that belongs to few opcodes.
     mode, with_mode: Mode @ 39, 6;
-    /// The opcode's own flag: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`, `.po` of
-    /// `vmad`, a `shfl`, `vote` or `match` without `.sync`, a `yield` in a loop that only reads memory.
+    /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`,
+    /// `.po` of `vmad`; for `shfl`, `vote` and `match`, that `.sync` is not given; for `yield`, that the loop contains
+    /// no stronger accesses than weak loads and system calls.
     flag, with_flag: bool @ 45, 1;
-    /// `.nc`: read-only for the kernel's duration.
+    /// `.nc`: the memory is read-only while the kernel runs.
     nc, with_nc: bool @ 46, 1;
     /// `.noftz` was given.
     noftz, with_noftz: bool @ 47, 1;
@@ -263,20 +265,20 @@ fields! {
     asel, with_asel: u8 @ 48, 3;
     /// Selector of a video operand `b`, encoded as in [`Mods::asel`].
     bsel, with_bsel: u8 @ 51, 3;
-    /// Selector of a video result, encoded as in [`Mods::asel`], or the lane mask of a SIMD video op.
+    /// Selector of a video result, encoded as in [`Mods::asel`], or the mask of lanes of a SIMD video op.
     dsel, with_dsel: u8 @ 54, 4;
-    /// Negated operands of video `vmad`: bit 0 the product, bit 1 the addend.
+    /// The terms that `vmad` negates: bit 0 for the product, bit 1 for the addend.
     negate, with_negate: u8 @ 58, 2;
-    /// `.abs` without `.xorsign`: of three-operand `min`/`max` and of `redux`.
+    /// `.abs` without `.xorsign`, of three-operand `min`/`max` and of `redux`.
     abs, with_abs: bool @ 60, 1;
     /// `.oob` of `fma`: an out-of-bounds NaN factor makes the result zero.
     oob, with_oob: bool @ 61, 1;
-    /// Operand `b` of a video op is signed (`src` tells this for `a`, `ty` for the result).
+    /// Operand `b` of a video op is signed. (`src` states this for `a`, and `ty` for the result.)
     bsigned, with_bsigned: bool @ 62, 1;
 }
 
 impl Mods {
-    /// No modifier at all.
+    /// No modifiers.
     pub const NONE: Mods = Mods(0);
 
     /// Returns whether a memory access has no memory order (`.weak`, or none given).
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn words_that_a_field_lacks_are_not_canonical() {
-        // Rounding has ten words; 15 fits in its bits but is not the number of a word. Bit 63 belongs to no
+        // The field `rounding` has four bits and ten words, so 15 is not the index of a word. Bit 63 belongs to no
         // field.
         assert!(!Mods(15).is_canonical());
         assert!(!Mods(1 << 63).is_canonical());

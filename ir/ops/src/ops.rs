@@ -1,75 +1,75 @@
-//! The op table: every operation of the IR, one row each.
+//! The op table: every operation of the IR, with one row for each operation.
 //!
-//! A row names the opcode, its name in the IR's text form, its effects, its reference meaning (see
-//! [`crate::meaning`]) and its shape: the types, operands and modifiers of its instructions (see [`Shape`]). These are
-//! generated from the rows or use them: the opcode enum, the printer and parser, the verifier, the constant folder, the
-//! interpreter, the JIT's dispatch (to a fast lowering or to a call of the meaning) and the support table. The PTX syntax of each instruction, with its types and modifiers, is in
-//! the crate `margay-ptx`, which names the row that each accepted instruction becomes.
+//! A row contains the opcode, its name in the IR's text form, its effects, its reference function (see
+//! [`crate::meaning`]) and its shape: the types, operands and modifiers of its instructions (see [`Shape`]). The rows
+//! determine the opcode enum, the printer and parser, the verifier, the constant folder, the interpreter, the JIT's
+//! dispatch (to a fast lowering, or to a lowering that calls the reference function) and the support table. The crate
+//! `margay-ptx` defines the PTX syntax of each instruction, with its types and modifiers, and names the row to which it
+//! lowers each accepted instruction.
 //!
 //! # Operands
 //!
-//! Operands and results are in PTX's order, except:
+//! Operands and results are in PTX's order, except for these ops:
 //!
 //! | op | operands | results | remarks |
 //! |---|---|---|---|
-//! | `const` ... `sreg` | | one | payload: bits, slot, symbol and addend, offset in the parameter buffer, function, register |
-//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` is the result's, `src` the operand's type |
-//! | `add` ... with `.cc` | as without `.cc` | `d`, then the carry as `pred` | the carry of the adder: 1 if `sub` borrows nothing; `addc`, `subc`, `madc` have the carry as last operand |
-//! | `ld` | address | one per vector element | `ty` is the type in memory; wider integers are extended by `ty`'s sign |
+//! | `const` ... `sreg` | | one | payload: depends on the op: bits, slot, symbol and addend, offset in the parameter buffer, function, or register |
+//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` is the type of the result, `src` the type of the operand |
+//! | `add` ... with `.cc` | as without `.cc` | `d`, then the carry as `pred` | the carry of the adder: 1 if `sub` does not borrow; the last operand of `addc`, `subc`, `madc` is the carry |
+//! | `ld` | address | one per vector element | `ty` is the type in memory; integers in a wider register are extended according to the sign of `ty` |
 //! | `st` | address, elements | | a wider integer operand is truncated |
 //! | `atom`, `red` | address, `b`, (`c`) | old content | `red` has no result |
 //! | `cp.async` | shared address, global address, bytes written, bytes read | | completes at issue; bytes written but not read are zero |
-//! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only | `mode`: sync, arrive or red; `atom_op`: popc, and, or |
+//! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only: one | `mode`: sync, arrive or red; `atom_op`: popc, and, or |
 //! | `bar.warp.sync`, `elect` | member mask | | |
-//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: without `.sync`, for lanes that execute it together |
+//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: `.sync` is not given, so the lanes that execute the op together take part |
 //! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` as for `shfl` |
 //! | `mma` | member mask, registers of `a`, `b`, `c` | registers of `d` | see [`crate::meaning::matrix`] |
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
-//! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | likewise | payload: the [`Access`](crate::texture::Access) |
-//! | `vadd2` ... `vset4` | `a`, `b` (parts selected, by a `prmt` for each), `c` | `d` | lane mask in `dsel` |
+//! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
+//! | `vadd2` ... `vset4` | `a`, `b` (a `prmt` for each selects its parts), `c` | `d` | lane mask in `dsel` |
 //! | `cvt` | values, highest element first, then random bits or scale factor | `d` | packed to packed: one operand |
 //! | `brif` | condition | | two targets: true, false |
 //! | `br_table` | index | | default target first |
-//! | `invalid.pc` | handle | | ends the launch: the handle names no function that may be called here |
+//! | `invalid.pc` | handle | | ends the launch: the handle is not the handle of a function that the call may reach |
 //! | `stack.check` | local address | | ends the launch with a stack overflow if the address is beyond the end of the thread's local memory |
 //!
 //! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant addresses are host
 //! addresses. Shared and local addresses are offsets; only their low 32 bits are used.
 //!
-//! Invariant: an engine handles an opcode without a meaning by its [`Effects`] alone (control flow, memory,
-//! synchronisation, structure), never by a default.
+//! Invariant: an engine handles an opcode without a reference function only according to its [`Effects`] (control flow,
+//! memory, synchronisation, structure), and never by a default case.
 
 mod shapes;
 
 pub use shapes::{Pattern, Shape, Targets};
 
 bitflags::bitflags! {
-    /// What an operation does besides computing its results from its operands.
+    /// The effects of an operation besides computing its results from its operands.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Effects: u16 {
         /// Reads memory that other threads may write.
         const READS = 1;
         /// Writes memory.
         const WRITES = 1 << 1;
-        /// Waits for lanes of the warp: a warp-level synchronisation point.
+        /// Waits for lanes of the warp.
         const SYNC_WARP = 1 << 2;
         /// Waits for warps of the CTA.
         const SYNC_CTA = 1 << 3;
         /// Waits for CTAs of the cluster.
         const SYNC_CLUSTER = 1 << 4;
-        /// Yields: other lanes, CTAs and launches may run here, and the lane may be suspended.
+        /// Yields: the lane may be suspended here, so that other lanes, CTAs and launches run.
         const YIELDS = 1 << 5;
         /// May end the launch with a fault.
         const MAY_TRAP = 1 << 6;
-        /// The result depends on which lanes execute it together.
+        /// The result depends on which lanes execute the operation together.
         const CONVERGENT = 1 << 7;
         /// Ends a block.
         const TERMINATOR = 1 << 8;
-        /// The result changes from one execution to the next (clocks). The operation is neither moved nor
-        /// merged.
+        /// The result differs between two executions (clocks). Passes neither move nor merge the operation.
         const TIME = 1 << 9;
         /// Orders memory accesses.
         const FENCE = 1 << 10;
@@ -79,7 +79,7 @@ bitflags::bitflags! {
 }
 
 impl Effects {
-    /// Returns whether executions may be dropped, repeated or moved freely.
+    /// Returns whether a pass may freely remove, repeat or move the operation.
     pub const fn is_pure(self) -> bool {
         self.bits() & !Effects::PAYLOAD.bits() == 0
     }
@@ -95,7 +95,7 @@ impl Effects {
     }
 }
 
-/// Calls the macro `$m` with every row: `Variant "text" (effects) (meaning) [shape];`.
+/// Calls the macro `$m` with all rows. A row has the form `Variant "text" (effects) (meaning) [shape];`.
 #[macro_export]
 macro_rules! for_each_op {
     ($m:ident) => {
@@ -125,7 +125,7 @@ macro_rules! for_each_op {
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none) [BY_SIGNATURE];
-            // Integer and floating-point arithmetic share a row where PTX uses one opcode name for both.
+            // Integer and floating-point arithmetic share a row if PTX uses the same opcode name for both.
             Add "add" () (pure arith::add) [shape(ARITHMETIC, "mt", "tc").maybe_from(HALVES).mods(SUM_MODS)];
             Sub "sub" () (pure arith::sub) [shape(ARITHMETIC, "mt", "tc").maybe_from(HALVES).mods(SUM_MODS)];
             Mul "mul" () (pure arith::mul) [shape(ARITHMETIC, "tt", "w").mods(&["rounding", "ftz", "sat", "half"])];
@@ -246,10 +246,11 @@ macro_rules! for_each_op {
             Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma)
                 [shape(&[F16, F32, F64, S32], "", "").from(FACTORS).operands(Product).results(Product).mods(PRODUCT_MODS)];
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask) [shape(&[B32], "", "b")];
-            // Makes the lanes of a warp that arrive here continue together; waits for no other lane. The pass
-            // `points` inserts it before volatile accesses and between accesses to shared memory inside a warp.
+            // Makes the lanes of a warp that arrive here continue together. Waits for no other lane. The pass `points`
+            // inserts it before volatile accesses, and between accesses of different lanes of a warp to the same shared
+            // memory.
             Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none) [NOTHING];
-            // The header of a loop that waits: the lane may be suspended here.
+            // Marks the header of a loop that may wait for memory. The lane may be suspended here.
             Yield "yield" (YIELDS | FENCE) (none) [NOTHING.mods(&["flag"])];
             Nanosleep "nanosleep" (YIELDS | TIME) (none) [shape(&[U32], "b", "")];
             Brkpt "brkpt" (MAY_TRAP) (none) [NOTHING];
@@ -283,14 +284,14 @@ macro_rules! define_ops {
     };
 }
 
-/// One row of the op table without the meaning, which [`Opcode::meaning`] returns.
+/// One row of the op table without the reference function, which [`Opcode::meaning`] returns.
 #[derive(Debug)]
 pub struct OpRow {
     /// The opcode.
     pub opcode: Opcode,
     /// The opcode's name in the IR's text form.
     pub name: &'static str,
-    /// What the operation does besides computing its results.
+    /// The effects of the operation besides computing its results.
     pub effects: Effects,
 }
 
@@ -307,7 +308,7 @@ impl Opcode {
         self.row().name
     }
 
-    /// Returns what the operation does besides computing its results.
+    /// Returns the effects of the operation besides computing its results.
     pub fn effects(self) -> Effects {
         self.row().effects
     }

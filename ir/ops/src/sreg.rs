@@ -1,4 +1,4 @@
-//! Special registers: names, types, and which of them have the same value for a launch, CTA or warp.
+//! Special registers: names, types, and the groups of threads for which they have the same value.
 
 use crate::types::OpType;
 
@@ -17,8 +17,7 @@ pub enum Uniformity {
 
 macro_rules! sregs {
     ($($name:ident $text:literal $ty:ident $uniform:ident;)*) => {
-        /// A special register (PTX ISA, section 10); each component of a vector register is a register of its
-        /// own.
+        /// A special register (PTX ISA, section 10); each component of a vector register is a separate register.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each variant is the register that its text spells")]
@@ -43,7 +42,7 @@ macro_rules! sregs {
                 match self { $(SpecialReg::$name => Uniformity::$uniform,)* }
             }
 
-            /// Returns the register with this PTX spelling.
+            /// Returns the register with this PTX spelling, or `None`.
             pub fn from_name(name: &str) -> Option<SpecialReg> {
                 match name { $($text => Some(SpecialReg::$name),)* _ => None }
             }

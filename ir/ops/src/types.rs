@@ -1,14 +1,14 @@
-//! Types: in which type an operation computes ([`OpType`], PTX's own types with signedness and packing) and how
-//! a value is held ([`Type`], bits only).
+//! Types. [`OpType`] is the type in which an operation computes: a PTX type with signedness and packing. [`Type`] is
+//! the type of a register, which has no signedness.
 //!
-//! Invariant: a value's [`Type`] gives its number of bits and whether it is in a floating-point register.
-//! Everything else (signedness, packing, half-precision format) is a property of the operation. Half-precision
-//! and smaller formats are held as `b8`, `b16` or `b32`: no CPU that Margay generates code for has separate
-//! registers for them.
+//! Invariant: a value's [`Type`] gives its number of bits and whether it is in a floating-point register. Everything
+//! else (signedness, packing, half-precision format) is a property of the operation. Registers hold half-precision and
+//! smaller formats as `b8`, `b16` or `b32`, because no CPU for which Margay generates code has separate registers for
+//! these formats.
 
 use std::fmt;
 
-/// How a scalar value is held in a register.
+/// The type of a register that holds a scalar value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in order.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Kind; 8] = [
         Kind::Pred,
         Kind::B8,
@@ -43,7 +43,7 @@ impl Kind {
         Kind::F64,
     ];
 
-    /// Returns the number of bits that carry information.
+    /// Returns the number of bits of a value; a predicate has one bit.
     pub const fn bits(self) -> u32 {
         match self {
             Kind::Pred => 1,
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Returns the bytes that one lane takes in a frame or in memory; a predicate takes one.
+    /// Returns the number of bytes of one lane in a frame or in memory; a predicate takes one byte.
     pub const fn bytes(self) -> u32 {
         match self {
             Kind::Pred => 1,
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// Returns the untyped (or floating-point) operation type that covers a whole lane of this kind.
+    /// Returns the untyped (or floating-point) operation type that has all bits of a lane of this kind.
     pub const fn op_type(self) -> OpType {
         match self {
             Kind::Pred => OpType::Pred,
@@ -118,13 +118,13 @@ impl Type {
         Type(kind as u8)
     }
 
-    /// Returns the type of `lanes` values of `kind`; `None` unless `lanes` is a power of two up to 32.
+    /// Returns the type of `lanes` values of `kind`; `None` if `lanes` is not a power of two up to 32.
     pub fn vector(kind: Kind, lanes: u32) -> Option<Type> {
         (lanes.is_power_of_two() && lanes <= 32)
             .then(|| Type(kind as u8 | (lanes.trailing_zeros() as u8) << 4))
     }
 
-    /// Returns the integer (bits) type with this number of bits, or `None`.
+    /// Returns the integer type with this number of bits; `None` if there is no such type.
     pub const fn bits_of(bits: u32) -> Option<Type> {
         match bits {
             1 => Some(Type::PRED),
@@ -161,12 +161,12 @@ impl Type {
         matches!(self.kind(), Kind::F32 | Kind::F64)
     }
 
-    /// Returns the bits of one lane.
+    /// Returns the number of bits of one lane.
     pub const fn lane_bits(self) -> u32 {
         self.kind().bits()
     }
 
-    /// Returns the bytes of one lane in a frame.
+    /// Returns the number of bytes of one lane in a frame.
     pub const fn lane_bytes(self) -> u32 {
         self.kind().bytes()
     }
@@ -198,10 +198,10 @@ impl fmt::Debug for Type {
     }
 }
 
-/// The family of numbers that an [`OpType`] belongs to.
+/// The family of numbers to which an [`OpType`] belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
-    /// No type modifier.
+    /// No type.
     None,
     /// `.pred`.
     Pred,
@@ -237,7 +237,7 @@ macro_rules! op_types {
                 match self { OpType::None => Class::None, $(OpType::$name => Class::$class,)* }
             }
 
-            /// Returns the bits of one element. A packed type has several elements.
+            /// Returns the number of bits of one element. A packed type has several elements.
             pub const fn element_bits(self) -> u32 {
                 match self { OpType::None => 0, $(OpType::$name => $lane,)* }
             }
@@ -247,7 +247,7 @@ macro_rules! op_types {
                 match self { OpType::None => 0, $(OpType::$name => $lanes,)* }
             }
 
-            /// Returns the bits that a register of this type occupies.
+            /// Returns the number of bits of a value of this type.
             pub const fn bits(self) -> u32 {
                 match self { OpType::None => 0, $(OpType::$name => $bits,)* }
             }
@@ -330,8 +330,8 @@ impl OpType {
         matches!(self.class(), Class::Signed)
     }
 
-    /// Returns how a value of this type is held. `f32` and `f64` are held in floating-point registers, all
-    /// other formats as bits of the register's width, which is at least 8.
+    /// Returns the type of the register that holds a value of this type. Floating-point registers hold `f32` and `f64`.
+    /// Registers of at least 8 bits hold all other types.
     pub const fn held(self) -> Type {
         match self {
             OpType::F32 => Type::F32,
@@ -347,7 +347,7 @@ impl OpType {
         }
     }
 
-    /// Returns the type of the same class with twice the bits, for `.wide` results.
+    /// Returns the type of the same class with twice the number of bits, which is the type of a `.wide` result.
     pub const fn widened(self) -> OpType {
         match self {
             OpType::U8 => OpType::U16,

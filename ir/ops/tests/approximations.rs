@@ -1,8 +1,8 @@
 //! Tests approximate functions against PTX's error bounds, with `f64` functions as the reference.
 //!
-//! Checks every 4,099th `f32`. With `MARGAY_EXHAUSTIVE=1`, checks every `f32` in the range where a function is
-//! neither linear nor constant, and prints the worst errors (takes minutes). The exhaustive run omits `rcp` and
-//! `rsqrt`, which consist of correctly rounded operations (`float_oracle.rs`).
+//! Checks every 4,099th `f32`. With `MARGAY_EXHAUSTIVE=1`, checks every `f32` in the range where a function is neither
+//! linear nor constant, and prints the worst errors; this takes minutes. The exhaustive run omits `rcp` and `rsqrt`,
+//! which consist of correctly rounded operations (`float_oracle.rs`).
 
 use margay_ops::meaning::approx::{Host, functions};
 use margay_ops::meaning::{Bits, Desc, Meaning};
@@ -39,18 +39,18 @@ fn ulp(x: f64) -> f64 {
     2f64.powi(exponent - 23)
 }
 
-/// Returns an error in units of the ISA's bound.
+/// Returns the error of a result in units of the error bound in the PTX ISA.
 type Measure = fn(x: f64, got: f64, want: f64) -> f64;
 
 struct Function {
     opcode: Opcode,
-    /// The range of magnitudes in which every value is checked. Results for negative arguments are equal or
-    /// negated, except for `ex2`, which is checked for both signs.
+    /// The range of magnitudes in which the exhaustive run checks every value. The result for a negative argument is
+    /// the result for its magnitude, perhaps negated. Only `ex2` is different, and is checked for both signs.
     dense: (f32, f32),
     reference: fn(f64) -> f64,
     measure: Measure,
-    /// The bound on Margay's own error, in the same units. A wrong constant in a function can break this bound
-    /// without breaking that of the ISA.
+    /// The bound on Margay's error, in the same units. A wrong constant in a function can exceed this bound without
+    /// exceeding the bound of the ISA.
     most: f64,
 }
 
@@ -130,7 +130,7 @@ fn angle_error(x: f64, got: f64, want: f64) -> f64 {
     } else if x.abs() <= 100.0 * std::f64::consts::PI {
         error * 2f64.powf(14.7)
     } else {
-        // Large angles: the result only has to stay in range.
+        // For large angles, the result only has to be in [-1, 1].
         got.abs() - 1.0
     }
 }
@@ -147,7 +147,7 @@ fn worst(function: &Function, encodings: impl Iterator<Item = u32>) -> (f64, f32
             continue;
         }
         if f64::from(want as f32).is_infinite() || (want as f32) == 0.0 {
-            // Results at a limit of the format may round to either side.
+            // A result at a limit of the format may round to either side of the limit.
             let exact = (want as f32).to_bits() == got.to_bits();
             assert!(
                 exact || want.is_finite() && want != 0.0,
@@ -189,7 +189,7 @@ fn errors_stay_within_the_bounds_of_the_isa() {
     }
 }
 
-/// Widens with `cvt`, which the oracle tests check.
+/// Widens a value with `cvt`, which the oracle tests check.
 fn widen(ty: OpType, bits: Bits) -> f64 {
     let (opcode, src) = (Opcode::Cvt, ty);
     let Meaning::Pure(meaning) = opcode.meaning() else {
@@ -209,7 +209,8 @@ fn widen(ty: OpType, bits: Bits) -> f64 {
     f64::from_bits(out[0] as u64)
 }
 
-/// Function, format, reference, whether the error is relative, and the binary logarithm of the bound.
+/// A test case: function, format, reference function, whether the error is relative, and the binary logarithm of the
+/// bound.
 type HalfCase = (Opcode, OpType, fn(f64) -> f64, bool, f64);
 
 #[test]
@@ -317,7 +318,7 @@ fn double_precision_starts_are_good_to_twenty_bits() {
     assert_eq!(mods.rounding(), Rounding::None);
 }
 
-/// Arguments next to whole, half and quarter turns, with the function's values computed with 60 digits and
+/// Arguments next to whole, half and quarter turns, and the values of the functions there, computed with 60 digits and
 /// rounded. A loss of digits in the reduction of the angle changes these values.
 const NEAR_TURNS: [(Opcode, u32, u32); 9] = [
     (Opcode::Sin, 0x40490fdb, 0xb3bbbd2e), // pi
@@ -342,7 +343,8 @@ fn angles_next_to_whole_turns_keep_all_digits() {
     }
 }
 
-/// Tests that the functions obey `.ftz` themselves, because a code generator uses them without the meanings.
+/// Tests that the functions implement `.ftz` themselves, because a code generator uses them without the reference
+/// functions of the ops.
 #[test]
 fn functions_flush_by_themselves() {
     let subnormal = f32::from_bits(0x807f_ffff);

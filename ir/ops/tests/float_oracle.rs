@@ -1,7 +1,7 @@
-//! Tests floating-point meanings against `rustc_apfloat`, an independent implementation: arithmetic and
-//! conversions of all IEEE-like formats in all rounding directions, on edge cases and random bits.
+//! Tests the reference functions of floating-point ops against `rustc_apfloat`, an independent implementation:
+//! arithmetic and conversions of all IEEE-like formats, in all rounding directions, with edge cases and random bits.
 //!
-//! NaN results are only compared by class here; `meanings/*.txt` contains their bits.
+//! For NaN results, these tests only compare the class; the tables `meanings/*.txt` contain the expected bits.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mods, Rounding};
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// The layout of a format, for edge cases only.
+/// The layout of a format, which the tests use only to generate edge cases.
 #[derive(Clone, Copy)]
 struct Layout {
     exponent: u32,
@@ -92,7 +92,7 @@ impl Layout {
         let one = ((1u64 << (self.exponent - 1)) - 1) << self.fraction;
         let magnitude = match random.next() % 4 {
             0 => edges[(bits % edges.len() as u64) as usize],
-            // Close to one, so that additions cancel and products stay in range.
+            // Values close to one, so that additions cancel and products stay in range.
             1 => one.wrapping_add_signed((bits as i64 >> (64 - self.fraction - 3)) & !7),
             2 => one.wrapping_add(bits & ((4 << self.fraction) - 1)),
             _ => bits,
@@ -166,8 +166,8 @@ fn arithmetic_is_correctly_rounded() {
     arithmetic::<Double>(OpType::F64, F64, 150_000);
 }
 
-/// Checks square roots: the squares of the roots rounded down and up must enclose `x`, and the nearest root is
-/// one of these two.
+/// Checks square roots. The squares of the roots rounded down and up must enclose `x`, and the root rounded to nearest
+/// must be one of these two roots.
 fn check_root<F>(ty: OpType, layout: Layout)
 where
     F: Float + FloatConvert<Quad> + std::fmt::Debug,
@@ -203,7 +203,7 @@ where
             up - down <= 1 && (up == down) == (square(down) == exact(x)),
             "sqrt {bits:#x}"
         );
-        // Compares (down + up)^2 with 4x to find which of both roots is nearer.
+        // Compares (down + up)^2 with 4x to find which of the two roots is nearer.
         let sum = (exact(F::from_bits(down)) + exact(F::from_bits(up))).value;
         let four_x = (exact(x) * Quad::from_u128(4).value).value;
         let middle = (sum * sum).value;

@@ -93,7 +93,7 @@ fn narrowing_agrees_on_subnormal_results() {
     }
 }
 
-/// Computes `fma.rn.f16` by the op table's meaning.
+/// Computes `fma.rn.f16` with the reference function in the op table.
 fn fma(x: u32, y: u32, z: u32) -> u32 {
     let opcode = Opcode::Fma;
     let Meaning::Pure(meaning) = opcode.meaning() else {
@@ -129,7 +129,7 @@ fn fused_products_are_rounded_once() {
             }
         }
     }
-    // Ties that only the smallest addend breaks, and random values.
+    // The values are sums that are ties except for the smallest addend, and random values.
     let mut state = 5u64;
     for _ in 0..400_000 {
         state = state

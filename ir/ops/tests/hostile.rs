@@ -1,5 +1,6 @@
-//! Tests that no description, operand or number of operands makes a meaning panic, and that results are
-//! truncated: whatever a frontend accepts, an engine does not crash.
+//! Tests that a reference function does not panic for any description, operands or number of operands, and that its
+//! results are truncated to the width of their type. Therefore no program that a front end accepts makes an engine
+//! crash.
 
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::Mods;

@@ -1,5 +1,5 @@
-//! Tests integer, bit, comparison and video meanings against the host's integers and PTX's pseudocode, on
-//! random operands.
+//! Tests the reference functions of integer, bit, comparison and video ops against the host's integer arithmetic and
+//! PTX's pseudocode, with random operands.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{CmpOp, Half, Mode, Mods};
@@ -18,7 +18,7 @@ impl Random {
         x.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Returns a random operand, often small or near the limits of its type.
+    /// Returns a random operand, which is often small or near the limits of its type.
     fn operand(&mut self) -> u64 {
         let x = self.next();
         match self.next() >> 61 {
@@ -188,12 +188,12 @@ fn carries_chain_to_twice_the_width() {
         let (high, carry) = op(Opcode::Addc, cc, &[ah, bh, carry]);
         let (sum, overflow) = a.overflowing_add(b);
         assert_eq!((high << 32 | low, carry), (sum, overflow.into()));
-        // The flag is the carry of the adder, which is 0 after a borrow.
+        // The flag is the carry of the adder, which is 0 if the subtraction borrows.
         let (low, carry) = op(Opcode::Sub, cc, &[al, bl]);
         let (high, carry) = op(Opcode::Subc, cc, &[ah, bh, carry]);
         let (difference, borrow) = a.overflowing_sub(b);
         assert_eq!((high << 32 | low, carry), (difference, (!borrow).into()));
-        // 32 x 32 + 64 bits, as compilers emit it.
+        // A product of 32 bits by 32 bits plus 64 bits, as compilers emit it.
         let (low, carry) = op(Opcode::Mad, cc.with_half(Half::Lo), &[al, bl, ah]);
         let (high, _) = op(Opcode::Madc, HI, &[al, bl, bh, carry]);
         let want = (al * bl).wrapping_add(bh << 32 | ah);

@@ -1,4 +1,4 @@
-//! Tests every row of the op table that has a meaning against values written by hand.
+//! Tests every row of the op table that has a reference function (meaning) against values written by hand.
 //!
 //! The tables `meanings/*.txt` have one case on each line; `#` starts a comment.
 //!
@@ -8,20 +8,20 @@
 //! shfl.idx.b32 @0xf lane 2 0x1f = 2*4 1         @ active lanes; per-lane values
 //! ```
 //!
-//! A line starts with the name of the op in the op table, then modifiers and types in PTX's spelling and order
-//! (result type, then source type). Some modifiers have a spelling of their own: `cc` requests a carry,
-//! `xorsignabs` is `.xorsign.abs`, `a:b1 b:h0 d:h1` are video selectors, `mask:N` is a lane mask, `neg:N` and
-//! `po` belong to `vmad`, `bs32` and `bu32` are the type of `b` of a video op.
+//! A line starts with the name of the op in the op table, then modifiers and types in PTX's spelling and order (result
+//! type, then source type). Some modifiers have a spelling that differs from PTX: `cc` requests a carry, `xorsignabs`
+//! is `.xorsign.abs`, `a:b1 b:h0 d:h1` are video selectors, `mask:N` is a lane mask, `neg:N` and `po` belong to `vmad`,
+//! `bs32` and `bu32` are the type of `b` of a video op.
 //!
-//! Values are hexadecimal or decimal integers, negative ones with their width (`-1i16`), or floating-point
-//! numbers: `1.5f` is `f32`, `1.5d` is `f64`. Per-lane values are one value for all lanes, the word `lane`, or
-//! a list such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. Lanes that a list does not contain
-//! are zero and are not compared.
+//! Values are hexadecimal or decimal integers, negative integers with their width (`-1i16`), or floating-point numbers:
+//! `1.5f` is `f32`, `1.5d` is `f64`. Per-lane values are either one value for all lanes, the word `lane`, or a list
+//! such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. Lanes that a list does not contain are zero and are
+//! not compared.
 //!
-//! If PTX has an instruction that is spelled like the start of a line, both engines execute it with the line's operands
-//! (`tests/src/literal.rs`).
+//! If the start of a line is also the spelling of a PTX instruction, `tests/src/literal.rs` runs this instruction with
+//! the line's operands in both engines.
 //!
-//! No value here may be copied from Margay's own output.
+//! Do not copy expected values from Margay's output.
 
 mod support;
 
@@ -30,7 +30,7 @@ use margay_ops::ops::Opcode;
 use std::collections::HashMap;
 use support::{Case, cases, parse_value, values};
 
-/// Parses per-lane values, and returns the mask of the lanes that the text gives.
+/// Parses per-lane values, and returns the values and the mask of the lanes for which the text contains values.
 fn parse_lanes(text: &str) -> ([Bits; 32], u32) {
     if text == "lane" {
         return (std::array::from_fn(|lane| lane as Bits), u32::MAX);

@@ -1,5 +1,5 @@
-//! Tests that plans of matrix products give the same bits as the meaning: every shape and type, on random
-//! registers and on registers with edge cases.
+//! Tests that plans of matrix products give the same bits as the reference function, for every shape and type, with
+//! random registers and with registers that contain edge cases.
 
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 use margay_ops::meaning::matrix::{self, Part, Product};
@@ -55,7 +55,7 @@ fn products() -> Vec<Desc> {
     all
 }
 
-/// Returns a register of elements of a type: random values or one kind of edge case.
+/// Returns a register of elements of a type: random values if `kind` is 0, otherwise one kind of edge case.
 fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     let raw = random.next();
     let pick = |values: &[u64], raw: u64| values[(raw >> 7) as usize % values.len()];
@@ -85,7 +85,7 @@ fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     match (kind, ty) {
         // Random bits, which are often NaN.
         (0, _) => raw,
-        // Finite values with similar exponents: sums cancel and round.
+        // Finite values with similar exponents, so that sums cancel and round.
         (1, OpType::F16) => {
             let one = |raw: u64| raw & 0x8fff | 0x3000;
             one(raw) | one(raw >> 16) << 16
@@ -100,7 +100,7 @@ fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
         (2, OpType::BF16) => pick(&singles, raw) >> 16 | pick(&singles, raw >> 20) & 0xffff_0000,
         (2, OpType::TF32 | OpType::F32) => pick(&singles, raw),
         (2, OpType::F64) => pick(&doubles, raw),
-        // Small values: half-precision results are subnormal.
+        // Small values, so that half-precision results are subnormal.
         (3, OpType::F16) => raw & 0x83ff_83ff,
         (3, OpType::F32 | OpType::TF32) => raw & 0xb2ff_ffff,
         (3, OpType::BF16) => raw & 0xb2ff_b2ff,
@@ -135,7 +135,7 @@ fn wide(rows: &[[Bits; 32]]) -> Registers<u64> {
 #[test]
 fn plans_have_the_bits_of_the_meaning() {
     let mut random = Random(0x6d6d_6121);
-    // The scratch memory is shared, to test that one product does not affect the next.
+    // All products use the same scratch memory, to test that a product does not affect the next one.
     let mut scratch = Scratch::default();
     let (mut planned, mut kinds, mut answered) = (0, std::collections::BTreeSet::new(), 0);
     for desc in products() {
@@ -209,7 +209,7 @@ fn plans_have_the_bits_of_the_meaning() {
     );
 }
 
-/// Checks that products of `mma` and `wmma` have plans, except for the shape of Volta.
+/// Checks that products of `mma` and `wmma` have plans, except for products of Volta's shape `m8n8k4`.
 #[test]
 fn common_products_have_plans() {
     use OpType::{B1, BF16, E4M3, F16, F32, F64, S8, S32, TF32};

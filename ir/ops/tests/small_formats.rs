@@ -1,12 +1,12 @@
-//! Tests formats of at most eight bits exhaustively: the value of every encoding follows from the definition of
-//! the format, and every rounding is found by a search through all encodings.
+//! Tests formats of at most eight bits exhaustively: the tests compute the value of every encoding from the definition
+//! of the format, and find every rounded result by a search through all encodings.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mods, Rounding};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Layout and bias of a format, and how many encodings of one sign are numbers.
+/// Layout and bias of a format, and the number of encodings of one sign that are numbers.
 struct Format {
     ty: OpType,
     packed: OpType,
@@ -122,7 +122,7 @@ fn narrowing_finds_the_right_neighbour() {
             state = state
                 .wrapping_mul(0x5851_f42d_4c95_7f2d)
                 .wrapping_add(0x1405_7b7e_f767_814f);
-            // Near an encoding, half way to the next one, or anywhere up to twice the largest value.
+            // The value is near an encoding, half way to the next encoding, or anywhere up to twice the largest value.
             let base = format.value((state >> 40) as u32 % format.numbers);
             let next = format.value(((state >> 40) as u32 + 1) % format.numbers);
             let anywhere = (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 * largest;
@@ -150,7 +150,7 @@ fn narrowing_finds_the_right_neighbour() {
 
 #[test]
 fn stochastic_rounding_goes_up_as_often_as_the_fraction_says() {
-    // 1 + k/8192 of a unit in the last place of f16 rounds up for exactly k of the 8192 random words.
+    // The value 1 plus k/8192 units in the last place of f16 rounds up for exactly k of the 8192 random words.
     for k in [0u32, 1, 100, 4096, 8191] {
         let x = f32::from_bits(0x3f80_0000 + k);
         let mods = Mods::NONE.with_rounding(Rounding::Rs);

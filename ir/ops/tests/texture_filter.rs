@@ -16,7 +16,7 @@ use margay_ops::texture::{
 use margay_ops::types::OpType;
 use proptest::prelude::*;
 
-/// Coordinates are integers in units of 1 / `ONE`.
+/// The value of coordinate 1.0: coordinates are integers in units of 1 / `ONE`.
 const ONE: i128 = 1 << 16;
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ struct Case {
     border: i32,
 }
 
-/// Returns the index of a texel by the formulas of the guide.
+/// Returns the index of the texel that an access with index `i` uses, according to the formulas of the guide.
 fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
     match mode {
         AddressMode::Clamp => Some(if i < 0 {
@@ -40,9 +40,9 @@ fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
         } else {
             i
         }),
-        // The guide: frac(x) of a normalised coordinate.
+        // The guide specifies frac(x) for a normalised coordinate x.
         AddressMode::Wrap => Some(i - n * i.div_euclid(n)),
-        // The guide: frac(x) if floor(x) is even, else 1 - frac(x).
+        // The guide specifies frac(x) if floor(x) is even, and 1 - frac(x) otherwise.
         AddressMode::Mirror => {
             let (whole, part) = (i.div_euclid(n), i.rem_euclid(n));
             Some(if whole % 2 == 0 { part } else { n - 1 - part })
@@ -136,7 +136,7 @@ fn found(case: &Case) -> f32 {
     let found = fetch(&access, &texture, &args, &mut memory).expect("the texels are there");
     let plan = Plan::of(&image, &sampler).expect("a plain texture has a plan");
     let shape = Shape::of_payload(access.payload()).expect("a plain fetch has a shape");
-    // The tested lane is the second of three, of which the first is inactive.
+    // There are three lanes. The first is inactive, and the second is the tested lane.
     let coordinates = Coordinates {
         layer: [0; 3],
         at: coords.map(|c| [f32::NAN.to_bits(), c, 1f32.to_bits()]),

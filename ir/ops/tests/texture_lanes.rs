@@ -1,5 +1,5 @@
-//! Tests that plans give the same bits as fetches without a plan: every format, filter, address mode and shape,
-//! with active and inactive lanes.
+//! Tests that fetches with a plan give the same bits as fetches without a plan, for every format, filter, address mode
+//! and shape, with active and inactive lanes.
 
 #[path = "support/bytes.rs"]
 mod bytes;
@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// Checks that inactive lanes access no memory, and that a fault names the lane that caused it.
+/// Checks that inactive lanes access no memory, and that a fault contains the lane that caused it.
 #[test]
 fn the_lane_of_a_fault() {
     let level = Level {

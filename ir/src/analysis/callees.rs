@@ -5,8 +5,8 @@ use crate::function::{Function, Signature, payload_func, payload_sig};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
 
-/// Returns, in order, the functions that `function` calls directly, and the functions with the signatures of its
-/// indirect calls.
+/// Returns, in ascending order of their IDs and without duplicates, the functions that `function` calls directly and
+/// the functions that its indirect calls may reach.
 pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     let mut found = Vec::new();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
@@ -25,8 +25,8 @@ pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     found
 }
 
-/// Returns, in order, all functions with a body and this signature. An indirect call may reach each of them,
-/// because the origin of handles is not tracked.
+/// Returns, in order, all functions with a body and this signature. An indirect call with this signature may reach
+/// every one of these functions, because Margay does not track where a handle comes from.
 pub fn with_handles<'a>(
     module: &'a Module,
     signature: &'a Signature,

@@ -6,10 +6,11 @@ use crate::function::{BlockCall, Function};
 /// The predecessors of blocks and a reverse postorder from the entry block.
 #[derive(Clone, Debug)]
 pub struct Cfg {
-    /// The predecessors of all blocks, and for each the number of the edge among the predecessor's successors.
+    /// The predecessors of all blocks, one entry for each edge.
     preds: Vec<Block>,
+    /// For each entry of `preds`, the index of the edge among the predecessor's successors.
     edges: Vec<u32>,
-    /// The part of `preds` and `edges` that belongs to each block: start and end.
+    /// Start and end of each block's range in `preds` and `edges`.
     parts: SecondaryMap<Block, (u32, u32)>,
     rpo: Vec<Block>,
     number: SecondaryMap<Block, u32>,
@@ -18,9 +19,9 @@ pub struct Cfg {
 const UNREACHABLE: u32 = u32::MAX;
 
 impl Cfg {
-    /// Computes the graph of a function with a body. Unreachable blocks have no number.
+    /// Computes the graph of a function with a body. Unreachable blocks have no position in it.
     pub fn new(function: &Function) -> Cfg {
-        // The edges in the order of the search: target, source, and number among the source's successors.
+        // The edges in the order of the search: target, source, and index among the source's successors.
         let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * function.blocks().len());
         let mut parts: SecondaryMap<Block, (u32, u32)> = SecondaryMap::default();
         let mut postorder = Vec::with_capacity(function.blocks().len());
@@ -77,8 +78,8 @@ impl Cfg {
         &self.preds[start as usize..end as usize]
     }
 
-    /// Returns the edges from reachable blocks to a block, each with its source. `function` must have the branches that
-    /// it had in [`Cfg::new`].
+    /// Returns the edges from reachable blocks to a block, each with its source. The branches of `function` must not
+    /// have changed since the call of [`Cfg::new`].
     pub fn incoming<'a>(
         &'a self,
         function: &'a Function,

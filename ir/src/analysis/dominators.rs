@@ -1,5 +1,5 @@
-//! Computes the dominator tree (Lengauer, Tarjan: "A Fast Algorithm for Finding Dominators in a Flowgraph", the version
-//! without balanced trees). The time is at most the number of edges times the logarithm of the number of blocks.
+//! Computes the dominator tree (Lengauer, Tarjan: "A Fast Algorithm for Finding Dominators in a Flowgraph"; this is the
+//! simple variant, without balanced trees). For `n` blocks and `m` edges, the time is O(m log n).
 
 use crate::analysis::Cfg;
 use crate::entity::Block;
@@ -7,20 +7,20 @@ use crate::entity::Block;
 /// The dominator tree of a function's reachable blocks.
 #[derive(Clone, Debug)]
 pub struct Dominators {
-    /// Immediate dominator of each block, both as positions in reverse postorder; the entry block's is the entry
-    /// block.
+    /// Immediate dominator of each block. The index and the value are positions in reverse postorder. The entry block
+    /// is its own immediate dominator.
     idom: Vec<u32>,
-    /// For each block the times at which a depth-first walk over the tree enters and leaves it, so that a query
-    /// takes constant time.
+    /// For each block, the times at which a depth-first walk over the tree enters and leaves the block. With these
+    /// times, a dominance query takes constant time.
     span: Vec<(u32, u32)>,
 }
 
-/// The part of a depth-first walk over the dominator tree that covers some blocks.
+/// The time range of a depth-first walk over the dominator tree in which the walk visits a given set of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent(u32, u32);
 
 impl Extent {
-    /// Returns the extent of the blocks of both extents.
+    /// Returns the smallest extent that contains both extents.
     pub fn and(self, other: Extent) -> Extent {
         Extent(self.0.min(other.0), self.1.max(other.1))
     }
@@ -64,7 +64,7 @@ impl Dominators {
 
 const NONE: u32 = u32::MAX;
 
-/// Returns the immediate dominator of each block, as positions in reverse postorder.
+/// Returns the immediate dominator of each block. The index and the value are positions in reverse postorder.
 fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     let count = cfg.rpo().len();
     let search = Search::new(cfg);
@@ -74,8 +74,8 @@ fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
         semi: (0..count as u32).collect(),
         path: Vec::new(),
     };
-    // From here on, blocks are numbered in the order of the search. The blocks with the same semidominator are in a
-    // list that is linked through `next`.
+    // From here on, blocks are numbered in the order of the search. A list that is linked through `next` contains all
+    // blocks with the same semidominator.
     let mut idom = vec![0u32; count];
     let mut first = vec![NONE; count];
     let mut next = vec![NONE; count];
@@ -111,13 +111,14 @@ fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     by_position
 }
 
-/// A depth-first search. Blocks are positions in reverse postorder or numbers in the order of the search.
+/// A depth-first search. A block is identified by its position in reverse postorder or by its number, which is its
+/// position in the order of the search.
 struct Search {
-    /// The block with each number.
+    /// For each number, the block's position in reverse postorder.
     order: Vec<u32>,
-    /// The number of each block.
+    /// For each position in reverse postorder, the block's number.
     number: Vec<u32>,
-    /// The number of the parent in the search tree, by number.
+    /// For each number, the number of the parent in the search tree.
     parent: Vec<u32>,
 }
 
@@ -174,17 +175,17 @@ impl Search {
 
 /// The part of the search tree that has been visited.
 struct Forest {
-    /// A visited ancestor or the root of the tree; [`NONE`] for roots.
+    /// For each block, a visited ancestor, which may be the root of the block's tree; [`NONE`] for roots.
     ancestor: Vec<u32>,
-    /// The block with the least semidominator on the path to the ancestor.
+    /// For each block, the block with the least semidominator on the path to the ancestor.
     label: Vec<u32>,
     semi: Vec<u32>,
     path: Vec<u32>,
 }
 
 impl Forest {
-    /// Returns the block with the least semidominator on the path from a block to the root of its tree, without the
-    /// root; the block itself if it is a root.
+    /// Returns the block with the least semidominator on the path from `block` to the root of its tree. The path does
+    /// not include the root. Returns `block` itself if it is a root.
     fn best(&mut self, block: u32) -> u32 {
         let mut up = block as usize;
         while self.ancestor[up] != NONE && self.ancestor[self.ancestor[up] as usize] != NONE {

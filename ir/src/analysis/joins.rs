@@ -1,9 +1,10 @@
 //! Finds where a variable needs block parameters: at the iterated dominance frontier of its writes, in blocks where
 //! the variable is live (Sreedhar and Gao: "A Linear Time Algorithm for Placing phi-Nodes").
 //!
-//! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in
-//! the number of loops. A walk over the dominator tree stops at blocks where the variable is dead: a block below it
-//! where the variable is live again is visited from a write in between.
+//! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in the
+//! number of loops. A walk over the dominator tree stops at a block where the variable is dead. If the variable is live
+//! again in a block below it in the tree, a write lies between the two blocks, and the walk that starts at this write
+//! visits the block.
 //!
 //! Invariant: one query takes no more time than visiting the blocks where the variable is live.
 
@@ -15,14 +16,14 @@ use crate::entity::Block;
 /// The edges of a control-flow graph and of its dominator tree. Blocks are numbered in reverse postorder.
 #[derive(Debug)]
 pub struct Joins {
-    /// Depth in the dominator tree.
+    /// Depth of each block in the dominator tree.
     level: Vec<u32>,
     /// The blocks that each block immediately dominates.
     children: Vec<Vec<u32>>,
     /// The successors that each block does not immediately dominate.
     joins: Vec<Vec<u32>>,
-    /// The number of the query in which each block was last queued, and below, last visited. With these numbers,
-    /// nothing has to be cleared between two queries.
+    /// For each block, the index of the query that last queued the block (`queued`) and of the query that last visited
+    /// it (`visited`). Because each query has a different index, nothing has to be cleared between two queries.
     queued: Vec<u32>,
     visited: Vec<u32>,
     question: u32,
@@ -56,14 +57,14 @@ impl Joins {
         joins
     }
 
-    /// Returns the blocks, in reverse postorder, at whose start several values of a variable meet. The variable is
-    /// written in the blocks `writes` and at the start of the entry block; `live` returns whether it is live at the
+    /// Returns the blocks, in reverse postorder, at whose start different definitions of a variable meet. The variable
+    /// is written in the blocks `writes` and at the start of the entry block; `live` returns whether it is live at the
     /// start of a block.
     pub fn of(&mut self, cfg: &Cfg, writes: &[Block], live: impl Fn(Block) -> bool) -> Vec<Block> {
         self.question += 1;
         let writes = writes.iter().filter_map(|&block| cfg.number(block));
-        // Blocks are taken from the queue by falling depth in the dominator tree, so a block is visited from its
-        // deepest dominator in the queue.
+        // The queue returns the deepest block of the dominator tree first, so a block is visited from its deepest
+        // dominator that was queued.
         let mut queue: BinaryHeap<(u32, u32)> = BinaryHeap::new();
         for number in writes.chain([0]) {
             queue.push((self.level[number as usize], number));
@@ -154,16 +155,17 @@ mod tests {
 
     #[test]
     fn loops_meet_at_their_headers() {
-        // 2 and 3 are the headers of two nested loops, 4 the body, 5 the outer latch.
+        // Blocks 2 and 3 are the headers of two nested loops, block 4 is the body, and block 5 is the latch of the
+        // outer loop.
         let (_function, cfg) = graph(&[&[2], &[3, 6], &[4, 5], &[3], &[2], &[]]);
         assert_eq!(joins(&cfg, &[4]), [2, 3]);
         assert_eq!(joins(&cfg, &[5]), [2]);
     }
 
     /// Compares the result with the definition of the iterated dominance frontier, on random graphs with random
-    /// liveness. A block is in the frontier of another if that block dominates one of its predecessors but does not
-    /// strictly dominate the block itself. The test computes the closure of this relation from all pairs, where the
-    /// variable is live.
+    /// liveness. Block `b` is in the frontier of block `a` if `a` dominates a predecessor of `b` but does not strictly
+    /// dominate `b`. The test computes the closure of this relation over all pairs of blocks, and keeps only blocks
+    /// where the variable is live.
     #[test]
     fn random_graphs_agree_with_the_definition() {
         let mut state = 1u64;

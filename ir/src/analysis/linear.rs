@@ -1,9 +1,9 @@
-//! Computes an order of blocks in which diverged lanes can run, one path after the other.
+//! Computes an order of blocks in which diverged lanes can run, one path after another.
 //!
-//! The lanes of a chunk pass all blocks in the order of [`Loops`] under masks. Every edge leads forwards, or back to the
-//! header of a loop that contains the edge's source. The blocks of a loop are contiguous, with the header first. Lanes
-//! stop at sync points and resume after them, so lanes may enter a loop at any of its blocks. The only property of
-//! a header is that it comes first.
+//! The lanes of a chunk go through all blocks in the order of [`Loops`], and a mask selects the lanes that execute each
+//! block. Every edge leads forwards, or back to the header of a loop that contains the edge's source. The blocks of a
+//! loop are contiguous, with the header first. Lanes stop at sync points and resume after them, so lanes may enter a
+//! loop at any of its blocks. A header is therefore special only in that it is the first block of its loop.
 //!
 //! The order covers the whole graph, including the edges after sync points, which no lane follows without stopping.
 //! If lanes leave a loop in different iterations, lanes of different iterations must not meet in a block, because
@@ -19,13 +19,13 @@ use margay_ops::ops::Opcode;
 /// The order of the blocks and its loops.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    /// Whether all lanes of a warp run together, so that lanes do not stop at `converge`.
+    /// Whether all 32 lanes of a warp run together. Lanes then do not stop at `converge`.
     whole_warps: bool,
     loops: Loops,
 }
 
-/// Returns the successors of a block that lanes reach without stopping at a sync point. Lanes do not stop at
-/// `yield`, and with `whole_warps` they do not stop at `converge` either.
+/// Returns the successors of a block that lanes reach without stopping at a sync point. Lanes do not stop at `yield`.
+/// If `whole_warps` is set, they do not stop at `converge` either.
 fn onward(
     function: &Function,
     block: Block,
@@ -49,7 +49,7 @@ fn onward(
 
 impl Linear {
     /// Computes the order of a function's reachable blocks. `whole_warps` states whether all lanes of a warp run
-    /// together, or only those of a chunk.
+    /// together; otherwise only the lanes of a chunk do.
     pub fn new(function: &Function, cfg: &Cfg, whole_warps: bool) -> Linear {
         Linear {
             whole_warps,

@@ -1,7 +1,7 @@
 //! Computes which values are live at the start of blocks.
 //!
-//! The analysis is sparse: for each value it walks backwards from the uses to the definition. The cost is the total
-//! length of the live ranges, and there is no bit set for each block.
+//! The analysis is sparse: for each value it walks backwards from the uses to the definition. The time is proportional
+//! to the total length of the live ranges. The analysis needs no bit set for each block.
 
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap, Value};
@@ -25,8 +25,8 @@ impl Range<'_> {
     }
 }
 
-/// Returns, for each block for which `wanted` holds, the values live at its start, in value order. Values for which
-/// `skip` holds are omitted. `each` is called with the live range of every other value.
+/// Returns, for each block for which `wanted` holds, the values live at its start, in value order. Omits values for
+/// which `skip` holds, and calls `each` with the live range of every other value.
 pub fn live_in(
     function: &Function,
     cfg: &Cfg,
@@ -46,7 +46,8 @@ pub fn live_in(
 }
 
 /// Returns the total length of the live ranges: the number of values live at the start of a block, summed over all
-/// blocks. Finding the ranges costs time in proportion to it. Returns `None` as soon as the total exceeds `most`.
+/// blocks. The time that [`live_in`] takes is proportional to this total. Returns `None` as soon as the total exceeds
+/// `most`.
 pub fn total_length(function: &Function, cfg: &Cfg, most: usize) -> Option<usize> {
     let mut total = 0;
     walk(

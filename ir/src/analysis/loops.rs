@@ -1,8 +1,9 @@
-//! Finds the loops of a function and how they are nested.
+//! Finds the loops of a function and their nesting.
 //!
 //! The header of a loop is the target of an edge that goes backwards in reverse postorder. The loop consists of the
-//! blocks from which such an edge is reached through blocks that do not come before the header in reverse postorder. Two
-//! loops have no block in common, or one contains the other. A loop that is entered only at its header is *natural*.
+//! blocks from which such an edge is reached through blocks that do not come before the header in reverse postorder.
+//! Two loops either have no block in common, or one of them contains the other. A loop that is entered only at its
+//! header is *natural*.
 //!
 //! The search visits every edge once (Havlak: "Nesting of Reducible and Irreducible Loops", with Ramalingam's
 //! treatment of irreducible loops: "Identifying Loops in Almost Linear Time"). It goes through the blocks from the last
@@ -10,7 +11,8 @@
 //! is considered when the search reaches the closest common ancestor of its two blocks in the depth-first tree, because
 //! only loops with a header at or above that ancestor contain both.
 //!
-//! Invariant: the analysis takes time and memory in proportion to the blocks and edges, whatever the nesting depth.
+//! Invariant: the time and memory of the analysis are proportional to the number of blocks and edges, regardless of the
+//! nesting depth.
 
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap};
@@ -33,8 +35,8 @@ impl Span {
 }
 
 /// The loops of a function, and an order of the reachable blocks in which the blocks of each loop are contiguous, with
-/// the header first. Every edge leads forwards in this order, or back to the header of a loop that contains the edge's
-/// source.
+/// the header first. In this order every edge leads either forwards, or back to the header of a loop that contains the
+/// edge's source.
 #[derive(Clone, Debug)]
 pub struct Loops {
     /// The blocks in order.
@@ -42,9 +44,9 @@ pub struct Loops {
     /// The loops by position of their headers; outer loops come before inner loops.
     pub loops: Vec<Span>,
     position: SecondaryMap<Block, u32>,
-    /// The loop immediately around each loop.
+    /// For each loop, the innermost of the loops that contain it.
     outer: Vec<Option<u32>>,
-    /// The innermost loop around each position.
+    /// For each position, the innermost loop that contains it.
     innermost: Vec<Option<u32>>,
 }
 
@@ -66,12 +68,13 @@ impl Loops {
         loops
     }
 
-    /// Puts the blocks in order. `around` contains the header of the innermost loop around each block, for a header of
-    /// the loop around its own loop. Blocks are numbered in reverse postorder.
+    /// Puts the blocks in order. For each block, `around` contains the header of the innermost loop that contains the
+    /// block; for a header, this is the header of the loop around its own loop. Blocks are numbered in reverse
+    /// postorder.
     fn place(&mut self, cfg: &Cfg, around: &[u32], is_header: &[bool]) {
         let count = around.len();
-        // The blocks and loops immediately in each loop, in lists that are linked through `next`; the last list is for
-        // no loop.
+        // For each loop, a list that is linked through `next` contains the blocks and loops directly inside it. The
+        // last list contains the blocks and loops that are in no loop.
         let mut first = vec![NOWHERE; count + 1];
         let mut next = vec![NOWHERE; count];
         for number in (0..count).rev() {
@@ -116,34 +119,34 @@ impl Loops {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Returns the number of the loop whose header is at a position.
+    /// Returns the index of the loop whose header is at a position.
     pub fn loop_at(&self, start: u32) -> Option<usize> {
         let number = (*self.innermost.get(start as usize)?)? as usize;
         (self.loops[number].start == start).then_some(number)
     }
 
-    /// Returns the number of the loop whose header is a block.
+    /// Returns the index of the loop whose header is `block`.
     pub fn headed_by(&self, block: Block) -> Option<usize> {
         self.loop_at(self.position(block)?)
     }
 
-    /// Returns the number of the innermost loop around a block.
+    /// Returns the index of the innermost loop that contains a block.
     pub fn innermost(&self, block: Block) -> Option<usize> {
         let position = self.position(block)? as usize;
         self.innermost[position].map(|number| number as usize)
     }
 
-    /// Returns the number of the loop immediately around a loop.
+    /// Returns the index of the innermost loop that contains the loop with index `number`.
     pub fn outer(&self, number: usize) -> Option<usize> {
         self.outer[number].map(|number| number as usize)
     }
 
-    /// Returns the numbers of a loop and of the loops around it, from the inside to the outside.
+    /// Returns the indices of a loop and of all loops that contain it, from the innermost to the outermost.
     pub fn and_around(&self, innermost: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(innermost, |&number| self.outer(number))
     }
 
-    /// Returns the numbers of the loops that contain a block, but not another block, from the inside to the outside.
+    /// Returns the indices of the loops that contain `block` but not `other`, from the innermost to the outermost.
     pub fn around_only(&self, block: Block, other: Block) -> impl Iterator<Item = usize> + '_ {
         let all = self.and_around(self.innermost(block));
         all.take_while(move |&number| !self.contains(number, other))
@@ -170,12 +173,13 @@ impl Loops {
 struct Graph {
     /// The sources of the edges that go back to each block.
     back: Vec<Vec<u32>>,
-    /// The other edges, at the closest common ancestor of their two blocks in the depth-first tree.
+    /// All other edges. Each edge is in the list of the closest common ancestor, in the depth-first tree, of its two
+    /// blocks.
     forth: Vec<Vec<(u32, u32)>>,
 }
 
 impl Graph {
-    /// Searches the graph in the order in which [`Cfg::new`] does.
+    /// Searches the graph in the same order as [`Cfg::new`].
     fn new(function: &Function, cfg: &Cfg) -> Graph {
         let count = cfg.rpo().len();
         let mut graph = Graph {
@@ -189,7 +193,8 @@ impl Graph {
             Closed,
         }
         let mut state = vec![State::New; count];
-        // A closed block is merged into its parent in the tree, so a set contains one open block.
+        // A block is merged into its parent in the tree when it is closed, so every set contains at most one open
+        // block.
         let mut sets = Sets::new(count);
         let mut stack: Vec<(u32, usize)> = Vec::new();
         if count > 0 {
@@ -227,13 +232,14 @@ impl Graph {
         graph
     }
 
-    /// Returns, for each block, the header of the innermost loop around it, for a header of the loop around its own
-    /// loop; and which blocks are headers.
+    /// Returns two tables. For each block, the first table contains the header of the innermost loop that contains the
+    /// block; for a header, this is the header of the loop around its own loop. The second table states which blocks
+    /// are headers.
     fn nest(&self) -> (Vec<u32>, Vec<bool>) {
         let count = self.back.len();
         let mut around = vec![NOWHERE; count];
         let mut is_header = vec![false; count];
-        // A set is a block, or a loop with its header.
+        // A set contains either a single block or all blocks of a loop; the header represents the loop.
         let mut sets = Sets::new(count);
         let mut preds: Vec<Vec<u32>> = vec![Vec::new(); count];
         let mut work: Vec<u32> = Vec::new();

@@ -1,24 +1,25 @@
 //! Finds the addresses of device memory that are computed from the kernel's pointer parameters.
 //!
-//! [`Reach`] splits an address into a root and a bounded offset. The address is safe if the root is a *pointer*,
-//! one of these:
+//! [`Reach`] splits an address into a root and a bounded offset. An access is safe if the root of its address is a
+//! *pointer* and the offset is small enough. Pointers are:
 //!
 //! - a value loaded from a kernel parameter;
 //! - a block parameter to which branches pass only pointers, each moved by a bounded step (`p += stride` in a
 //!   loop);
-//! - the sum of a pointer and a *counter*. A counter is a block parameter that starts at a bounded value and moves
-//!   by bounded steps. It may be multiplied by a constant (`base[i]` with a 64-bit index and `i += stride`).
+//! - the sum of a pointer and a *counter*, where a counter is a block parameter that starts at a bounded value and
+//!   moves by bounded steps. A constant factor may scale the counter (`base[i]` with a 64-bit index and `i += stride`).
 //!
-//! The sum of all steps has no bound, but before each step an access near the old value of the pointer must have
-//! run. If the range of device memory has inaccessible margins on both sides that are wider than all these bounds
-//! together, that access faults before the pointer can leave the margins.
+//! The sum of all steps has no bound. Therefore, before each step, an access near the old value of the pointer must
+//! have run. If the range of device memory has inaccessible margins on both sides, and each margin is wider than the
+//! largest possible distance, that access faults before the pointer can leave the margins.
 //!
-//! Invariant, for a launch of at most [`MAX_BLOCKS`] blocks in each dimension whose [`Pointers::params`] are
-//! addresses inside the range: a moved pointer is at most 2 `STEP` bytes outside of the range. This holds because a
-//! parameter plus an offset is at most one `STEP` outside, and an access that did not fault is inside the range.
-//! The old value of the pointer is at most one `STEP` from that access, and the new value at most one `STEP` from
-//! the old one. A pointer plus a counter is at most `COUNTED` bytes farther outside. An access at most `FAR` bytes
-//! from there is in the range or in a margin of [`MARGIN`] bytes.
+//! Invariant: consider a launch with at most [`MAX_BLOCKS`] blocks in each dimension whose [`Pointers::params`] are
+//! addresses inside the range of device memory. A pointer that has been moved is then at most 2 `STEP` bytes outside of
+//! the range, for these reasons. A parameter plus an offset is at most one `STEP` outside. An access that did not fault
+//! is inside the range; the old value of the pointer is at most one `STEP` from the address of that access, and the new
+//! value at most one `STEP` from the old value. The sum of a pointer and a counter is at most `COUNTED` bytes farther
+//! outside of the range than a pointer. An access at most `FAR` bytes from a pointer or from such a sum is in the range
+//! or in a margin of [`MARGIN`] bytes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -30,26 +31,29 @@ use crate::function::{Function, ValueDef};
 use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// Least size of each margin in bytes.
+/// Minimum size of each margin in bytes.
 pub const MARGIN: u64 = 1 << 38;
-/// Most blocks of a grid in each dimension.
+/// Maximum number of blocks of a grid in each dimension for which the analysis holds.
 pub const MAX_BLOCKS: u32 = 1 << 22;
 
-/// Largest step of a pointer in bytes, and largest distance from a pointer to the access that runs before a step.
+/// Maximum step of a pointer in bytes, and maximum distance between a pointer and the access that must run before the
+/// pointer moves.
 const STEP: i128 = 1 << 36;
-/// Largest step and largest start value of a counter in bytes, multiplied by its factor, and largest distance to
-/// the access that runs before a step of the counter.
+/// Maximum in bytes of three quantities: the step of a counter times its factor, the start value of a counter times its
+/// factor, and the distance between the sum of pointer and counter and the access that must run before the counter
+/// moves.
 const COUNTED: i128 = 1 << 35;
-/// Largest distance in bytes from a moved pointer to the end of an access; [`FAR_FROM_PARAM`] is the limit for a
-/// parameter.
+/// Maximum distance in bytes between a moved pointer and either end of an access. [`FAR_FROM_PARAM`] is the limit if
+/// the pointer is a parameter.
 const FAR: i128 = 1 << 36;
 const FAR_FROM_PARAM: i128 = MARGIN as i128 - 4096;
 const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);
 
-/// Most values that branches may pass to blocks. In larger functions only parameters are pointers.
+/// Maximum number of 64-bit values that branches pass to blocks. In a function with more of them, only parameters count
+/// as pointers.
 const MAX_PASSED: usize = 100_000;
 
-/// The accesses of a function that are proved to be in device memory or its margins.
+/// The accesses of a function that are proved to be in device memory or in its margins.
 #[derive(Clone, Debug, Default)]
 pub struct Pointers {
     known: FxHashSet<Inst>,
@@ -79,7 +83,7 @@ struct Access {
     bytes: u32,
 }
 
-/// A value that a branch passes to a block parameter.
+/// A 64-bit value that a branch passes to a block parameter.
 struct Passed {
     from: Block,
     to: Value,
@@ -118,7 +122,7 @@ struct Found {
     accesses: Vec<Access>,
     /// The block parameters that are pointers, each with the roots of the values that branches pass to it.
     moved: FxHashMap<Value, SmallVec<[Value; 2]>>,
-    /// Valid counters, each with its factor and the pointer to which it is added.
+    /// The proved counters, each with its factor and the pointer to which the counter is added.
     counted: FxHashSet<Counted>,
     /// Values that are loaded from parameters, each with the parameter's offset and the block of the load.
     params: FxHashMap<Value, (u32, Block)>,
@@ -192,7 +196,7 @@ impl Found {
 
     fn find_moved(&mut self, passed: &[Passed], stops: &Stops) {
         let mut all: FxHashSet<Value> = passed.iter().map(|passed| passed.to).collect();
-        // Computes the largest set of block parameters to which only pointers are passed.
+        // Computes the largest set of block parameters to which branches pass only pointers.
         let mut before = usize::MAX;
         while all.len() < before {
             before = all.len();
@@ -218,9 +222,9 @@ impl Found {
         }
     }
 
-    /// Finds the valid counters. The base of a counter does not change while the counter moves: the base is defined
-    /// in a block that strictly dominates the counter's block, so the base can only change where the counter starts
-    /// again.
+    /// Finds the valid counters. The base of a counter must not change while the counter moves. The base is therefore
+    /// required to be defined in a block that strictly dominates the counter's block, so the base can change only where
+    /// the counter starts again.
     fn find_counted(&mut self, function: &Function, passed: &[Passed], stops: &Stops) {
         let mut to: FxHashMap<Value, Vec<&Passed>> = FxHashMap::default();
         for passed in passed {
@@ -252,7 +256,8 @@ impl Found {
     }
 }
 
-/// The blocks of the accesses near each root and near each counted address.
+/// The blocks with accesses near each root and near each sum of a base and a counter. These accesses fault if the
+/// address is too far outside of device memory.
 struct Stops {
     cfg: Cfg,
     dominators: Dominators,
@@ -288,8 +293,8 @@ impl Stops {
     /// Returns whether an access near a root always runs between the definition of the root and the end of the
     /// block `end`.
     ///
-    /// This holds in every iteration of a loop if the block of the access dominates `end`, because the definition
-    /// of the root dominates the access.
+    /// If the block of the access dominates `end`, this holds in every iteration of a loop, because the definition of
+    /// the root dominates the access.
     fn before<K: Eq + std::hash::Hash>(
         &self,
         near: &FxHashMap<K, SmallVec<[Block; 4]>>,
@@ -340,7 +345,7 @@ fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Acces
             offset,
         ))
     };
-    // If both operands might be the counter, `a` is taken, because a base is usually a kernel parameter.
+    // If both operands can be the counter, this function chooses `a`, because the base is usually a kernel parameter.
     match is_param(reach.of(a, &|_| true).value) {
         true => pair(b, a),
         false => pair(a, b),
@@ -371,7 +376,7 @@ fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value
     Some((inner.value, factor, offset))
 }
 
-/// Returns all 64-bit values that branches pass to blocks; `None` if there are too many.
+/// Returns all 64-bit values that branches pass to blocks; `None` if there are more than [`MAX_PASSED`].
 fn all_passed(function: &Function, cfg: &Cfg) -> Option<Vec<Passed>> {
     let reach = Reach::in_grids(function, MAX_BLOCKS);
     let dfg = &function.dfg;

@@ -1,16 +1,15 @@
 //! Bounds the distance between an address and the value from which it is computed.
 //!
 //! Most addresses in device code are a pointer plus a bounded offset: a widened 32-bit index times the size of an
-//! element. [`Reach::of`] splits an address into this pointer, the *root*, and an interval that contains the
-//! offset. A back end that tests whether the root is in a reserved range of addresses with inaccessible margins
-//! does not have to test the sum. If the offset is smaller than a margin, the access is in the range, or in a
-//! margin, where it faults. If the root is a variable and the access is inside the variable, the access needs no
-//! test at all.
+//! element. [`Reach::of`] splits an address into this pointer, the *root*, and an interval that contains the offset. If
+//! a back end tests whether the root is in a reserved range of addresses with inaccessible margins, it does not have to
+//! test the sum of root and offset. If the offset is smaller than a margin, the access is in the range, or in a margin,
+//! where it faults. If the root is a variable and the access is inside the variable, the access needs no test at all.
 //!
-//! Intervals hold modulo the width of their value: for the value `v` of `n` bits there is an integer in
-//! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve this
-//! property even if they wrap. Operations that read the value as a number (widening, right shifts, remainders)
-//! first limit the interval to the range of the type.
+//! An interval bounds a value modulo 2^n, where `n` is the width of the value `v` in bits: there is an integer in
+//! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve this property
+//! even if they wrap. For operations whose result depends on the value as an integer (widening, right shifts,
+//! remainders), the analysis first limits the interval to the range of the type.
 
 use crate::entity::{Inst, SymbolId, Value};
 use crate::function::{Function, payload_slot, payload_sreg, split_symbol_payload};
@@ -18,7 +17,7 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-/// Most operations that are followed backwards from a value along one path.
+/// Maximum number of operations that the analysis follows backwards from a value along one path.
 const DEPTH: u32 = 10;
 
 /// An interval of integers.
@@ -42,7 +41,7 @@ impl Interval {
         Interval::new(at, at)
     }
 
-    /// Returns the interval of all values of an integer type with this number of bits.
+    /// Returns the interval of all values of an integer type with `bits` bits.
     fn of_bits(bits: u32, signed: bool) -> Interval {
         match signed {
             true => Interval::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
@@ -54,7 +53,8 @@ impl Interval {
         other.low <= self.low && self.high <= other.high
     }
 
-    /// Returns the interval if it is so small that the product of two such intervals cannot overflow.
+    /// Returns the interval if its bounds are so small that the product of two such intervals cannot overflow; `None`
+    /// otherwise.
     pub(super) fn checked(self) -> Option<Interval> {
         const LIMIT: i128 = 1 << 62;
         self.lies_in(Interval::new(-LIMIT, LIMIT)).then_some(self)
@@ -97,13 +97,13 @@ pub struct Root {
 #[derive(Clone, Copy, Debug)]
 pub struct Reach<'a> {
     function: &'a Function,
-    /// Most threads of a block.
+    /// Maximum number of threads of a block.
     threads: i128,
-    /// Most blocks of a grid in each dimension, if known.
+    /// Maximum number of blocks of a grid in each dimension, if known.
     blocks: Option<i128>,
 }
 
-/// Most threads of a block on every device (CUDA C++ programming guide, compute capabilities).
+/// Maximum number of threads of a block on any device (CUDA C++ programming guide, compute capabilities).
 const MAX_THREADS: i128 = 1024;
 
 impl<'a> Reach<'a> {
@@ -150,8 +150,8 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// Returns the root of an address if only constants are added to the root. Addresses with the same root have a
-    /// constant distance.
+    /// Returns the root of an address, following only additions of constants. The distance between two addresses with
+    /// the same root is constant.
     pub fn by_constants(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
         let mut root = Root {
             value: address,
@@ -172,8 +172,8 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// Returns whether an access of `bytes` bytes is inside the variable that its root names. `space` is the state
-    /// space of the access, and `symbol` returns the space and the size of a module's variable.
+    /// Returns whether an access of `bytes` bytes is inside the variable whose address is the root. `space` is the
+    /// state space of the access, and `symbol` returns the space and the size of a module's variable.
     pub fn is_inside(
         &self,
         root: &Root,
@@ -209,8 +209,8 @@ impl<'a> Reach<'a> {
         })
     }
 
-    /// Follows one operation backwards. Returns the operand that is the address, and the bounds of the number that
-    /// is added to it.
+    /// Follows one operation backwards. Returns the operand that is the address, and the bounds of the offset that the
+    /// operation adds to it.
     fn step(&self, def: Inst) -> Option<(Value, Interval)> {
         let data = &self.function.dfg.insts[def];
         let args = self.function.dfg.args(def);
@@ -219,7 +219,7 @@ impl<'a> Reach<'a> {
             && !is_window(desc.mods.space())
             && !is_private(desc.mods.space())
         {
-            // The address in the other space is the same number.
+            // The address in the other state space has the same value.
             return Some((args[0], Interval::ZERO));
         }
         let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
@@ -228,7 +228,7 @@ impl<'a> Reach<'a> {
         }
         let bounded = |value: Value| self.interval(value, DEPTH).filter(|found| is_small(*found));
         match (desc.opcode, args) {
-            // The conversion keeps the low bits of the address, or all of them.
+            // The conversion keeps all bits of the address, or only its low bits.
             (Opcode::Cvt, &[from])
                 if desc.src.is_integer()
                     && desc.ty.bits() >= 32
@@ -283,7 +283,7 @@ impl<'a> Reach<'a> {
         }
         let bits = ty.bits();
         let of = |index: usize| self.interval(args[index], depth);
-        // Bounds of the operand, read as a number of the operation's type.
+        // Bounds of the operand, interpreted as an integer of the operation's type.
         let number = |index: usize| self.number(args[index], bits, ty.is_signed(), depth);
         let constant = |index: usize| dfg.constant(args[index]);
         match (desc.opcode, args.len()) {
@@ -306,7 +306,7 @@ impl<'a> Reach<'a> {
                 Some(Interval::new(0, i128::from(mask)))
             }
             (Opcode::Rem, 2) if !ty.is_signed() => {
-                // The result of a remainder by zero is the dividend or all ones.
+                // A remainder by zero is the dividend or has all bits set.
                 let by = constant(1)
                     .map(|by| by & low_bits(bits))
                     .filter(|&by| by != 0)?;
@@ -335,7 +335,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the bounds of a value that is read as a number of `bits` bits.
+    /// Returns the bounds of a value that is interpreted as an integer of `bits` bits.
     fn number(&self, value: Value, bits: u32, signed: bool, depth: u32) -> Option<Interval> {
         let whole = (bits <= 64).then(|| Interval::of_bits(bits, signed))?;
         let found = self.interval(value, depth);
@@ -346,7 +346,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the bounds of a product: of the whole product (`.wide`) or of its low half.
+    /// Returns the bounds of the result of a multiplication: the full product (`.wide`) or its low half.
     fn product(&self, def: Inst, a: Value, b: Value, depth: u32) -> Option<Interval> {
         let desc = self.function.dfg.insts[def].desc();
         let depth = depth.checked_sub(1)?;
@@ -399,7 +399,7 @@ fn low_bits(bits: u32) -> u64 {
     u64::MAX >> (64 - bits.clamp(1, 64))
 }
 
-/// Returns whether an offset is small enough that it might fit into the margins of a range.
+/// Returns whether an offset is small enough that it may be smaller than the margins of a range.
 fn is_small(offset: Interval) -> bool {
     const LARGE: i128 = 1 << 50;
     offset.lies_in(Interval::new(-LARGE, LARGE))

@@ -1,17 +1,17 @@
 //! Finds the regions of a function after [`crate::pass::sync_points`]: the resume points, the values that each region
-//! needs, and the layout of a warp's frame.
+//! needs, and the layout of the frame of a warp.
 //!
 //! Resume point 0 is the start of the function; resume point `i` is the block after sync point `i`. Sync points are
-//! numbered in reverse postorder, so a lower number is earlier in the program; a [`SyncPoint`] is such a number. A lane
-//! that waits at sync point `i` has stored two kinds of values in its warp's frame: the values that are live after
-//! the sync point, and the operands of the sync point that are not constants. The results of the sync point are
-//! stored in the frame before the lane resumes.
+//! numbered in reverse postorder, so a sync point with a lower number comes earlier in the program. A [`SyncPoint`]
+//! contains this number. A lane that waits at sync point `i` has stored two kinds of values in its warp's frame: the
+//! values that are live after the sync point, and the operands of the sync point that are not constants. The results of
+//! the sync point are stored in the frame before the lane resumes.
 //!
-//! The frame of a warp begins with a header: 32 stop words, one for each lane, and a mask of lanes. One array of 32
-//! elements, aligned to its element, follows for each stored value. Then 32 bytes follow for each stored integer,
-//! in which vector code records whether the speculative check of the value held. Values that are cheap to
-//! rematerialise from values that never change during a launch ([`is_rematerialised`](Regions::is_rematerialised))
-//! are not stored.
+//! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the lanes that have not
+//! exited. For each stored value, an array of 32 elements follows, aligned to the size of an element. For each stored
+//! integer, 32 bytes follow these arrays. In these bytes, vector code records whether the speculative check of the
+//! integer held. A value is not stored if it is cheap to rematerialise from values that never change during a launch
+//! ([`is_rematerialised`](Regions::is_rematerialised)).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -47,15 +47,15 @@ pub struct Regions {
     sync_points: FxHashMap<Inst, SyncPoint>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
-    /// For each sync point the live values that the frame might not contain yet: first if only barriers store
-    /// values, then if all sync points except `yield` do.
+    /// For each sync point, the live values that the frame may not contain yet. The first table assumes that only
+    /// barriers store values; the second assumes that all sync points except `yield` do.
     stale: [Stale; 2],
     remat: SecondaryMap<Value, bool>,
     /// Size in bytes of a warp's frame.
     pub frame_bytes: u32,
 }
 
-/// Most operations that are computed again to rematerialise a value.
+/// Maximum number of operations that rematerialise a value.
 const MAX_REMAT_COST: u32 = 8;
 
 impl Regions {
@@ -140,7 +140,7 @@ impl Regions {
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
 
-    /// Returns the blocks that a lane may execute from `start` to the next sync points; a `yield` does not end a
+    /// Returns the blocks that a lane may execute from `start` up to the next sync points. A `yield` does not end a
     /// region.
     pub fn blocks_of(&self, function: &Function, start: Block) -> Vec<Block> {
         let mut seen = FxHashSet::from_iter([start]);
@@ -166,7 +166,7 @@ impl Regions {
         blocks
     }
 
-    /// Returns the number of a sync point.
+    /// Returns the sync point at an instruction; `None` if the instruction is not a sync point.
     pub fn sync_point(&self, inst: Inst) -> Option<SyncPoint> {
         self.sync_points.get(&inst).copied()
     }
@@ -201,22 +201,22 @@ impl Regions {
         }
     }
 
-    /// Returns whether a barrier has stored a value in the frame on every path from its definition to a sync point.
-    /// Other sync points do not count, because lanes may pass them with the value in registers.
+    /// Returns whether, on every path from the definition of `value` to `sync_point`, a barrier has stored the value in
+    /// the frame. Other sync points do not count, because lanes may continue after them with the value in registers.
     pub fn is_stored(&self, sync_point: SyncPoint, value: Value) -> bool {
         let stale = self.stale[0].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
-    /// Returns whether a sync point other than a `yield` has stored a value in the frame on every path from its
-    /// definition to the sync point `sync_point`. This applies to code in which lanes stop at every sync point except
-    /// perhaps `yield`.
+    /// Returns whether, on every path from the definition of `value` to `sync_point`, a sync point other than a `yield`
+    /// has stored the value in the frame. This applies to code in which lanes stop at every sync point except perhaps
+    /// `yield`.
     pub fn is_stored_by_sync_points(&self, sync_point: SyncPoint, value: Value) -> bool {
         let stale = self.stale[1].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
-    /// Returns the offset in the frame of one lane of a value.
+    /// Returns the offset in the frame of the element of one lane in a value's array.
     pub fn lane_offset(&self, value: Value, ty: Type, lane: u32) -> Option<u32> {
         Some(self.offset(value)? + lane * ty.lane_bytes())
     }
@@ -227,11 +227,11 @@ impl Regions {
     }
 }
 
-/// Sets of values, by the number of a sync point.
+/// For each sync point, a set of values.
 type Stale = FxHashMap<SyncPoint, FxHashSet<Value>>;
 
-/// Records in `stale` the sync points that lanes may reach from a value's definition without passing another sync
-/// point that stores the value.
+/// Adds the value of `range` to `stale` for each sync point that a lane can reach from the definition of the value
+/// without a sync point on the way that stores the value.
 fn find_stale(
     function: &Function,
     sync_points: &FxHashMap<Inst, SyncPoint>,

@@ -1,10 +1,10 @@
-//! Finds speculatively affine values: values that are affine unless a check at run time fails.
+//! Finds speculatively affine values: values that are affine unless a run-time check fails.
 //!
 //! A 32-bit index that is affine might wrap between two lanes, so the 64-bit address computed from it is not always
-//! affine. A wrap is rare, and a comparison of the first and the last lane detects it. The same applies to an
-//! affine value that is clamped to a uniform bound. [`SpeculativeAffine`] follows such values up to the addresses
-//! computed from them, and returns the [`Check`] for each instruction that needs one. If the checks hold, the lanes
-//! access contiguous memory.
+//! affine. A wrap is rare, and a comparison of the first and the last lane detects it. Likewise, the minimum or maximum
+//! of an affine value and a uniform bound is usually affine, and a comparison detects the exceptions.
+//! [`SpeculativeAffine`] follows such values up to the addresses computed from them, and returns the [`Check`] for each
+//! instruction that needs one. If the checks hold, the lanes access contiguous memory.
 //!
 //! Invariant: [`Uniformity`] classifies a speculatively affine value as varying, so code without the checks is
 //! correct.
@@ -20,7 +20,7 @@ use margay_ops::types::{Kind, OpType};
 /// The condition under which the result of an instruction is affine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// The operand does not wrap in its type between the first lane and the last. In each lane it is its base plus
+    /// The operand does not wrap in its type between the first lane and the last. Its value in each lane is a base plus
     /// `stride * lane`.
     NoWrap {
         /// The operand.
@@ -30,7 +30,7 @@ pub enum Check {
         /// Whether the type of the operand is signed.
         signed: bool,
     },
-    /// The operand does not wrap between the first lane and the last, and `min` or `max` chooses it in both of
+    /// The operand does not wrap between the first lane and the last, and `min` or `max` selects the operand in both of
     /// these lanes.
     Chosen {
         /// The operand.
@@ -46,13 +46,13 @@ pub enum Check {
     },
 }
 
-/// The result of the analysis for a value so far.
+/// What the analysis has found about a value so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Fact {
     /// The definition of the value has not been visited.
     #[default]
     Unknown,
-    /// If the checks hold, the value has this stride; 0 means equal for all lanes.
+    /// If the checks hold, the value has this stride. Stride 0 means that the value is equal for all lanes.
     Stride(i64),
     /// The value varies.
     Varies,
@@ -69,7 +69,8 @@ impl SpeculativeAffine {
     /// Finds the speculatively affine values of a function.
     pub fn new(function: &Function, uniformity: &Uniformity, cfg: &Cfg) -> SpeculativeAffine {
         let mut speculative = SpeculativeAffine::default();
-        // The loop ends: a fact changes only from unknown to another one, and from a stride to varying.
+        // The loop terminates, because a fact changes only from `Unknown` to another fact, and from a stride to
+        // `Varies`.
         let mut changed = true;
         while changed {
             changed = false;
@@ -91,7 +92,7 @@ impl SpeculativeAffine {
         }
     }
 
-    /// Returns the check that the instruction which defines a speculatively affine value needs, if any.
+    /// Returns the check under which the result of an instruction is affine; `None` if the instruction needs no check.
     pub fn check(&self, inst: Inst) -> Option<Check> {
         self.checks[inst]
     }
@@ -194,8 +195,8 @@ impl View<'_> {
         match self.uniformity.class_in(self.function, value, self.block) {
             Class::Affine(stride) => Fact::Stride(stride),
             Class::Varying => {
-                // Lanes that left a loop in different iterations hold values of different iterations, so the stride
-                // does not apply.
+                // If lanes leave a loop in different iterations, they hold values of different iterations, so the
+                // stride does not apply.
                 let apart = self
                     .uniformity
                     .leaves_apart(self.function, value, self.block);
@@ -273,7 +274,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns stride and check of a product with a constant.
+    /// Returns the stride and the check of a product with a constant.
     fn product(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
         if data.mods.half() == Half::Lo {
             return Some((self.plain_product(data, a, b)?, None));
@@ -295,7 +296,7 @@ impl View<'_> {
         Some((operand.checked_mul(scale)?, Some(check)))
     }
 
-    /// Returns stride and check of a conversion from a 32-bit to a 64-bit integer.
+    /// Returns the stride and the check of a conversion from a 32-bit to a 64-bit integer.
     fn widened(&self, data: &InstData, a: Value) -> Option<(i64, Option<Check>)> {
         let held = self.function.dfg.ty(a) == data.src.held();
         if data.src.bits() != 32 || data.ty.bits() != 64 || !data.src.is_integer() || !held {
@@ -310,7 +311,7 @@ impl View<'_> {
         Some((operand, Some(check)))
     }
 
-    /// Returns stride and check of the minimum or maximum of an affine value and a uniform bound.
+    /// Returns the stride and the check of the minimum or maximum of an affine value and a uniform bound.
     fn clamped(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
         if data.ty.bits() != 32 || data.mods.relu() {
             return None;

@@ -1,35 +1,38 @@
-//! Classifies values: equal for all threads of a launch, a CTA or a warp, affine in the lane's number, or varying.
+//! Classifies values by how they differ between threads. A value is equal for all threads of a launch, a CTA or a warp,
+//! or affine in the lane's number, or varying.
 //!
 //! A class describes the threads that execute one instance of an instruction. If half of a warp takes a branch, a
-//! uniform value in that branch is equal for that half. An affine value is `base + stride * lane`, with wrapping
-//! arithmetic in the value's width and a base that is equal for the warp.
+//! uniform value in that branch is equal for all threads of that half. An affine value is `base + stride * lane`, with
+//! wrapping arithmetic in the value's width and a base that is equal for the warp.
 //!
-//! A value may differ between threads although its operands do not, for two reasons ([`control`] finds the places):
+//! For two reasons, a value may differ between threads although its operands do not ([`control`] finds where this
+//! happens):
 //!
 //! - *Control dependence*: threads that take different sides of a branch meet again at a block with parameters. The
 //!   parameters are at most as uniform as the branch's condition.
-//! - *Loops that threads leave in different iterations*: outside of the loop, a value that is defined inside is at
-//!   most as uniform as the condition of the exit.
+//! - *Loops that threads leave in different iterations*: outside of the loop, a value that is defined inside the loop
+//!   is at most as uniform as the condition of the exit.
 //!
 //! # Rules
 //!
-//! - Constants, addresses of parameters, variables and functions: launch.
-//! - Special registers: as [`SpecialReg::uniformity`] states; `%laneid` is affine.
+//! - Constants, and the addresses of parameters, variables and functions: launch.
+//! - Special registers: the class that [`SpecialReg::uniformity`] returns; `%laneid` is affine.
 //! - `%tid`: varying, unless each warp is inside one row of the block ([`Assumptions::whole_rows`]). Then `%tid.x`
 //!   is affine, and `%tid.y` and `%tid.z` are equal for the warp.
-//! - Pure operations: the class of the least uniform operand. If an operand is affine, a sum, a difference, a
-//!   product with a constant, or a uniform choice between equal strides is affine; any other result varies.
-//! - Widening of an affine value: affine if no lane wraps. This is so if the base is a multiple of a power of two
+//! - Pure operations: the class of the least uniform operand. If an operand is affine, a sum, a difference, a product
+//!   with a constant, or a uniform choice between equal strides is affine; any other result of an affine operand
+//!   varies.
+//! - Widening of an affine value: affine if no lane wraps. No lane wraps if the base is a multiple of a power of two
 //!   that is larger than `stride * lane` of the last lane.
-//! - Weak loads from a uniform address: the class of the address for constants, parameters and `.nc`. Loads of
-//!   local memory, and loads in loops that contain a `yield` or `nanosleep`, vary. Other loads have the class warp,
-//!   since other threads may write between the loads of two warps.
-//! - Strong and volatile loads, atomics: varying, since each lane makes its own access.
+//! - Weak loads from a uniform address: loads of constant or parameter memory and loads with `.nc` have the class of
+//!   the address. Loads of local memory, and loads in loops that contain a `yield` or `nanosleep`, vary. Other loads
+//!   have the class warp, because other threads may write between the loads of two warps.
+//! - Strong and volatile loads, and atomics: varying, because each lane makes its own access.
 //! - `vote`, `redux`, `match.all` with a uniform mask: warp.
-//! - `shfl`, `match.any`, `elect`'s predicate, `activemask`, clocks: varying. A shuffle whose source lane has
-//!   exited gives each lane its own value.
-//! - `bar.red` of all threads with a uniform barrier: CTA.
-//! - Results of calls, parameters of device functions: varying.
+//! - `shfl`, `match.any`, the predicate of `elect`, `activemask`, clocks: varying. If the source lane of a shuffle has
+//!   exited, the result of a lane is its own operand.
+//! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: CTA.
+//! - Results of calls, and parameters of device functions: varying.
 //!
 //! Generic addresses of shared memory differ between CTAs. Generic addresses of local memory differ between
 //! threads.
@@ -58,7 +61,7 @@ pub enum Class {
     Cta,
     /// Equal for all lanes of a warp.
     Warp,
-    /// `base + stride * lane`, with this stride, which is not 0.
+    /// Equal to `base + stride * lane`. The field is the stride, which is not 0.
     Affine(i64),
     /// Any other value.
     Varying,
@@ -70,7 +73,8 @@ impl Class {
         self <= Class::Warp
     }
 
-    /// Returns the class of a value that is one of two values, if all threads that execute it select the same one.
+    /// Returns the class of a selection between two values with classes `self` and `other`, if all threads that execute
+    /// the selection make the same choice.
     fn or(self, other: Class) -> Class {
         match (self, other) {
             (a, b) if a == b => a,
@@ -79,8 +83,8 @@ impl Class {
         }
     }
 
-    /// Returns the class of a value if the selection among several values, such as the iteration in which a thread
-    /// left a loop, is only as uniform as `level`.
+    /// Returns the class of a value that is selected among several values of class `self`, if the selection is only as
+    /// uniform as `level`. The iteration in which a thread left a loop is such a selection.
     fn at_most(self, level: Class) -> Class {
         match level {
             Class::Launch => self,
@@ -110,8 +114,8 @@ impl fmt::Display for Class {
 pub struct Assumptions {
     /// Number of lanes of a chunk: a power of two, at most 32.
     pub width: u32,
-    /// Whether the block's x extent is a multiple of `width`, or the block has only one row. Then each chunk is
-    /// inside one row, and the x index of its first lane is a multiple of `width`.
+    /// Whether the number of threads of a block in x is a multiple of `width`, or the block has only one row. In both
+    /// cases each chunk is inside one row, and the x index of its first lane is a multiple of `width`.
     pub whole_rows: bool,
     /// Number of trailing zero bits of `%ntid.x`; values above 5 have the same effect as 5.
     pub ntid_x_zeros: u32,
@@ -150,7 +154,7 @@ impl Assumptions {
     }
 }
 
-/// The facts about a value: its class, and the number of trailing zero bits that its value in lane 0 has at least.
+/// The facts about a value: its class, and a lower bound of the number of trailing zero bits of its value in lane 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fact {
     class: Class,
@@ -169,7 +173,7 @@ impl Fact {
 pub struct Uniformity {
     facts: SecondaryMap<Value, Option<Fact>>,
     control: Control,
-    /// Blocks in a loop that contains a `yield` or `nanosleep`, where other threads may run in between.
+    /// Blocks in a loop that contains a `yield` or `nanosleep`, where other threads may run between two iterations.
     yielding: SecondaryMap<Block, bool>,
     assumptions: Assumptions,
 }
@@ -188,7 +192,7 @@ impl Uniformity {
         for &param in &function.dfg.blocks[function.entry()].params {
             uniformity.facts[param] = Some(Fact::VARYING);
         }
-        // The loop ends: a fact only becomes less precise, and there are finitely many facts.
+        // The loop terminates, because a fact only becomes less precise and there are finitely many facts.
         while uniformity.round(function, &cfg) {}
         uniformity
     }
@@ -204,7 +208,7 @@ impl Uniformity {
             .map_or(Class::Varying, |fact| fact.class)
     }
 
-    /// Returns the class of the condition by which threads leave a block; [`Class::Launch`] if the block has at
+    /// Returns the class of the condition that selects the successor of a block; [`Class::Launch`] if the block has at
     /// most one successor.
     pub fn branch(&self, function: &Function, block: Block) -> Class {
         let Some(inst) = function.layout.terminator(block) else {
@@ -222,13 +226,13 @@ impl Uniformity {
         !self.control.leaving(function, value, block).is_uniform()
     }
 
-    /// Returns whether threads that have reached a block the same number of times always execute the same instance
-    /// of it.
+    /// Returns whether threads that have reached `block` the same number of times are always in the same iteration of
+    /// every loop around the block.
     pub fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         self.control.is_converged(cfg, dominators, block)
     }
 
-    /// Returns whether threads of a warp may reach a block on different paths.
+    /// Returns whether threads of a warp may reach a block along different paths.
     pub fn joins_apart(&self, block: Block) -> bool {
         !self.control.join(block).is_uniform()
     }
@@ -243,7 +247,7 @@ impl Uniformity {
         self.control.loops()
     }
 
-    /// Returns the number of the innermost loop around a value's definition.
+    /// Returns the index of the innermost loop that contains a value's definition.
     pub fn loop_of(&self, value: Value) -> Option<usize> {
         self.control.innermost(value)
     }
@@ -328,7 +332,7 @@ impl Uniformity {
         changed
     }
 
-    /// Merges a fact into the fact of a value, and returns whether that changed it.
+    /// Merges a fact into the fact of a value, and returns whether the value's fact changed.
     fn set(&mut self, value: Value, fact: Fact) -> bool {
         let new = match self.facts[value] {
             Some(old) => either(old, fact),
@@ -340,7 +344,7 @@ impl Uniformity {
     }
 }
 
-/// Returns the fact about a value that is one of two values.
+/// Returns the fact about a value that is one of two values, about which `a` and `b` are facts.
 fn either(a: Fact, b: Fact) -> Fact {
     Fact {
         class: a.class.or(b.class),

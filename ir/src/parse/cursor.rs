@@ -1,5 +1,5 @@
-//! A position in the text, and methods that read words, marks and numbers at that position. Spaces and comments are
-//! skipped between them. Line ends are skipped only where the grammar has a line end.
+//! A position in the text, and methods that read words, marks and numbers at that position. The methods skip spaces and
+//! comments between these. They skip a line end only where the grammar requires one.
 
 use std::str::FromStr;
 
@@ -10,7 +10,8 @@ use crate::print::words::in_word;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// How many more numbers of values and blocks may be unused.
+    /// How many more values and blocks the parser may create. It creates one for each number up to the largest one in
+    /// the text, used or not.
     gaps: usize,
 }
 
@@ -33,7 +34,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// Creates an error at a position.
+    /// Creates an error at the byte offset `at`.
     pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> ParseError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -46,7 +47,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Creates an error at the current position that states what is expected and what was found.
+    /// Creates an error at the current position that states what the parser expects and what it found.
     pub(super) fn expected(&mut self, what: &str) -> ParseError {
         let at = self.position();
         let rest = self.rest();
@@ -104,7 +105,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads `mark` if it comes next, and returns whether it did.
+    /// Reads `mark` if it comes next, and returns whether it came next.
     pub(super) fn accept(&mut self, mark: &str) -> bool {
         self.skip_spaces();
         let there = self.rest().starts_with(mark);
@@ -121,7 +122,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected(&format!("`{mark}`")))
     }
 
-    /// Returns the next word without reading it; empty if no word comes next.
+    /// Returns the next word without reading it; returns an empty string if no word comes next.
     pub(super) fn peek_word(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
@@ -129,14 +130,14 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// Reads the next word; empty if no word comes next.
+    /// Reads the next word; returns an empty string if no word comes next.
     pub(super) fn word(&mut self) -> &'a str {
         let word = self.peek_word();
         self.at += word.len();
         word
     }
 
-    /// Reads `word` if it comes next, and returns whether it did.
+    /// Reads `word` if it comes next, and returns whether it came next.
     pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let there = self.peek_word() == word;
         if there {
@@ -214,7 +215,7 @@ impl<'a> Cursor<'a> {
         self.word_as(what, |word| entity_number(word, prefix))
     }
 
-    /// Reads the text up to a mark on the same line, and the mark.
+    /// Reads the text up to `mark` on the same line, reads `mark`, and returns the text before it.
     pub(super) fn until(&mut self, mark: char) -> Parsed<&'a str> {
         let rest = self.rest();
         let line = rest.split('\n').next().unwrap_or_default();
@@ -266,7 +267,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads the characters after a backslash and returns the character that they stand for.
+    /// Reads the characters of an escape sequence after its backslash, and returns the character that the sequence
+    /// represents.
     fn escaped(&mut self) -> Parsed<char> {
         let at = self.at;
         let rest = self.rest();
@@ -284,7 +286,11 @@ impl<'a> Cursor<'a> {
         Err(self.error_at(at, "no such escape; there are \\\", \\\\ and \\u{...}"))
     }
 
-    /// Counts `count` more unused numbers; fails if there are too many.
+    /// Subtracts `count` from the number of values and blocks that the parser may still create.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error at `at` if this number is less than `count`.
     pub(super) fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
         match self.gaps.checked_sub(count) {
             Some(left) => {
@@ -296,7 +302,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the word if it consists of digits only.
+/// Returns `word` if it consists of digits only; `None` otherwise.
 fn digits(word: &str) -> Option<&str> {
     let plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
     plain.then_some(word)

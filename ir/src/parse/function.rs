@@ -11,14 +11,14 @@ use crate::function::{
 };
 use margay_ops::types::Type;
 
-/// A function while it is parsed.
+/// The state of the parser within a function.
 pub(super) struct FunctionParser<'a, 'b> {
     pub(super) c: &'a mut Cursor<'b>,
     pub(super) function: Function,
     placed: FxHashSet<Block>,
-    /// Each use of a value, with its position; all values must be defined in the end.
+    /// Each use of a value, with its position in the text. All these values must be defined when the function ends.
     pub(super) open: Vec<(Value, usize)>,
-    /// Each branch target, with its position; all blocks must exist in the end.
+    /// Each branch target, with its position in the text. All these blocks must be defined when the function ends.
     pub(super) open_blocks: Vec<(Block, usize)>,
 }
 
@@ -218,7 +218,7 @@ impl FunctionParser<'_, '_> {
         }
     }
 
-    /// Adds blocks until the block's number exists.
+    /// Adds empty blocks until a block with the number of `block` exists.
     fn make_block(&mut self, block: Block, at: usize) -> Parsed<()> {
         let blocks = &mut self.function.dfg.blocks;
         let missing = (block.index() + 1).saturating_sub(blocks.len());
@@ -229,7 +229,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// Adds undefined values until the value's number exists.
+    /// Adds undefined values until a value with the number of `value` exists.
     fn make_value(&mut self, value: Value, at: usize) -> Parsed<()> {
         let values = &mut self.function.dfg.values;
         let missing = (value.index() + 1).saturating_sub(values.len());
@@ -258,7 +258,7 @@ impl FunctionParser<'_, '_> {
         Ok(value)
     }
 
-    /// Parses the use of a value.
+    /// Parses a use of a value.
     pub(super) fn value(&mut self) -> Parsed<Value> {
         let at = self.c.position();
         let value = Value(self.c.entity("v", "a value such as `v0`")?);

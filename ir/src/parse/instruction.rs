@@ -15,8 +15,8 @@ use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::Access;
 use margay_ops::types::OpType;
 
-/// Returns the op and the types that a word such as `cp.async` or `cvt.f32.s32` names. The name of an op may
-/// contain dots, so the longest matching name is taken.
+/// Returns the op and the types that a word such as `cp.async` or `cvt.f32.s32` names. The name of an op may contain
+/// dots, so this function chooses the longest name that matches.
 fn head(word: &str) -> Option<(Opcode, OpType, OpType)> {
     let mut end = word.len();
     loop {
@@ -66,7 +66,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// Parses the results, such as `v0: b32, v1: pred =`; empty if there are none.
+    /// Parses the results, such as `v0: b32, v1: pred =`; returns an empty list if there are none.
     fn results(&mut self, inst: Inst) -> Parsed<SmallVec<[Value; 4]>> {
         let mut results = SmallVec::new();
         if entity_number(self.c.peek_word(), "v").is_none() {
@@ -161,7 +161,7 @@ impl FunctionParser<'_, '_> {
         Ok(call)
     }
 
-    /// Parses the source position `; line loc number`, if present.
+    /// Parses the source position `; line loc number`, if the text contains one.
     fn loc(&mut self) -> Parsed<SourceLoc> {
         let mut loc = SourceLoc::default();
         if self.c.accept(";") {

@@ -82,7 +82,8 @@ fn loc(c: &mut Cursor<'_>) -> Parsed<Loc> {
     })
 }
 
-/// Parses a line such as `sig0 = ...`, `sym0 = ...` or `fn0 = ...`. The number must be the next one of its kind.
+/// Parses a line such as `sig0 = ...`, `sym0 = ...` or `fn0 = ...`. The number must be the next unused number of the
+/// table that `word` names.
 fn numbered(c: &mut Cursor<'_>, module: &mut Module, word: &str) -> Parsed<()> {
     let next = [
         ("sig", module.signatures.len()),
@@ -200,7 +201,7 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Parses a linkage; without one it is internal.
+/// Parses a linkage. Without a linkage word, the linkage is internal.
 pub(super) fn linkage(c: &mut Cursor<'_>) -> Linkage {
     match linkage_of(c.peek_word()) {
         Some(linkage) => {

@@ -1,26 +1,27 @@
-//! Merges functions in which threads may wait into the kernel, each once: calls become jumps with an explicit
-//! stack.
+//! Merges into a kernel the functions in which threads may wait. The kernel gets one copy of each function, and the
+//! pass replaces calls by jumps with an explicit stack.
 //!
 //! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. If
 //! a kernel, after inlining, still calls a function with sync points (because of recursion, handles or large
 //! bodies), all functions that the kernel reaches are merged into it. The result is ordinary code, so sync points,
 //! regions and chunks need no special case.
 //!
-//! A merged function has two additional parameters: the number of the continuation to which it returns, and the
-//! *stack pointer*. The stack pointer is a generic address in the thread's local memory, where the function's frame
-//! begins. The frame contains the function's slots and then the values that are live across its calls ([`frame`]).
-//! A call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the
-//! callee's entry with the arguments. `ret` jumps to the continuation with the given number; its arguments are the
-//! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across it is loaded
-//! from the frame, or rematerialised if that is cheap. Block parameters merge the new values with the old ones. The
-//! frame of the kernel is its last slot, and the stack begins at the end of that slot.
+//! A merged function has two additional parameters: the index of the continuation to which it returns, and the *stack
+//! pointer*. The stack pointer is a generic address in the local memory of the thread, where the frame of the function
+//! begins. This frame contains the function's slots and then the values that are live across its calls ([`frame`]). A
+//! call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the callee's
+//! entry with the arguments. `ret` jumps to the continuation with the given index; the arguments of this jump are the
+//! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across it is loaded from
+//! the frame, or rematerialised if that is cheap. Block parameters merge the new values with the old ones. The frame of
+//! the kernel is its last slot, and the stack begins at the end of that slot.
 //!
-//! A call through a handle compares the handle with those of all functions of its signature; any other handle ends
-//! the launch with `invalid.pc`. All functions of a signature that is called through handles return through one
-//! common block.
+//! A call through a handle becomes a comparison of the handle with the handles of all functions that have the signature
+//! of the call. If the handle equals none of these, the launch fails with `invalid.pc`. All functions of a signature
+//! that is called through handles return through one common block.
 //!
-//! Invariants: after the pass, no call is left or nothing has changed. The targets of a return are ordered so that
-//! reverse postorder keeps the program's order, because lagging lanes run first by that order.
+//! Invariants: after the pass, either the kernel contains no call or the pass has not changed it. The targets of a
+//! return are ordered so that reverse postorder keeps the program's order, because the scheduler uses this order to run
+//! lagging lanes first.
 
 mod code;
 mod frame;
@@ -34,16 +35,16 @@ use crate::module::Module;
 use crate::pass::Context;
 use crate::pass::inline::Inlining;
 
-/// Most instructions of a kernel and all functions that it reaches. Native code of that size takes seconds to
-/// compile.
+/// Maximum number of instructions of a kernel and all functions that it reaches. Compiling this number of instructions
+/// takes seconds.
 const MAX_INSTS: usize = 20_000;
 
-/// A function to be merged into a kernel.
+/// A function that the pass merges into a kernel.
 #[derive(Debug)]
 struct Body {
     id: FuncId,
     function: Function,
-    /// Size in bytes of its frame.
+    /// Size in bytes of the function's frame.
     frame: u32,
 }
 
@@ -57,8 +58,8 @@ pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
     true
 }
 
-/// Returns the reason why a kernel keeps its calls of functions with sync points. `function` is the kernel after
-/// the passes before this one.
+/// Returns the reason why this pass does not replace a kernel's calls of functions with sync points; `None` if it
+/// replaces them or if there are none. `function` is the kernel after the passes before this one.
 pub fn declined(function: &Function, module: &Module, inline: &Inlining) -> Option<String> {
     plan::bodies(function, module, inline).err()
 }

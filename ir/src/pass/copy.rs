@@ -48,7 +48,7 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    /// Creates a copier. In the copy, a return becomes a jump to `tail` with the results as arguments.
+    /// Creates a copier. It replaces each return by a jump to `tail` with the results as arguments.
     pub(super) fn new(caller: &'a mut Function, callee: &'a Function, tail: Block) -> Self {
         let first_slot = caller.slots.len();
         for slot in callee.slots.values() {
@@ -64,7 +64,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies the blocks, which are not in the layout yet.
+    /// Copies the blocks. The copies are not in the layout yet.
     pub(super) fn copy_blocks(&mut self) {
         for &block in self.callee.blocks() {
             let new = new_block(self.caller);
@@ -74,7 +74,8 @@ impl<'a> Copier<'a> {
                 self.values.insert(param, value);
             }
         }
-        // A definition may come after its uses in the layout, so all results are created before operands are set.
+        // A definition may come after its uses in the layout, so this function creates all results before
+        // [`Self::connect`] sets the operands.
         let mut pairs = Vec::new();
         for &block in self.callee.blocks() {
             for &inst in self.callee.insts(block) {

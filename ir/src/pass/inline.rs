@@ -1,11 +1,11 @@
 //! Inlines `.func` bodies.
 //!
-//! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the size up to which a function
-//! is inlined, measured after inlining into it. The limit is the largest of [`LIMITS`] with which the kernel and
-//! the functions that are not inlined together have at most [`MAX_TOTAL`] instructions. If each function calls the
-//! next one twice, the code therefore grows with the length of the text and not with the number of paths. Recursive
-//! calls, calls through handles and calls of functions without a body are never inlined. A call that does nothing
-//! and whose results are unused is removed.
+//! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the maximum size of a function that
+//! is inlined. The size of a function includes the functions that are inlined into it. The limit is the largest of
+//! [`LIMITS`] with which the kernel and the functions that are not inlined together have at most [`MAX_TOTAL`]
+//! instructions. The size of the code therefore stays in proportion to the length of the text, even if each function of
+//! a long chain calls the next function twice. Recursive calls, calls through handles and calls of functions without a
+//! body are never inlined. The pass removes a call if the called function has no effect and its results are unused.
 //!
 //! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 
@@ -23,11 +23,12 @@ use crate::function::{Function, ValueDef, payload_func};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
 
-/// Most instructions of a caller after inlining.
+/// Maximum number of instructions of a caller after inlining.
 const MAX_INSTS: usize = 200_000;
-/// Most instructions of a kernel and of the functions that are not inlined.
+/// Maximum total number of instructions of a kernel and of the functions that are not inlined.
 const MAX_TOTAL: usize = 200_000;
-/// Limits for the size of inlined functions; the first one is the usual one.
+/// Limits for the size of inlined functions, in the order in which the pass tries them. Most kernels use the first
+/// limit.
 const LIMITS: [Limit; 5] = [
     Limit(MAX_INSTS),
     Limit(4_000),
@@ -48,13 +49,14 @@ pub struct Inlining {
 }
 
 impl Inlining {
-    /// Decides for a kernel, or for a function that is prepared alone, and for all functions that it calls.
+    /// Decides which calls are inlined in `root` and in all functions that `root` calls. `root` is a kernel, or a
+    /// function that is prepared alone.
     pub fn of(module: &Module, root: FuncId) -> Inlining {
         let graph = Graph::new(module, root);
         let mut plan = graph.plan(LIMITS[0].0, MAX_INSTS);
         let mut limit = LIMITS[0];
-        // Functions in which threads wait are merged into the kernel once each (`pass::calls`). Inlined copies of
-        // them cost the most, so their limit is lower.
+        // The pass `calls` merges one copy of each function in which threads wait into the kernel. Inlined copies of
+        // such functions are the most expensive ones, so the limit is lower if there are such functions.
         let least = if graph.waits(module) { 3 } else { 1 };
         for &smaller in &LIMITS[least..] {
             if plan.total <= MAX_TOTAL {
@@ -66,8 +68,7 @@ impl Inlining {
         Inlining { limit, plan }
     }
 
-    /// Returns whether the limit is lower than usual, so that functions are called which a smaller program would
-    /// inline.
+    /// Returns whether the limit is lower than usual, so that calls remain which would be inlined in a smaller program.
     pub fn is_reduced(&self) -> bool {
         self.limit != LIMITS[0]
     }
@@ -80,7 +81,7 @@ impl Inlining {
     }
 }
 
-/// Inlines calls in `function`, which has the number `id` in `module`.
+/// Inlines calls in `function`, whose ID in `module` is `id`.
 pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inlining) {
     let mut fates: FxHashMap<Inst, Fate> = FxHashMap::default();
     let other = inlining.other(module, id);
@@ -129,8 +130,8 @@ fn calls_in<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<It
     insts.copied().filter(is_call)
 }
 
-/// Replaces the call after the last instruction of `block` by a jump to a copy of `callee`. Returns the copied
-/// blocks, and the block for the instructions after the call.
+/// Appends to `block` a jump to a copy of `callee`. The jump replaces a call, which the caller of this function has
+/// removed from the end of `block`. Returns the copied blocks, and the block for the instructions after the call.
 fn expand(
     caller: &mut Function,
     block: Block,

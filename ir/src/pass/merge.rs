@@ -1,4 +1,4 @@
-//! Merges chains of blocks into one block, in functions with very many blocks.
+//! Merges each chain of blocks into one block, in functions with very many blocks.
 //!
 //! Each label of a program begins a block, whether or not a branch leads to it. A function with some thousands of
 //! blocks is compiled and interpreted faster if it has fewer blocks. Smaller functions are not changed.
@@ -8,10 +8,10 @@ use crate::entity::Block;
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// Functions with at most this number of blocks are not changed.
+/// Maximum number of blocks of a function that this pass does not change.
 const MIN_BLOCKS: usize = 2_000;
 
-/// Appends to each block the block to which it jumps, if no other branch leads there.
+/// Appends to each block the block to which it jumps, if no other branch leads to that block.
 pub fn run(function: &mut Function) {
     if function.blocks().len() <= MIN_BLOCKS {
         return;
@@ -43,8 +43,8 @@ pub fn run(function: &mut Function) {
     }
 }
 
-/// Returns the block to which `block` jumps, if no other branch leads there. The terminator of `block` was
-/// originally that of `end`.
+/// Returns the block to which `block` jumps, if no other branch leads to that block. The terminator of `block` was
+/// originally the terminator of `end`.
 fn only_next(function: &Function, cfg: &Cfg, block: Block, end: Block) -> Option<Block> {
     let last = function.layout.terminator(block)?;
     let [call] = function.dfg.targets(last) else {

@@ -1,12 +1,14 @@
-//! Value numbering: shares equal computations, and loads of values that the block has just loaded or stored.
+//! Value numbering: replaces an operation by an earlier operation that computes the same result, and a load by the
+//! value that the same block has loaded or stored before.
 //!
 //! Pure operations with the same operands have the same results, so an operation is replaced by an equal one that
-//! dominates it. Across a sync point only operations that are free to compute again are shared, because a lane that
-//! waits there would have to store other values.
+//! dominates it. Across a sync point, the pass shares only operations that cost nothing to compute again. Any other
+//! shared value would have to be stored while a lane waits at the sync point.
 //!
-//! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in
-//! between may have changed the memory: no write to the same space or to a generic address, no fence, no sync point
-//! and no call. Volatile and strong accesses are not changed, because other threads may write in between.
+//! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in between
+//! may have changed the memory. Between the two accesses there must be no write to the same space or to a generic
+//! address, no fence, no sync point and no call. Volatile and strong accesses are not changed, because other threads
+//! may write in between.
 
 use std::collections::hash_map::Entry;
 
@@ -23,8 +25,8 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{OpType, Type};
 
-/// Most instructions with equal op and operands that are remembered. A search through more of them costs more than
-/// it saves.
+/// Maximum number of instructions with equal op and operands that the pass remembers. A search through more
+/// instructions would cost more than it saves.
 const MOST_EQUAL: usize = 8;
 
 /// An operation and its operands.
@@ -34,8 +36,8 @@ struct Number {
     args: SmallVec<[Value; 4]>,
 }
 
-/// The known contents of memory at a place in a block. For each state space, the key is an address, the type of the
-/// access and the type of the register; the entry is the value at that address.
+/// The known contents of memory at some point in a block. For each state space, the map's key consists of an address,
+/// the type of the access and the type of the register. The map's value is the SSA value at that address.
 type Known = FxHashMap<StateSpace, FxHashMap<(Value, OpType, Type), Value>>;
 
 /// Shares equal values, and returns whether anything changed.
@@ -115,7 +117,8 @@ fn is_shared(function: &Function, inst: Inst) -> bool {
     results && (opcode.effects().is_pure() || is_param_load(function, inst))
 }
 
-/// Returns whether a result is always computed again after a sync point and never stored.
+/// Returns whether the result of an instruction is always computed again after a sync point, and never stored in the
+/// frame.
 fn is_free(function: &Function, inst: Inst) -> bool {
     matches!(
         function.dfg.insts[inst].opcode,
@@ -136,7 +139,8 @@ fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
     }
 }
 
-/// Updates the known contents of memory for one instruction. For a load whose value is known, returns the value.
+/// Updates the known contents of memory for one instruction. If the instruction is a load whose result is known,
+/// returns the result.
 fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -> Option<Value> {
     let space = data.mods.space();
     let weak = data.mods.is_weak();
@@ -175,12 +179,13 @@ fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -
     None
 }
 
-/// Returns whether a load with type `ty` returns all bits of a value that was stored with this type.
+/// Returns whether a store of `value` with type `ty` writes all bits of the value. If so, a load with this type returns
+/// the value.
 fn is_whole(function: &Function, ty: OpType, value: Value) -> bool {
     function.dfg.ty(value).lane_bits() == ty.bits() && ty.elements() == 1
 }
 
-/// Forgets the contents of memory that a write to a state space may have changed.
+/// Removes the contents of memory that a write to the state space `written` may have changed.
 fn forget(known: &mut Known, written: StateSpace) {
     let any = |space: StateSpace| space == StateSpace::None;
     known.retain(|&space, _| {

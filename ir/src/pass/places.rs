@@ -1,8 +1,10 @@
-//! Determines the places of accesses in shared memory from their addresses.
+//! Determines from the addresses of accesses which locations in shared memory the accesses use.
 //!
-//! Invariant: places that may overlap are treated as overlapping. There is one assumption: a place that a lane
-//! accesses twice through the same address belongs to that lane. A reduction's `s[i] += s[i + n]`, whose reads and
-//! writes of other lanes meet only across a barrier, therefore needs no sync point.
+//! A location (`place` in the code) is a base plus a constant offset. Invariant: the analysis treats two locations as
+//! overlapping unless it proves that they do not overlap. There is one assumption: if a lane accesses a location twice
+//! through the same address, no other lane of the warp accesses it in between. For example, in the reduction `s[i] +=
+//! s[i + n]`, reads and writes of different lanes use the same location only across a barrier, so the reduction needs
+//! no sync point.
 
 mod private;
 
@@ -15,12 +17,13 @@ use crate::module::Module;
 use margay_ops::mods::Half;
 use margay_ops::ops::Opcode;
 
-/// Most places that are distinguished. A larger set stands for any place.
+/// Maximum number of locations in a set ([`Places`]). A set that would have more locations is replaced by the set of
+/// all locations.
 const MOST_PLACES: usize = 16;
-/// Most operations of address arithmetic that are followed.
+/// Maximum number of operations through which the analysis traces an address back to its base or to a variable.
 const MOST_STEPS: usize = 6;
 
-/// The value or variable from which an offset counts.
+/// The value or variable to which an offset is relative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Base {
     Value(Value),
@@ -33,11 +36,11 @@ enum Variable {
     Static(SymbolId),
     /// All `.extern` arrays, which begin at the same address.
     Dynamic,
-    /// An array in which each thread of a warp uses only an element of its own.
+    /// An array in which each thread of a warp uses only its own element.
     Private(SymbolId),
 }
 
-/// The place of a lane's access in shared memory.
+/// The location in shared memory that an access of a lane uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SharedAddress {
     base: Base,
@@ -45,7 +48,7 @@ pub(super) struct SharedAddress {
     variable: Option<Variable>,
 }
 
-/// A finder of the places that a function's accesses use.
+/// Finds the locations that the accesses of a function use.
 pub(super) struct Finder<'a> {
     function: &'a Function,
     module: &'a Module,
@@ -63,7 +66,7 @@ impl<'a> Finder<'a> {
         finder
     }
 
-    /// Returns the place of an address in shared memory.
+    /// Returns the location of an address in shared memory.
     pub(super) fn place(&self, address: Value) -> SharedAddress {
         let (base, offset) = split_address(self.function, address);
         let symbol = symbol_of(self.function, base, MOST_STEPS);
@@ -100,17 +103,17 @@ impl SharedAddress {
     }
 }
 
-/// A set of places.
+/// A set of locations.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Places {
-    /// The known places, ordered by their keys.
+    /// The known locations, ordered by their keys.
     known: SmallVec<[SharedAddress; 4]>,
-    /// Whether the set also contains unknown places.
+    /// Whether the set also contains unknown locations.
     more: bool,
 }
 
 impl Places {
-    /// Returns a set that stands for any place.
+    /// Returns the set of all locations.
     pub(super) fn unknown() -> Places {
         Places {
             known: SmallVec::new(),
@@ -144,14 +147,15 @@ impl Places {
         }
     }
 
-    /// Returns whether a lane that reads `place` may read bytes that another lane wrote to these places.
+    /// Returns whether a lane that reads `place` may read bytes that another lane wrote to a location of this set.
     pub(super) fn shows_others(&self, place: &SharedAddress) -> bool {
         let is_other = |known: &SharedAddress| known.key() != place.key() && known.may_meet(place);
         self.more || self.known.iter().any(is_other)
     }
 
-    /// Returns whether a lane that writes `place` may overwrite bytes that another lane has not yet read from these
-    /// places. A place that the lane has read itself through the same address is assumed to be its own.
+    /// Returns whether a lane that writes `place` may overwrite bytes that another lane has not yet read from a
+    /// location of this set. If the lane has read the location through the same address, no other lane is assumed to
+    /// read it.
     pub(super) fn is_awaited(&self, place: &SharedAddress) -> bool {
         let is_own = self.known.iter().any(|known| known.key() == place.key());
         self.more || !is_own && self.known.iter().any(|known| known.may_meet(place))

@@ -1,13 +1,14 @@
-//! Local promotion: replaces pieces of `.local` memory by SSA values if all their addresses are known.
+//! Local promotion: replaces pieces of `.local` memory by SSA values if the addresses of all their accesses are known.
 //!
-//! A slot is split into pieces if its address is only moved by constants, converted between local and generic, and
-//! used by weak loads and stores inside the slot ([`accesses`]). Each piece that is always accessed with the same
-//! offset and size becomes a variable. Block parameters at iterated dominance frontiers turn the variables into
-//! values ([`values`]). Pieces of different sizes that overlap stay in memory. If a slot has a volatile or
-//! misaligned access, the whole slot stays in memory.
+//! The pass splits a slot into pieces if the function uses the address of the slot in three ways only: it adds
+//! constants, converts the address between local and generic, and makes weak loads and stores inside the slot
+//! ([`accesses`]). Each piece that is always accessed with the same offset and size becomes a variable. Block
+//! parameters at iterated dominance frontiers turn the variables into values ([`values`]). Pieces of different sizes
+//! that overlap stay in memory. If a slot has a volatile or misaligned access, the whole slot stays in memory.
 //!
-//! A piece that is read before it is written is zero: PTX leaves its value undefined, and Margay computes the same
-//! bits on every run. Invariant: an access that stays in memory never reads bytes that a promoted access writes.
+//! A piece that is read before it is written has the value zero. PTX leaves this value undefined; Margay defines it, so
+//! that every run computes the same bits. Invariant: an access that stays in memory never reads bytes that a promoted
+//! access writes.
 
 mod accesses;
 mod values;
@@ -16,7 +17,7 @@ use crate::entity::{Block, Inst};
 use crate::function::Function;
 use margay_ops::types::Type;
 
-/// Most pieces of a function that are promoted; other pieces stay in memory.
+/// Maximum number of pieces of a function that the pass promotes. All other pieces stay in memory.
 const MAX_PIECES: usize = 4096;
 
 /// A piece of a slot that becomes a variable.
@@ -39,7 +40,7 @@ struct Access {
 #[derive(Debug, Default)]
 struct Plan {
     pieces: Vec<Piece>,
-    /// The accesses; those of one block are in layout order.
+    /// The accesses. The accesses of each block are in layout order.
     accesses: Vec<Access>,
 }
 

@@ -1,6 +1,7 @@
 //! Folds constants and removes redundant block parameters and dead code.
 //!
-//! The constant folder calls the meanings in the op table, so its results are those of the interpreter.
+//! The constant folder computes results with the reference functions of the op table (meanings), so its results equal
+//! those of the interpreter.
 
 use smallvec::SmallVec;
 
@@ -12,7 +13,7 @@ use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{Kind, OpType};
 
-/// Simplifies a function until nothing changes, but in at most four rounds.
+/// Simplifies a function until nothing changes, in at most four rounds.
 pub fn run(function: &mut Function) {
     for _ in 0..4 {
         let mut changed = fold(function);
@@ -107,9 +108,9 @@ fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
     };
 }
 
-/// Returns the edges that lead to each block; an edge is a terminator and the number of one of its targets. A
-/// branch table may have as many targets as there are blocks, so a search through its targets for each block would
-/// take quadratic time.
+/// Returns the edges that lead to each block; an edge consists of a terminator and the index of one of its targets. A
+/// branch table may have as many targets as there are blocks, so a search through all targets for each block would take
+/// quadratic time.
 fn incoming_edges(function: &Function) -> SecondaryMap<Block, Vec<(Inst, u32)>> {
     let mut incoming: SecondaryMap<Block, Vec<(Inst, u32)>> = SecondaryMap::default();
     for &block in function.blocks() {

@@ -1,11 +1,12 @@
 //! Splits blocks at sync points and adds the sync points that PTX leaves implicit.
 //!
-//! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee it. The
-//! pass preserves this behaviour, where it can be observed, with implicit sync points: it inserts `converge` before
-//! each volatile access, before a shared-memory read that may see bytes that another lane of the warp wrote since
-//! the last sync point, and before a shared-memory write that may change bytes that another lane has not read yet.
-//! For targets below sm_70, whose warps run in lock-step, it inserts `converge` before every shared-memory access.
-//! After the pass, each sync point is followed only by a jump to a block of its own, the resume point.
+//! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee it. Where a
+//! program can observe this behaviour, the pass preserves it with implicit sync points. It inserts `converge` before
+//! each volatile access, before a shared-memory read that may see bytes that another lane of the warp wrote since the
+//! last sync point, and before a shared-memory write that may change bytes that another lane has not read yet. For
+//! targets below sm_70, whose warps run in lock-step, it inserts `converge` before every shared-memory access. After
+//! the pass, only a jump follows each sync point in its block. The target of the jump is the resume point, a block to
+//! which no other branch leads.
 
 use rustc_hash::FxHashMap;
 
@@ -23,8 +24,8 @@ use margay_ops::types::OpType;
 /// First target architecture whose warps do not run in lock-step.
 const INDEPENDENT_THREADS: u32 = 70;
 
-/// Most rounds of the analysis; if it has not reached a fixed point by then, the accesses at the start of each
-/// block are treated as unknown.
+/// Maximum number of rounds of the analysis. If the analysis has not reached a fixed point after these rounds, the pass
+/// treats the accesses before the start of each block as unknown.
 const MOST_ROUNDS: u32 = 16;
 
 /// The accesses of a warp to shared memory since the last sync point.
@@ -98,7 +99,7 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
 }
 
-/// Returns the values that some instruction uses.
+/// Returns the values that at least one instruction uses.
 fn used_values(function: &Function) -> SecondaryMap<Value, bool> {
     let mut used = SecondaryMap::default();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
@@ -156,14 +157,14 @@ fn step(
 /// The properties of a memory access that matter for sync points.
 struct Access {
     is_volatile: bool,
-    /// The place in shared memory; `None` for a volatile access to other memory.
+    /// The location in shared memory; `None` for a volatile access to other memory.
     place: Option<SharedAddress>,
     /// Whether the program uses the value that was in memory.
     sees: bool,
     writes: bool,
 }
 
-/// Returns the accesses that may need a sync point.
+/// Returns the accesses that may need a sync point before them.
 fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
     let used = used_values(function);
     let finder = Finder::new(function, module);
@@ -207,7 +208,7 @@ fn converge(function: &mut Function, before: Inst) -> Inst {
     inst
 }
 
-/// Splits blocks so that each sync point ends its block and its continuation is a block of its own.
+/// Splits blocks so that each sync point ends its block and the code after it is in a separate block.
 fn split(function: &mut Function) {
     let mut order = Vec::with_capacity(function.layout.order.len());
     for block in function.blocks().to_vec() {

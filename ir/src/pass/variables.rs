@@ -1,7 +1,7 @@
 //! Turns variables with several definitions into SSA values, for local promotion and [`super::calls`].
 //!
 //! [`Variables::place`] adds block parameters at the iterated dominance frontiers of a variable's definitions, in
-//! blocks where the variable is live. [`walk`] visits the dominator tree with the current value of every variable.
+//! blocks where the variable is live. [`walk`] walks the dominator tree and tracks the current value of every variable.
 
 use rustc_hash::FxHashSet;
 
@@ -15,18 +15,18 @@ use margay_ops::types::Type;
 pub(super) struct Variable {
     /// Type of its values.
     pub(super) ty: Type,
-    /// Blocks that define it.
+    /// Blocks that define the variable.
     pub(super) writes: Vec<Block>,
-    /// Blocks at whose start it is live.
+    /// Blocks at whose start the variable is live.
     pub(super) live: FxHashSet<Block>,
 }
 
-/// The variables of a function, by number, and their values at the current place of a [`walk`].
+/// The variables of a function, by index, and their values at the current position of a [`walk`].
 #[derive(Debug)]
 pub(super) struct Variables {
     params: SecondaryMap<Block, Vec<(usize, Value)>>,
     scope: Vec<Option<Value>>,
-    /// The previous value for each change of the scope.
+    /// For each change of a variable's current value, the variable's index and the value before the change.
     undo: Vec<(usize, Option<Value>)>,
 }
 
@@ -66,7 +66,7 @@ impl Variables {
         self.undo.push((number, old));
     }
 
-    /// Returns the parameters that were added to a block, in order, each with the number of its variable.
+    /// Returns the parameters that were added to a block, in order, each with the index of its variable.
     pub(super) fn params(&self, block: Block) -> &[(usize, Value)] {
         &self.params[block]
     }

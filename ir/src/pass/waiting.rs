@@ -1,12 +1,12 @@
-//! Inserts `yield` in loops that may wait for memory, so that the threads for which they wait can run.
+//! Inserts `yield` in loops that may wait for memory, so that the threads for which these loops wait can run.
 //!
-//! The `flag` of a `yield` states that the loop contains no stronger accesses than weak loads and system calls.
-//! Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses, so an engine may run
-//! more of its iterations before the lane yields.
+//! The modifier `flag` of a `yield` states that weak loads, surface loads and system calls are the only operations with
+//! which the loop may wait. Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses,
+//! so an engine may run more of its iterations before the lane yields.
 //!
-//! A loop gets a `yield` at its header if its body accesses memory that others may write and the loop is not proved
-//! to be counted. There, a lane that has run too many iterations yields. A loop that cannot be classified is
-//! treated as a waiting loop.
+//! A loop gets a `yield` at its header if its body accesses memory that other threads may write and the loop is not
+//! proved to be counted. At the `yield`, a lane that has run too many iterations yields. The pass treats a loop that it
+//! cannot classify as a waiting loop.
 
 mod counted;
 
@@ -42,7 +42,7 @@ pub fn run(function: &mut Function, module: &Module) {
     }
 }
 
-/// Returns the numbers of all loops in the order of the first edges back to their headers.
+/// Returns the indices of all loops in the order of the first edges back to their headers.
 fn by_first_latch(function: &Function, cfg: &Cfg, loops: &Loops) -> Vec<usize> {
     let mut order = Vec::with_capacity(loops.loops.len());
     let mut seen = vec![false; loops.loops.len()];
@@ -59,7 +59,7 @@ fn by_first_latch(function: &Function, cfg: &Cfg, loops: &Loops) -> Vec<usize> {
     order
 }
 
-/// The accesses with which a loop may wait.
+/// The kinds of accesses with which a loop may wait for memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Wait {
     /// Weak loads, surface loads and system calls.
@@ -68,7 +68,8 @@ enum Wait {
     Strong,
 }
 
-/// Returns, for each loop, the accesses of its blocks to memory that others may write, if there are any.
+/// Returns, for each loop, the strongest kind of access of its blocks to memory that other threads may write;
+/// `None` if there is no such access.
 fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Option<Wait>> {
     let mut called = Called {
         module,
@@ -83,7 +84,7 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
             waits[number] = waits[number].max(called.wait_of(function, inst));
         }
     }
-    // Outer loops come before inner loops.
+    // Outer loops have lower indices than the loops inside them, so this order visits inner loops first.
     for number in (0..waits.len()).rev() {
         if let Some(outer) = loops.outer(number) {
             waits[outer] = waits[outer].max(waits[number]);
@@ -92,14 +93,14 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
     waits
 }
 
-/// The accesses of called functions to memory that others may write.
+/// For called functions, the strongest kind of access to memory that other threads may write.
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,
 }
 
 impl Called<'_> {
-    /// Returns the accesses of an instruction and of the functions that it calls.
+    /// Returns the strongest kind of access of an instruction and of the functions that it calls.
     fn wait_of(&mut self, function: &Function, inst: Inst) -> Option<Wait> {
         let data = &function.dfg.insts[inst];
         match data.opcode {
@@ -116,7 +117,7 @@ impl Called<'_> {
         }
     }
 
-    /// Returns the accesses of a function and of all functions that it calls.
+    /// Returns the strongest kind of access of a function and of all functions that it calls.
     fn wait(&mut self, id: FuncId) -> Option<Wait> {
         if let Some(&known) = self.known.get(&id) {
             return known;
@@ -160,7 +161,8 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
         }
         // Textures are read-only during a kernel.
         Opcode::St | Opcode::Sust | Opcode::Tex | Opcode::Txq => None,
-        // A system call returns, but a loop that repeats the call may wait, for example until `malloc` succeeds.
+        // A system call returns without waiting, but a loop that repeats the call may wait, for example until `malloc`
+        // succeeds.
         Opcode::Suld | Opcode::Syscall => Some(Wait::Reads),
         Opcode::Clock | Opcode::Nanosleep => Some(Wait::Strong),
         opcode => opcode

@@ -4,8 +4,8 @@ use crate::function::Linkage;
 use margay_ops::mods::{Field, FieldValues, Mods};
 use margay_ops::types::OpType;
 
-/// Returns the name that is printed before the value of a modifier field; empty if the value is clear without a
-/// name.
+/// Returns the name that is printed before the value of a modifier field; returns an empty string if the value is
+/// unambiguous without a name.
 fn key(field: &Field) -> &'static str {
     match field.name {
         "rounding" | "precision" => "",
@@ -58,7 +58,8 @@ pub(crate) fn with_modifier(mods: Mods, text: &str) -> Option<Mods> {
     })
 }
 
-/// Returns the name of a type. A missing first type before a second one is printed as `none`.
+/// Returns the name of a type. If only the second type of an instruction is present, the first type is printed as
+/// `none`.
 pub(crate) fn type_word(ty: OpType) -> &'static str {
     match ty {
         OpType::None => "none",
@@ -74,7 +75,7 @@ pub(crate) fn type_of(word: &str) -> Option<OpType> {
     }
 }
 
-/// Returns the word for a linkage, after a space; empty for the default.
+/// Returns a space and the word for a linkage; returns an empty string for the default linkage.
 pub(crate) fn linkage_word(linkage: Linkage) -> &'static str {
     match linkage {
         Linkage::Internal => "",
@@ -96,7 +97,7 @@ pub(crate) fn linkage_of(word: &str) -> Option<Linkage> {
     })
 }
 
-/// Returns whether a word may contain the character.
+/// Returns whether a word may contain the character `c`.
 pub(crate) fn in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.')
 }

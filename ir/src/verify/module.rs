@@ -69,7 +69,7 @@ fn source_positions(module: &Module, report: &mut Report) {
             let message = format!("source position {index} is in file {}", loc.file);
             report.add(ProblemSite::Module, Rule::Source, message);
         }
-        // Only an earlier position is permitted, so that a chain of inlined positions ends.
+        // A position may refer only to an earlier position, so that a chain of inlined positions has no cycle.
         if loc.inlined_at.is_some_and(|at| at as usize >= index) {
             let message = format!("source position {index} is inlined at a later one");
             report.add(ProblemSite::Module, Rule::Source, message);

@@ -121,12 +121,12 @@ impl Checker<'_> {
                 let types = self.registers(Part::D);
                 self.exactly(&types, results, Rule::Result, "result", report);
             }
-            // Checked together with the operands.
+            // `operands` checks these results together with the operands.
             Pattern::Converted | Pattern::Signature => {}
         }
     }
 
-    /// Returns whether an operand or result that is described by this letter may have type `actual`.
+    /// Returns whether an operand or result that the shape describes with `letter` may have the type `actual`.
     fn fits(&self, letter: char, actual: Type) -> bool {
         let Desc { ty, src, mods, .. } = self.desc;
         if actual.lanes() != 1 {
@@ -220,7 +220,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the types of the registers that hold a matrix; empty if the op is not a valid matrix product.
+    /// Returns the types of the registers that hold a matrix; returns an empty list if the op is not a valid matrix
+    /// product.
     fn registers(&self, part: Part) -> Vec<Type> {
         let product = Product::of(&self.desc);
         product.map_or(Vec::new(), |product| {
@@ -229,7 +230,8 @@ impl Checker<'_> {
         })
     }
 
-    /// Returns the types of the parts that make up `whole`; empty if its width is not a multiple of theirs.
+    /// Returns the types of the parts into which `whole` is divided; returns an empty list if the width of `whole` is
+    /// not a multiple of the width of `part`.
     fn parts(&self, whole: OpType, part: OpType) -> Vec<Type> {
         let (whole, part_bits) = (whole.bits(), part.bits());
         if part_bits == 0 || whole % part_bits != 0 {
@@ -238,7 +240,8 @@ impl Checker<'_> {
         vec![part.held(); (whole / part_bits) as usize]
     }
 
-    /// Checks the operands of `cvt`: one for each element, or one packed operand, and then the random bits, if any.
+    /// Checks the operands of `cvt`: one operand for each element or one packed operand, followed by the random bits if
+    /// the instruction has them.
     fn converted(&self, args: &[Value], report: &mut Report) {
         let Desc { ty, src, mods, .. } = self.desc;
         let values = if src.elements() > 1 { 1 } else { ty.elements() };

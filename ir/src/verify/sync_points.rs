@@ -1,5 +1,5 @@
-//! Checks sync points after [`crate::pass::sync_points`]: each is at the end of its block, before a jump to a block of
-//! its own.
+//! Checks sync points after [`crate::pass::sync_points`]: only a jump follows a sync point in its block, and no other
+//! branch leads to the target of the jump.
 
 use super::{Report, Rule};
 use crate::analysis::Cfg;

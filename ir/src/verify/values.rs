@@ -5,8 +5,8 @@ use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 
-/// The block that defines a value, and the position in the block: 0 for a parameter, counted from 1 for
-/// instructions.
+/// The block that defines a value, and the position of the definition in the block. The position of a parameter is 0;
+/// the position of the first instruction is 1.
 type Home = Option<(Block, usize)>;
 
 struct Checker<'a> {
@@ -42,7 +42,7 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     }
 }
 
-/// Returns where each value is defined, and reports values that record another definition.
+/// Returns the position at which each value is defined, and reports each value whose data names a different definition.
 fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, Home> {
     let dfg = &function.dfg;
     let mut homes: SecondaryMap<Value, Home> = SecondaryMap::default();
@@ -98,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that branches pass the arguments that their targets take.
+    /// Checks that the arguments of each branch match the parameters of its target.
     fn arguments(&self, inst: Inst, report: &mut Report) {
         let dfg = &self.function.dfg;
         for call in dfg.targets(inst) {

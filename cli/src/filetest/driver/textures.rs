@@ -1,4 +1,4 @@
-//! Creates the textures and surfaces of a launch through any driver.
+//! Creates the textures and surfaces of a launch with any driver.
 
 use std::ffi::{CString, c_uint, c_void};
 
@@ -120,7 +120,7 @@ impl Driver {
         Ok(made)
     }
 
-    /// Copies a level between an array and host memory, where rows are contiguous.
+    /// Copies a level between an array and host memory. In host memory, rows are contiguous.
     fn copy_level(
         &self,
         texels: &Texels,
@@ -153,7 +153,7 @@ impl Driver {
             target,
             extent: [row, height, depth],
         };
-        // SAFETY: the host memory has the level's bytes, and the array has the level's size.
+        // SAFETY: the host memory contains all bytes of the level, and the array has the size of the level.
         let status = unsafe { (self.api.copy)((&raw const copy).cast()) };
         self.check("cuMemcpy3D", status)
     }
@@ -245,7 +245,7 @@ impl Driver {
         }
     }
 
-    /// Sets the properties of a texture reference from the texels.
+    /// Sets the properties of a texture reference to those of the texels.
     fn set_reference(&self, reference: *mut c_void, made: &Made<'_>) -> Result<(), String> {
         const OVERRIDE_FORMAT: c_uint = 1;
         let (api, texels) = (&self.api, made.texels);
@@ -321,7 +321,7 @@ impl Driver {
 }
 
 impl Made<'_> {
-    /// Returns the handle that is passed as an argument; `None` if a variable is bound instead.
+    /// Returns the handle that the launch passes as an argument; `None` if the texels are bound to a variable.
     pub(super) fn handle(&self) -> Option<u64> {
         self.texels.variable.is_none().then_some(self.object)
     }

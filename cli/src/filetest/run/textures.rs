@@ -1,4 +1,4 @@
-//! Creates the textures and surfaces of a launch through the runtime.
+//! Creates the textures and surfaces of a launch with the runtime.
 
 use margay::texture::{
     AddressMode, Array, ArrayDescriptor, Filter, MipmappedArray, ReadMode, Resource, Sampler,
@@ -143,7 +143,7 @@ impl Made {
         Ok(())
     }
 
-    /// Returns the handle that is passed as an argument; `None` if a variable is bound instead.
+    /// Returns the handle that the launch passes as an argument; `None` if the texels are bound to a variable.
     pub(super) fn handle(&self) -> Option<u64> {
         let texture = self.texture.as_ref().map(TextureObject::handle);
         texture.or(self.surface.as_ref().map(SurfaceObject::handle))

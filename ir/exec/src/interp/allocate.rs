@@ -1,10 +1,9 @@
-//! Assigns rows to values by a scan over the instructions in block order.
+//! Assigns rows to values in one scan over the instructions, in the order of [`Linear`].
 //!
-//! A value occupies its row from its definition to its last use, or to the end of the outermost loop that
-//! contains a use but not the definition. A block parameter also occupies its row from the first to the last
-//! branch to the block. That is sufficient because every edge leads forwards or back to the start of a loop
-//! ([`Linear`]). So a definition precedes all uses that it dominates, and lanes on different paths write only
-//! their own lanes of a row.
+//! A value occupies its row from its definition to its last use, or to the end of the outermost loop that contains a
+//! use but not the definition. A block parameter also occupies its row from the first to the last branch to the block.
+//! This is sufficient because every edge leads forwards or back to the start of a loop ([`Linear`]). Therefore a
+//! definition precedes all uses that it dominates. Lanes on different paths write only their own elements of a row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,7 +20,7 @@ pub(super) struct Allocation {
     pub(super) places: SecondaryMap<Value, RegisterId>,
     /// Number of rows of each width.
     pub(super) rows: [usize; 3],
-    /// For each width, a row that holds no value.
+    /// For each width, a row that does not belong to any value.
     pub(super) scratch: [usize; 3],
 }
 
@@ -66,7 +65,7 @@ struct Scan<'a> {
     /// Free rows of each width.
     unused: [Vec<usize>; 3],
     rows: [usize; 3],
-    /// Occupied rows, by the position of the last use of their value.
+    /// The occupied rows, in the order of the last use of their values.
     held: BinaryHeap<Reverse<(u32, RegisterId)>>,
 }
 
@@ -77,12 +76,11 @@ impl Scan<'_> {
         if opcode == Opcode::Const {
             return;
         }
-        // A pure operation reads all operands before it writes a result, so a result may use the row of an
-        // operand. At a sync point the first lanes get their results while the operands of other lanes are
-        // still needed.
+        // A pure operation reads all operands before it writes a result, so a result may use the row of an operand. At
+        // a sync point, the results of some lanes are written while the operands of other lanes are still needed.
         let is_pure = matches!(opcode.meaning(), Meaning::Pure(_));
         self.release(position + u32::from(is_pure));
-        // A value that is used without a definition, which the verifier rejects, has an arbitrary content.
+        // The verifier rejects a use of a value without a definition. If there is such a use, the value is arbitrary.
         dfg.args(inst).iter().for_each(|&arg| self.place(arg));
         for &result in dfg.results(inst) {
             self.place(result);
@@ -123,7 +121,7 @@ impl Scan<'_> {
 
 /// Returns the position of the last instruction that needs a value's row.
 fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMap<Value, u32> {
-    // The position of each block's first instruction, then the position after all instructions.
+    // The position of each block's first instruction, followed by the position after all instructions.
     let mut starts = Vec::with_capacity(order.order.len() + 1);
     let mut position = 0;
     for &block in &order.order {
@@ -170,11 +168,11 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
     ends
 }
 
-/// The nesting of loops, in which the loops around a loop are found in a number of steps that is logarithmic in the
+/// The nesting of loops, in a form that finds a loop around a loop in a number of steps that is logarithmic in the
 /// nesting depth (Myers: "An Applicative Random-Access Stack").
 struct Nest {
-    /// For each loop its depth, the loop immediately around it, and a loop further outside; the outermost loops are
-    /// around themselves.
+    /// For each loop: its depth, the loop immediately around it, and a loop farther outside. An outermost loop counts
+    /// as the loop around itself.
     loops: Vec<(u32, usize, usize)>,
 }
 
@@ -182,7 +180,7 @@ impl Nest {
     fn new(order: &Linear) -> Nest {
         let mut loops: Vec<(u32, usize, usize)> = Vec::with_capacity(order.loops.len());
         for number in 0..order.loops.len() {
-            // Outer loops come before inner loops.
+            // The loop around a loop has a lower index, so its entry exists already.
             loops.push(match order.outer(number) {
                 None => (0, number, number),
                 Some(outer) => {
@@ -196,8 +194,8 @@ impl Nest {
         Nest { loops }
     }
 
-    /// Returns the outermost loop that is accepted, among a loop and the loops around it. The loops around a loop that
-    /// is not accepted must not be accepted.
+    /// Returns the outermost loop that `is_accepted` accepts, among the loop `innermost` and the loops around it. If
+    /// `is_accepted` rejects a loop, it must also reject all loops around that loop.
     fn outermost(
         &self,
         innermost: Option<usize>,

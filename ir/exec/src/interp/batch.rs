@@ -1,8 +1,9 @@
-//! Pure operations on all lanes in one call.
+//! Pure operations that are computed for all lanes in one call.
 //!
-//! A [`Batch`] is a loop over lanes that calls the meaning of an op table row, compiled for one description.
-//! Types and modifiers are constants in the loop, so the compiler specialises the meaning for them. [`ROWS`]
-//! lists the descriptions that are common in CUDA programs; all others call the same meaning lane by lane.
+//! A [`Batch`] is a loop over lanes that calls the reference function of a row of the op table, compiled for one
+//! description. Types and modifiers are constants in the loop, so the Rust compiler specialises the reference function
+//! for them. [`ROWS`] lists the descriptions that are common in CUDA programs. For all other descriptions, the
+//! interpreter calls the reference function once for each lane.
 
 use std::sync::LazyLock;
 
@@ -18,7 +19,7 @@ use margay_ops::types::{Kind, OpType};
 /// Computes the result of a step for its active lanes.
 pub(super) type Batch = fn(&mut Rows<'_>, &Step, Active);
 
-/// A description that has its own loop.
+/// A description for which there is a specialised loop.
 struct Row {
     desc: Desc,
     args: &'static [Kind],
@@ -26,7 +27,7 @@ struct Row {
     run: Batch,
 }
 
-/// Returns the loop for an operation on values of these kinds, if there is one.
+/// Returns the loop for an operation on values of these kinds; `None` if there is no such loop.
 pub(super) fn find(
     desc: &Desc,
     args: impl Iterator<Item = Kind>,
@@ -41,7 +42,7 @@ pub(super) fn find(
     fits.then_some(row.run)
 }
 
-/// A kind of values, as a type parameter of the loops.
+/// A kind of value, as a type parameter of the loops.
 trait Cell {
     const KIND: Kind;
     type Lane: Lane + Default + Into<Bits>;
@@ -66,7 +67,7 @@ macro_rules! cells {
 
 cells! { Pred u32; B16 u32; B32 u32; B64 u64; F32 u32; F64 u64; }
 
-/// Computes the results of the active lanes; other lanes have arbitrary results.
+/// Computes the results of the active lanes; the results of other lanes are arbitrary.
 #[inline(always)]
 fn each_lane<R: Lane + Default>(active: Active, op: impl Fn(usize) -> R) -> [R; 32] {
     let mut out = [R::default(); 32];
@@ -123,7 +124,8 @@ fn ternary<A: Cell, B: Cell, C: Cell, R: Cell>(
     rows.write(step.result, &out, active);
 }
 
-/// Defines a function for the meaning of each pure row of the op table, so that the compiler can inline it.
+/// Defines a function that calls the reference function of each pure row of the op table, so that the compiler can
+/// inline the call.
 macro_rules! define_meanings {
     ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*) [$($shape:tt)*];)*) => {
         #[allow(non_snake_case, reason = "named after the rows")]
@@ -146,8 +148,8 @@ macro_rules! define_meanings {
 
 margay_ops::for_each_op!(define_meanings);
 
-/// Each line has an op, the kinds of its operands and of its result, and descriptions: type, source type,
-/// modifiers.
+/// Each line contains an op, the kinds of its operands and of its result, and a list of descriptions. A description
+/// consists of a type, a source type and modifiers.
 macro_rules! rows {
     ($($op:ident $args:tt $result:ident: $($ty:ident $src:ident $mods:expr),*;)*) => {
         static ROWS: &[Row] = &[$($(
@@ -316,7 +318,8 @@ mod tests {
         Bits::from(if z.is_multiple_of(2) { corner } else { z })
     }
 
-    /// Checks that a row's loop gives the results of the op's meaning and does not change inactive lanes.
+    /// Checks that the loop of each row returns the same results as the op's reference function, and does not change
+    /// inactive lanes.
     #[test]
     fn loops_agree_with_the_meanings() {
         let mut seed = 0;

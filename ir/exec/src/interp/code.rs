@@ -1,5 +1,5 @@
-//! Data about a module that the interpreter computes in advance: sync point numbers and local memory layout of
-//! each function, and the decoded bodies of functions that have been entered.
+//! Data about a module that the interpreter computes once: the sync point numbers and the local memory layout of each
+//! function, and the decoded bodies of the functions that threads have entered.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ use margay_ops::meaning::{Bits, mask};
 /// Precomputed data about a module's functions.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    /// The sync points of all functions; number 1 is the first.
+    /// The sync points of all functions. The first element is the sync point with number 1.
     insts: Vec<(FuncId, Inst)>,
     numbers: FxHashMap<(FuncId, Inst), SyncPoint>,
     slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
@@ -23,7 +23,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Numbers the sync points of every function in reverse postorder, and lays out its local memory slots.
+    /// Numbers the sync points of every function in reverse postorder, and computes the layout of its local memory
+    /// slots.
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
@@ -81,7 +82,7 @@ impl Code {
         Some(bits & mask(dfg.ty(value).lane_bits()))
     }
 
-    /// Returns the bytes of local memory that an activation of a function takes.
+    /// Returns the number of bytes of local memory that an activation of a function needs.
     pub fn local_bytes(&self, func: FuncId) -> u32 {
         self.slots.get(func).map_or(0, |(_, bytes)| *bytes)
     }

@@ -1,4 +1,4 @@
-//! The loop that executes steps, and branches and calls.
+//! The loop that executes steps; branches and calls.
 
 use super::decode::{Action, Body, Edge, Step};
 use super::groups::{At, Group, Groups, MAX_DEPTH};
@@ -12,18 +12,20 @@ use margay_ir::function::{payload_func, payload_sig};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 
-/// Why a group no longer executes the next step.
+/// The reason why a group does not continue with the next step.
 enum Left {
-    /// The group is at another place after a branch: the loop continues with the first group.
+    /// The group has taken a branch, so the loop continues with the group that runs first.
     Moved,
-    /// The group's lanes stopped at a sync point or exited. The group's place is the step after the sync point.
+    /// The lanes of the group have stopped at a sync point or exited. The position of the group is the step after the
+    /// sync point.
     Stopped(SyncPoint),
-    /// The group's step is a call or return, which needs other activations.
+    /// The step of the group is a call or a return, which leads to another activation.
     Calls(Action),
 }
 
 impl<'a, M: Machine> Interpreter<'a, M> {
-    /// Runs lanes until each has stopped; writes to `sync_points` where they stopped.
+    /// Runs lanes until each lane has stopped or exited. Writes to `sync_points` the sync point at which each lane
+    /// stopped.
     pub(super) fn run_groups(
         &mut self,
         warp: u32,
@@ -66,7 +68,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Runs a group, and after each branch the group that comes first, as long as these are in the same
+    /// Runs a group. After each branch, continues with the group that runs first, as long as this group is in the same
     /// activation.
     fn run_group(
         &mut self,
@@ -216,7 +218,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(())
     }
 
-    /// Lets lanes enter a function with the operands of their step, except for the first `skip` operands.
+    /// Makes lanes enter a function. The arguments are the operands of their step, except the first `skip` operands.
     fn enter(
         &mut self,
         warp: u32,
@@ -298,7 +300,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
 }
 
 impl<M: Machine> View<'_, M> {
-    /// Executes a step after which lanes may be elsewhere; the group may be split.
+    /// Executes a step after which lanes may continue at a different step. The step may split the group.
     fn leave(
         &mut self,
         action: Action,
@@ -380,7 +382,7 @@ impl<M: Machine> View<'_, M> {
         Ok(Left::Moved)
     }
 
-    /// Executes the moves of an edge for some lanes of a group; returns their new place.
+    /// Executes the moves of an edge for some lanes of a group, and returns their new position.
     fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> At {
         let active = Active {
             mask,

@@ -1,10 +1,11 @@
-//! Functions in the form that the interpreter executes: steps with the rows of their operands.
+//! The decoded form of functions, which the interpreter executes: steps with the rows of their operands.
 //!
-//! A function is decoded once, when it is first entered. Steps are in the order of [`Linear`]: every edge leads
-//! forwards, or back to the first block of a loop. Constants have rows but no steps.
+//! The interpreter decodes a function once, when a thread first enters it. Steps are in the order of [`Linear`]: every
+//! edge leads forwards, or back to the first block of a loop. A constant has a row but no step.
 //!
-//! Invariant: decoding takes time and memory about in proportion to the size of the function, with its branches.
-//! Nothing stops a worker while it decodes, so this also limits by how much a launch may exceed its time limit.
+//! Invariant: the time and memory for decoding are about proportional to the size of the function, including its
+//! branches. A worker cannot be stopped while it decodes, so this also bounds the time by which a launch can exceed its
+//! time limit.
 
 use rustc_hash::FxHashMap;
 
@@ -19,30 +20,31 @@ use margay_ops::meaning::{Bits, Meaning, PureFn};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// A pure operation, in one call for all lanes.
+    /// A pure operation that is computed in one call for all lanes.
     Batch(Batch),
-    /// A pure operation, lane by lane.
+    /// A pure operation that is computed in one call for each lane.
     Pure(PureFn),
     Load,
     Store,
-    /// Another operation on memory or addresses.
+    /// Any other operation on memory or addresses.
     Access,
     /// An operation with a payload instead of modifiers, except calls.
     Structural,
     Call,
     CallIndirect,
-    /// Takes the edge with this number.
+    /// Takes the edge with this index.
     Jump(u32),
-    /// Takes the edge with this number if the condition is true, else the next edge.
+    /// Takes the edge with this index if the condition is true, and the next edge otherwise.
     Branch(u32),
-    /// Takes one of several edges: the number of the first, which is the default, and the number of edges.
+    /// Takes one of several edges. The fields are the index of the first edge, which is the default, and the number of
+    /// edges.
     Table(u32, u32),
     Return,
     Exit,
-    /// A terminator that ends the launch, or the missing end of a block.
+    /// A terminator that ends the launch, or that is executed at the end of a block without a terminator.
     Fault,
     SyncPoint(SyncPoint),
     /// The header of a waiting loop: its sync point, and whether the loop only reads memory.
@@ -57,13 +59,13 @@ pub(super) struct Step {
     pub(super) result: RegisterId,
     /// The rows of the first operands.
     pub(super) args: [RegisterId; 3],
-    /// Index of the rows of all operands, followed by those of all results, in `Body::places`.
+    /// Index in `Body::places` at which the rows of all operands begin, followed by the rows of all results.
     places: u32,
     arg_count: u32,
     result_count: u32,
 }
 
-/// A way from a branch to a block.
+/// An edge from a branch to a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: u32,
@@ -75,12 +77,11 @@ pub(super) struct Edge {
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     pub(super) steps: Vec<Step>,
-    /// The instruction of each step; `None` for the missing end of a block.
+    /// The instruction of each step; `None` for the step that replaces a missing terminator.
     insts: Vec<Option<Inst>>,
     places: Vec<RegisterId>,
     edges: Vec<Edge>,
-    /// The moves of all edges, as (target, source), in an order in which no source is overwritten before it is
-    /// read.
+    /// The moves of all edges, as (target, source), in an order that reads each source before it is overwritten.
     moves: Vec<(RegisterId, RegisterId)>,
     pub(super) constants: Registers,
     /// Number of rows of each width that an activation needs.
@@ -176,7 +177,7 @@ fn places_of_constants(
 struct Decoder<'a> {
     function: &'a Function,
     places: &'a SecondaryMap<Value, RegisterId>,
-    /// A row of each width for breaking cycles of moves.
+    /// A row of each width that is used to break cycles of moves.
     scratch: [usize; 3],
     /// The first step of each block.
     starts: SecondaryMap<Block, u32>,
@@ -263,8 +264,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Adds the edges of a terminator, whose targets are blocks until `Decoder::finish`. Returns the number of
-    /// the first.
+    /// Adds the edges of a terminator. The target of an edge is a block; `Decoder::finish` replaces it by a step.
+    /// Returns the index of the first edge.
     fn edges(&mut self, calls: &[BlockCall]) -> u32 {
         let first = self.body.edges.len() as u32;
         for call in calls {
@@ -290,8 +291,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Appends a sequence of moves, as (target, source), that has the same effect as executing `moves` all at once.
-/// Each target occurs only once.
+/// Appends a sequence of moves, as (target, source), that has the same effect as the simultaneous execution of `moves`.
+/// Each target must occur only once.
 fn in_sequence(
     mut moves: Vec<(RegisterId, RegisterId)>,
     scratch: [usize; 3],
@@ -326,7 +327,8 @@ fn in_sequence(
             if done[first] {
                 break;
             }
-            // The remaining moves form cycles. The source of one move is first copied to the scratch row.
+            // The remaining moves form cycles. To break a cycle, the source of one move is first copied to the scratch
+            // row.
             let from = moves[first].1;
             let place = RegisterId::register(from.kind(), scratch[from.width() as usize]);
             out.push((place, from));
@@ -336,7 +338,7 @@ fn in_sequence(
     }
 }
 
-/// Records that a source has been read. After its last read it may be overwritten.
+/// Records that a source has been read. After the last read, the source may be overwritten.
 fn release(
     from: RegisterId,
     readers: &mut FxHashMap<RegisterId, u32>,
@@ -376,8 +378,8 @@ impl Step {
 mod tests {
     use super::*;
 
-    /// Checks that moves in sequence have the effect of moves executed at once, for (target, source) pairs of
-    /// registers 0 to 7 of one width.
+    /// Checks that the sequence of moves has the same effect as the simultaneous execution of the moves. The moves are
+    /// (target, source) pairs of registers 0 to 7 of the same width.
     #[test]
     fn moves_in_sequence_do_what_they_do_at_once() {
         let lists: [&[(usize, usize)]; 6] = [

@@ -1,15 +1,15 @@
-//! Which lanes of a warp run together, and in which order groups run.
+//! Determines which lanes of a warp run together, and the order in which groups of lanes run.
 //!
-//! Lanes at the same place in the same activation form a group and execute each step together. When lanes
-//! diverge, the group that lags runs first; groups that reach the same place are merged. Deeper activations lag
-//! behind their callers, because lanes that have returned wait for those that have not. In one activation the
-//! order is that of the steps.
+//! Lanes at the same step of the same activation form a group, and execute each step together. When lanes diverge, the
+//! lagging group runs first. Groups that reach the same step are merged. Groups in deeper activations run before groups
+//! in their callers, so that lanes that have returned wait for lanes that have not. Within an activation, the group at
+//! the earliest step runs first.
 //!
 //! Invariant: groups have no lane in common.
 
 use smallvec::SmallVec;
 
-/// The place of lanes. Groups with the least place run first.
+/// The position of lanes: activation and step. Groups with the lowest position run first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct At(u64);
 
@@ -17,7 +17,7 @@ pub(super) struct At(u64);
 pub(super) const MAX_DEPTH: u32 = 4097;
 
 const PC_BITS: u32 = 32;
-/// Enough for [`MAX_DEPTH`] activations for each of 32 lanes.
+/// Number of bits of the index of an activation, which is enough for [`MAX_DEPTH`] activations of each of 32 lanes.
 const ACTIVATION_BITS: u32 = 18;
 
 impl At {
@@ -36,18 +36,18 @@ impl At {
         self.0 as u32 as usize
     }
 
-    /// Returns another step of the same activation.
+    /// Returns the position of another step in the same activation.
     pub(super) fn with_pc(self, pc: u32) -> At {
         At(self.0 >> PC_BITS << PC_BITS | u64::from(pc))
     }
 }
 
-/// Lanes that run together.
+/// A group of lanes that run together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Group {
     pub(super) at: At,
     pub(super) mask: u32,
-    /// Whether all other groups run before this one, because it may wait for one of them.
+    /// Whether all other groups run before this group, because this group may wait for one of them.
     pub(super) is_last: bool,
 }
 
@@ -70,7 +70,7 @@ impl Groups {
         self.0.is_empty()
     }
 
-    /// Adds a group, or merges it with the group at the same place.
+    /// Adds a group, or merges it with the group at the same position.
     pub(super) fn push(&mut self, group: Group) {
         match self.0.iter_mut().find(|other| other.at == group.at) {
             Some(other) => {
@@ -89,8 +89,8 @@ impl Groups {
         Some(Group::new(group.at, group.mask))
     }
 
-    /// Returns the group that runs next after `group` has moved. `group` is merged with the group at its new
-    /// place, and lagging groups run before it.
+    /// Returns the group that runs next after `group` has reached a new position. Merges `group` with the group at this
+    /// position. Lagging groups run before it.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;

@@ -14,10 +14,10 @@ use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// A lane that could not continue, and why.
+/// A lane that cannot continue, and the reason.
 pub(super) type LaneFault = (u32, FaultKind);
 
-/// The active lanes of a warp in one activation, and everything that their steps access.
+/// The active lanes of a warp in one activation, and the data that their steps access.
 pub(super) struct View<'a, M> {
     pub(super) module: &'a Module,
     pub(super) code: &'a Code,
@@ -27,13 +27,14 @@ pub(super) struct View<'a, M> {
     pub(super) cta: &'a CtaInfo,
     pub(super) machine: &'a mut M,
     pub(super) activation: &'a mut Activation,
-    /// Number of the warp's first thread in the CTA.
+    /// Index in the CTA of the warp's first thread.
     pub(super) first: u32,
     pub(super) active: Active,
 }
 
-/// Returns how many elements of a vector one access moves. A strong access moves up to 16 bytes at once: PTX
-/// specifies no order among the elements (ISA 8.2.2), but GPUs move them together, and programs rely on it.
+/// Returns the number of elements of a vector that one access transfers. A strong access transfers up to 16 bytes at
+/// once. PTX specifies no order among the elements (ISA 8.2.2), but GPUs transfer them together, and programs rely on
+/// this.
 fn together(data: &InstData, bytes: u32) -> u32 {
     match data.mods.is_weak() {
         true => 1,
@@ -43,16 +44,16 @@ fn together(data: &InstData, bytes: u32) -> u32 {
 
 /// The addresses and sizes of a load or store.
 struct Transfer {
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     bytes: u32,
-    /// Elements that one access moves.
+    /// Number of elements that one access transfers.
     together: u32,
     addresses: [u64; 32],
-    /// Addresses must be multiples of this number.
+    /// Required alignment of the addresses in bytes.
     alignment: u64,
-    /// Lanes whose addresses are outside their thread's local memory.
+    /// Lanes whose access to local memory is not entirely inside the thread's own local memory.
     outside: u32,
-    /// Whether memory is written.
+    /// Whether the instruction writes memory.
     writes: bool,
 }
 
@@ -95,7 +96,7 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Executes a pure operation lane by lane.
+    /// Executes a pure operation with one call for each lane.
     pub(super) fn pure(&mut self, meaning: PureFn, pc: usize, step: &Step) {
         let Some(desc) = self.data(pc).map(InstData::desc) else {
             return;
@@ -129,7 +130,7 @@ impl<M: Machine> View<'_, M> {
         offset.saturating_add(bytes) <= u64::from(self.cta.local_stride)
     }
 
-    /// Returns whether an access touches local memory of another thread of the CTA.
+    /// Returns whether an access reads or writes local memory of another thread of the CTA.
     fn is_foreign_local(&self, lane: u32, address: u64, bytes: u64) -> bool {
         let start = self.cta.local_base;
         let threads = u64::from(self.launch.threads());
@@ -159,7 +160,7 @@ impl<M: Machine> View<'_, M> {
             }
         }
         let bytes = data.ty.bits().div_ceil(8);
-        // A thread may only access its own local memory, also through generic addresses.
+        // A thread may access only its own local memory. This also applies to generic addresses.
         let whole = u64::from(bytes * data.mods.vec().max(1));
         let is_outside = |&lane: &u32| {
             let address = addresses[lane as usize];
@@ -170,7 +171,7 @@ impl<M: Machine> View<'_, M> {
         };
         let outside = lanes(self.active.mask).filter(is_outside);
         let outside = outside.fold(0, |all, lane| all | 1 << lane);
-        // Vectors are aligned to their whole size (PTX ISA 5.2).
+        // A vector must be aligned to its whole size (PTX ISA 5.2).
         let alignment = match space {
             StateSpace::Param | StateSpace::ParamFunc => 1,
             _ => u64::from((bytes * data.mods.vec().max(1)).next_power_of_two()),
@@ -417,8 +418,8 @@ impl<M: Machine> View<'_, M> {
         let target = self.host(lane, StateSpace::Shared, args[0]);
         let (source, size) = (args[1] as u64, args[2] as u64);
         let wanted = (args[3] as u64).min(size);
-        // Both addresses must be multiples of the size (PTX ISA, "cp.async"). If no bytes are read, the source
-        // does not matter.
+        // Both addresses must be multiples of the size (PTX ISA, "cp.async"). If no bytes are read, the source address
+        // is not checked.
         let source_read = if wanted == 0 { 0 } else { source };
         for address in [target, source_read] {
             if !address.is_multiple_of(size.max(1)) {
@@ -461,7 +462,7 @@ impl<M: Machine> View<'_, M> {
 }
 
 impl Transfer {
-    /// Checks that a lane's address is aligned and, for local memory, inside the thread's own memory.
+    /// Checks that a lane's address is aligned and, for local memory, that it is inside the thread's own local memory.
     #[inline]
     fn check(&self, lane: u32) -> Result<(), LaneFault> {
         let base = self.addresses[lane as usize];

@@ -1,14 +1,13 @@
 //! Registers: one row of 32 lanes for each value of an activation.
 //!
-//! A row has 32, 64 or 128 bits for each lane, depending on the value's type. Constants have rows of their own,
-//! which all activations of a function share.
+//! A row has 32, 64 or 128 bits for each lane, depending on the value's type. Constants have separate rows, which all
+//! activations of a function share.
 
 use crate::lanes;
 use margay_ops::meaning::{Bits, mask};
 use margay_ops::types::Kind;
 
-/// The place of a value: its kind, whether it is a constant, and the number of its row among the rows of its
-/// width.
+/// The register of a value: its kind, whether it is a constant, and the index of its row among the rows of its width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct RegisterId(u32);
 
@@ -35,7 +34,7 @@ const INDEX_BITS: u32 = 28;
 const CONSTANT: u32 = 1 << 31;
 
 impl RegisterId {
-    /// The place of an operand or result that a step does not have.
+    /// Stands for an operand or result that a step does not have.
     pub(super) const NONE: RegisterId = RegisterId(u32::MAX);
 
     pub(super) fn register(kind: Kind, index: usize) -> RegisterId {
@@ -68,12 +67,12 @@ impl RegisterId {
 pub(super) struct Active {
     /// The lanes that execute the step.
     pub(super) mask: u32,
-    /// Lanes whose registers will not be read again. A step may write them too.
+    /// Lanes whose registers are not read again. A step may also write the registers of these lanes.
     pub(super) unused: u32,
 }
 
 impl Active {
-    /// Returns whether so few lanes are active that a loop over these lanes is faster than one over all lanes.
+    /// Returns whether so few lanes are active that a loop over the active lanes is faster than a loop over all lanes.
     pub(super) fn are_few(self) -> bool {
         self.mask.count_ones() < 6
     }
@@ -158,7 +157,7 @@ impl Rows<'_> {
         get((self.registers, self.constants), place, lane)
     }
 
-    /// Sets the value of a lane, truncated to its kind.
+    /// Sets the value of a lane. Truncates `bits` to the width of the register's kind.
     pub(super) fn set(&mut self, place: RegisterId, lane: usize, bits: Bits) {
         let (index, bits) = (place.index(), bits & mask(place.kind().bits()));
         match place.width() {
@@ -178,7 +177,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the mask of the lanes whose lowest bit is set.
+    /// Returns the mask of the lanes in which the lowest bit of the register is set.
     pub(super) fn lowest_bits(&self, place: RegisterId) -> u32 {
         let all = |bits: &mut dyn Iterator<Item = bool>| {
             bits.zip(0..)
@@ -195,7 +194,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Writes the values of the active lanes, truncated to their kind.
+    /// Writes the values of the active lanes, truncated to the width of the register's kind.
     pub(super) fn set_longs(&mut self, place: RegisterId, values: &[u64; 32], active: Active) {
         let cut = mask(place.kind().bits()) as u64;
         match place.width() {
@@ -205,7 +204,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Copies the values of the active lanes from one place to another.
+    /// Copies the values of the active lanes from one register to another.
     pub(super) fn copy(&mut self, to: RegisterId, from: RegisterId, active: Active) {
         if to.kind() == from.kind() {
             match to.width() {
@@ -221,13 +220,13 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the row of a place, whose width is that of `L`.
+    /// Returns the row of a register. The width of the register must be the width of `L`.
     #[inline]
     pub(super) fn read<L: Lane>(&self, place: RegisterId) -> &[L; 32] {
         &L::rows(self.of(place))[place.index()]
     }
 
-    /// Writes the active lanes of a row, whose width is that of `L`.
+    /// Writes the active lanes of a register's row. The width of the register must be the width of `L`.
     #[inline]
     pub(super) fn write<L: Lane>(&mut self, place: RegisterId, values: &[L; 32], active: Active) {
         let row = &mut L::rows_mut(self.registers)[place.index()];

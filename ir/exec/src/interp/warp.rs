@@ -1,4 +1,4 @@
-//! The state of a warp: its activations and the places of its lanes.
+//! The state of a warp: its activations, and the positions of its lanes.
 
 use super::decode::Body;
 use super::groups::{At, Group, Groups};
@@ -13,11 +13,11 @@ pub(super) struct Activation {
     pub(super) registers: Registers,
     /// Lanes that have not left the activation, including lanes in functions that it calls.
     pub(super) alive: u32,
-    /// For each lane, the offset of the slots in the thread's local memory.
+    /// For each lane, the offset of the function's slots in the thread's local memory.
     pub(super) local: [u32; 32],
-    /// For each lane, the offset of the next activation or `alloca`.
+    /// For each lane, the offset in local memory at which the next activation or `alloca` begins.
     pub(super) stack: [u32; 32],
-    /// The place of the call; `None` for the kernel.
+    /// The position of the call; `None` for the kernel.
     pub(super) call: Option<At>,
     /// Number of callers.
     pub(super) depth: u32,
@@ -28,23 +28,23 @@ pub(super) struct Activation {
 pub(super) struct Caller {
     pub(super) call: Option<At>,
     pub(super) depth: u32,
-    /// For each lane, the offset of the callee's local memory.
+    /// For each lane, the offset in local memory at which the callee's slots begin.
     pub(super) stack: [u32; 32],
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
-    /// Activations without lanes, which can be reused.
+    /// Indices of activations without lanes, which can be reused.
     unused: Vec<u32>,
     /// For each lane that has stopped at a sync point, the step after it.
     at: [Option<At>; 32],
-    /// Iterations of waiting loops that remain before lanes yield.
+    /// Number of iterations of waiting loops that remain before lanes yield.
     pub(super) turns: u32,
 }
 
 impl Warp {
-    /// Lets lanes enter a function; returns the place of its first step.
+    /// Makes lanes enter a function, and returns the position of its first step.
     pub(super) fn enter(
         &mut self,
         (func, body, local_bytes): (FuncId, &Body, u32),
@@ -73,7 +73,7 @@ impl Warp {
         At::new(caller.depth, number, 0)
     }
 
-    /// Lets lanes leave an activation; returns the place of the call.
+    /// Makes lanes leave an activation, and returns the position of the call.
     pub(super) fn leave(&mut self, number: usize, mask: u32) -> Option<At> {
         let activation = &mut self.activations[number];
         activation.alive &= !mask;
@@ -83,7 +83,7 @@ impl Warp {
         activation.call
     }
 
-    /// Lets lanes leave all activations.
+    /// Makes lanes leave all activations.
     pub(super) fn exit(&mut self, at: At, mask: u32) {
         let mut next = Some(at);
         while let Some(at) = next {
@@ -91,19 +91,19 @@ impl Warp {
         }
     }
 
-    /// Records the place at which lanes have stopped.
+    /// Records the position at which lanes have stopped.
     pub(super) fn stop(&mut self, mask: u32, at: At) {
         for lane in lanes(mask) {
             self.at[lane as usize] = Some(at);
         }
     }
 
-    /// Returns the place of a lane that has stopped.
+    /// Returns the position of a lane that has stopped.
     pub(super) fn at(&self, lane: u32) -> Option<At> {
         self.at[lane as usize]
     }
 
-    /// Groups lanes that have stopped by their places.
+    /// Groups the lanes of `mask`, which have stopped, by their positions.
     pub(super) fn stopped(&self, mask: u32) -> Groups {
         let mut groups = Groups::default();
         let first = self.at(mask.trailing_zeros() % 32);

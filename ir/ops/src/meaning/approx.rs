@@ -1,12 +1,12 @@
 //! Approximate functions: division, roots, sines, logarithms, exponentials.
 //!
-//! PTX bounds the errors of these functions and fixes special cases; Margay chooses the bits, which are the
-//! same on every engine. Quotients, reciprocals and square roots are one correctly rounded operation of
-//! [`soft`], which hosts have as an instruction; `rsqrt` is two (`1 / sqrt`, each rounded to nearest). The
-//! other functions are in [`functions`], written once for any [`Arithmetic`]: the meaning evaluates them on one
-//! value, and the code generator emits the same algorithm for vector registers.
+//! PTX specifies error bounds and special cases for these functions. Within the bounds, Margay chooses the bits of the
+//! results, which are the same on every engine. A quotient, a reciprocal or a square root is one correctly rounded
+//! operation of [`soft`], for which hosts have an instruction. `rsqrt` consists of two such operations (`1 / sqrt`,
+//! each rounded to nearest). [`functions`] contains the other functions, generic over [`Arithmetic`]. The reference
+//! function evaluates them on one value, and the code generator emits the same algorithm for vector registers.
 //!
-//! Half-precision forms widen exactly, compute in `f32`, and round the result to nearest even.
+//! Half-precision forms convert the operand exactly to `f32`, compute in `f32`, and round the result to nearest even.
 //!
 //! Invariant: with `.ftz` no intermediate value that affects the result is subnormal, so engines may run these
 //! functions with the host's flush-to-zero flags set.
@@ -22,8 +22,8 @@ use super::{Bits, Desc, float, map_elements};
 use crate::mods::Precision;
 use crate::types::OpType;
 
-/// Computes `a / b` within 2 ulp. The result is correctly rounded, except that `.approx` treats divisors above
-/// 2^126 as infinite: as PTX requires, the quotient is then zero, or NaN if `a` is infinite.
+/// Computes `a / b` within 2 ulp. The result is correctly rounded, except that `.approx` treats divisors above 2^126 as
+/// infinite. For such a divisor, PTX requires that the quotient is zero, or NaN if `a` is infinite.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let mut operands = [super::arg(args, 0), super::arg(args, 1)];
     let large = Format::F32.magnitude(operands[1]) > LARGEST_DIVISOR;
@@ -77,8 +77,8 @@ fn reciprocal(format: &Format, bits: Bits) -> Bits {
     )
 }
 
-/// Computes an `.approx.ftz.f64` form: it reads only the upper word of its operand and returns only the upper
-/// word of the result, rounded to that word. Any NaN is `0x7fffffff00000000`.
+/// Computes an `.approx.ftz.f64` form: reads only the upper 32 bits of the operand, and rounds the result to its upper
+/// 32 bits. Any NaN is `0x7fffffff00000000`.
 fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let format = Format::F64;
     let upper = |bits: Bits| bits >> 32 << 32;
@@ -105,7 +105,7 @@ fn evaluate(desc: &Desc, args: &[Bits], out: &mut [Bits], function: Function) {
             Number::Nan => return format.nan,
             number => single.encode(number, Round::NearestEven, false),
         };
-        // Flushing applies to the narrow format; the function itself flushes only for `f32`.
+        // `.ftz` applies to the format of the operand, so `function` flushes only if this format is `f32`.
         let ftz = desc.mods.ftz() && format == single;
         let result = function(&mut Host, f32::from_bits(widened as u32), ftz);
         let result = single.decode(result.to_bits().into());

@@ -1,6 +1,7 @@
-//! Rows that integers and floating point share; the type's class selects the function that computes.
+//! Rows that integers and floating point share. The class of the type selects the function that computes the result.
 //!
-//! Calls are direct, so that the compiler can inline and specialise them if the description is a constant.
+//! The calls are direct, so that the Rust compiler can inline and specialise the functions if the description is a
+//! constant.
 
 use super::{Bits, Desc, approx, carry, float, int, minmax};
 use crate::mods::Precision;
@@ -13,7 +14,7 @@ macro_rules! by_class {
             $integer($desc, $args, $out);
         }
     };
-    // Integers have two functions: one without a carry and one that also returns a carry.
+    // For integers there are two functions: one without a carry, and one that also returns a carry.
     ($desc:ident, $args:ident, $out:ident, $plain:path | $carrying:path, $floating:path) => {
         if $desc.ty.is_float() {
             $floating($desc, $args, $out);

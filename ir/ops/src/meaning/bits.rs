@@ -43,12 +43,12 @@ pub fn not(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ mask(width(desc));
 }
 
-/// Returns 1 if the operand is zero, else 0.
+/// Returns 1 if the operand is zero, and 0 otherwise.
 pub fn cnot(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = Bits::from(truncated(desc, args, 0) == 0);
 }
 
-/// Combines two truth values; without an operation, returns the first.
+/// Combines two truth values; returns `a` if there is no operation.
 #[inline(always)]
 pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     match op {
@@ -59,8 +59,9 @@ pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     }
 }
 
-/// Applies a bitwise function of three operands, given by its truth table. With `.and`, `.or` or `.xor`, also
-/// returns whether the result is not zero, combined with the predicate operand that follows the table.
+/// Applies a bitwise function of three operands, given by its truth table. With `.and`, `.or` or `.xor`, also returns a
+/// predicate: whether the result is not zero, combined by this operation with the predicate operand that follows the
+/// table.
 pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b, c) = (word(args, 0), word(args, 1), word(args, 2));
     let table = word(args, 3);
@@ -77,7 +78,7 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Shifts left; an amount of at least the width gives zero.
+/// Shifts left; an amount of at least the width returns zero.
 #[inline(always)]
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -87,7 +88,8 @@ pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Shifts right; an amount of at least the width gives zero, or copies of the sign for signed types.
+/// Shifts right; an amount of at least the width returns zero for unsigned types, and copies of the sign bit for signed
+/// types.
 #[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -120,13 +122,13 @@ pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Counts the ones.
+/// Counts the one bits.
 #[inline(always)]
 pub fn popc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).count_ones().into();
 }
 
-/// Counts the zeros above the highest one.
+/// Counts the zero bits above the highest one bit.
 #[inline(always)]
 pub fn clz(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = (truncated(desc, args, 0).leading_zeros() + width(desc) - 128).into();
@@ -137,9 +139,8 @@ pub fn brev(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).reverse_bits() >> (128 - width(desc));
 }
 
-/// Returns the position of the highest bit that is not a copy of the sign (for unsigned types, of the highest
-/// one), or all ones if no such bit exists. With `.shiftamt`, returns the distance of that bit from the top
-/// bit.
+/// Returns the position of the highest one bit or, for signed types, of the highest bit that differs from the sign bit.
+/// Returns all ones if no such bit exists. With `.shiftamt`, returns the distance of that bit from the top bit.
 pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let negative = desc.ty.is_signed() && bits >> (width(desc) - 1) != 0;
@@ -155,8 +156,8 @@ pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Returns the position of the n-th one of `mask`, counted upwards or downwards from bit `base`; all ones if
-/// there is no such bit.
+/// Returns the position of the n-th one bit of `mask`, counted upwards or downwards from bit `base`. Returns all ones
+/// if there is no such bit.
 pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, base, offset) = (word(args, 0), word(args, 1), word(args, 2) as i32);
     let is_set = |position: &u32| bits >> position & 1 != 0;
@@ -187,7 +188,7 @@ pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = field | fill;
 }
 
-/// Returns `b` with its `d` bits from bit `c` on replaced by the low `d` bits of `a`.
+/// Returns `b` with `d` bits, starting at bit `c`, replaced by the low `d` bits of `a`.
 pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (position, length) = (word(args, 2) & 255, word(args, 3) & 255);
     let field = mask(length).unbounded_shl(position) & mask(width(desc));
@@ -195,7 +196,7 @@ pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 1) & !field | inserted & field;
 }
 
-/// Sign- or zero-extends the low `b` bits of `a`; a `b` above 31 is clamped or wraps.
+/// Sign- or zero-extends the low `b` bits of `a`; a value of `b` above 31 is clamped or wraps.
 pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = (word(args, 0), word(args, 1));
     let bits = if desc.mods.mode() == Mode::Wrap {
@@ -212,7 +213,7 @@ pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = extended & mask(32);
 }
 
-/// Returns ones in the `b` bits from bit `a` on; `a` and `b` are clamped or wrap.
+/// Returns a mask of `b` one bits that starts at bit `a`. Values of `a` and `b` that are too large are clamped or wrap.
 pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let wrap = desc.mods.mode() == Mode::Wrap;
     let read = |i| {
@@ -238,8 +239,8 @@ pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Returns the number of the byte that becomes byte `i`; if bit 3 is set, the result is the byte's sign in
-/// every bit.
+/// Returns the selector of the byte that becomes byte `i`. The low three bits are the index of the source byte. If bit
+/// 3 is set, all bits of the result byte are copies of the source byte's sign bit.
 fn selected_byte(mode: Mode, selector: u32, i: u32) -> u32 {
     let start = selector & 3;
     match mode {

@@ -1,12 +1,12 @@
 //! Extended-precision integer arithmetic: the carry is an operand and a result.
 //!
-//! In Margay's IR, PTX's condition code register is an ordinary value: `addc subc madc` take the carry-in as
-//! their last operand, and with [`crate::mods::Mods::carry_out`] the last result is the carry-out, 0 or 1.
+//! In Margay's IR, PTX's condition code register is an ordinary value. The carry-in is the last operand of `addc`,
+//! `subc` and `madc`. With [`crate::mods::Mods::carry_out`], the last result is the carry-out, 0 or 1.
 //!
-//! The carry is that of the adder, for subtractions too: `a - b` is `a + !b + 1` and `subc` is `a + !b +
-//! carry`, so the carry is 1 if nothing was borrowed. The PTX ISA calls the flag a borrow and does not define
-//! mixed chains (`sub.cc` followed by `addc`), but machine code defines them: ptxas 13.5 for sm_75, sm_90 and
-//! sm_100 keeps the flag in one predicate for all instructions and never inverts it:
+//! The carry is the carry of the adder, also for subtractions. `a - b` is computed as `a + !b + 1`, and `subc` as `a +
+//! !b + carry`, so the carry is 1 if the subtraction does not borrow. The PTX ISA calls the flag a borrow and does not
+//! define mixed chains (`sub.cc` followed by `addc`), but NVIDIA's machine code does. For sm_75, sm_90 and sm_100,
+//! ptxas 13.5 keeps the flag in one predicate for all these instructions and never inverts it:
 //!
 //! ```text
 //! sub.cc.u32 x, a, b;    IADD3 x, P0, a, -b, RZ
@@ -16,8 +16,8 @@
 //! madc.lo.u32 y, c, d, a;  IMAD.X y, c, d, a, P0
 //! ```
 //!
-//! `IADD3.X` adds `P0` to `c + ~d`, so `P0` is 1 if `a - b` borrows nothing. A 64-bit operation is two of these
-//! instructions; its flag is that of the upper one.
+//! `IADD3.X` adds `P0` to `c + ~d`, so `P0` is 1 if `a - b` does not borrow. A 64-bit operation consists of two of
+//! these instructions; its flag is the flag of the upper one.
 
 use super::int::product;
 use super::{Bits, Desc, arg, mask};

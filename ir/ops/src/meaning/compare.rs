@@ -1,8 +1,9 @@
 //! Comparison and selection: `setp set selp slct testp`.
 //!
-//! With a NaN operand, ordered comparisons are false and unordered ones (`equ`, `ltu` ...) are true. `lo ls hi
-//! hs` compare unsigned, whatever the type is. Packed halves are compared element by element: `setp` writes the
-//! result of the lower element to its first destination and that of the upper element to its second.
+//! With a NaN operand, ordered comparisons are false and unordered ones (`equ`, `ltu` ...) are true. `lo ls hi hs`
+//! compare their operands as unsigned integers, regardless of the type. Packed halves are compared element by element:
+//! `setp` writes the result of the lower element to its first destination and the result of the upper element to its
+//! second destination.
 
 use super::bits::combine;
 use super::soft::Format;
@@ -11,7 +12,7 @@ use crate::mods::{CmpOp, Mode};
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// Returns whether the comparison holds for operands in this order; `None` means that an operand is NaN.
+/// Returns whether the comparison holds for operands whose order is `order`; `None` means that an operand is NaN.
 #[inline(always)]
 fn holds(cmp: CmpOp, order: Option<Ordering>) -> bool {
     let Some(order) = order else {
@@ -76,8 +77,8 @@ fn float_order(format: &Format, a: Bits, b: Bits) -> Option<Ordering> {
     }
 }
 
-/// Compares one pair of elements and returns the outcome and its complement, each combined with the predicate
-/// operand if there is one.
+/// Compares one pair of elements. Returns the result of the comparison and its complement, each combined with the
+/// predicate operand if there is one.
 #[inline(always)]
 fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) {
     let operand = |i| element(ty, arg(args, i), index);
@@ -87,7 +88,7 @@ fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) 
     (combine(op, outcome, with), combine(op, !outcome, with))
 }
 
-/// Compares and returns predicates.
+/// Compares the operands and returns predicates.
 #[inline(always)]
 pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (first, complement) = outcomes(desc, desc.ty, args, 0);
@@ -103,8 +104,8 @@ pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Compares and returns a value, which is 1.0 or all ones for true. `ty` is the type of the result, `src` that
-/// of the operands.
+/// Compares the operands and returns a value: 0 for false, and 1.0 (floating point) or all ones (integers) for true.
+/// `ty` is the type of the result, and `src` is the type of the operands.
 pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let source = if desc.src == OpType::None {
         desc.ty
@@ -124,7 +125,7 @@ pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Returns `a` if the predicate is true, else `b`.
+/// Returns `a` if the predicate is true, and `b` otherwise.
 #[inline(always)]
 pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let chosen = if arg(args, 2) & 1 != 0 {
@@ -135,7 +136,7 @@ pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = chosen & mask(desc.ty.bits());
 }
 
-/// Returns `a` if `c` (an `s32` or `f32`) is not negative, else `b`. -0 is not negative; a NaN selects `b`.
+/// Returns `a` if `c` (an `s32` or `f32`) is not negative, and `b` otherwise. -0 is not negative; a NaN selects `b`.
 pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let c = arg(args, 2);
     let not_negative = match Format::of(desc.src) {

@@ -1,10 +1,10 @@
 //! `cvt`: conversion between any two types.
 //!
-//! `ty` is the destination, `src` the source. A packed destination has one scalar operand for each element, the
-//! first for the highest element, or one packed operand that is converted element by element. The random bits
-//! (`.rs`) or the scale factor (`.scaled`) follow as the last operand, if present.
+//! `ty` is the destination type, and `src` is the source type. For a packed destination, the op has either one scalar
+//! operand for each element, of which the first is for the highest element, or one packed operand, which is converted
+//! element by element. The random bits (`.rs`) or the scale factor (`.scaled`) follow as the last operand, if present.
 //!
-//! Results have the destination's own width. If the register is wider, the lowering of the instruction extends
+//! A result has the width of the destination type. If the register is wider, the lowering of the instruction extends
 //! the result, with the sign for signed integers.
 
 mod number;
@@ -45,7 +45,7 @@ pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// The operands after the values, and the element to which they apply.
+/// The operands after the values to convert, and the index of the element to which they apply.
 #[derive(Clone, Copy)]
 struct Extra {
     random: u32,
@@ -61,8 +61,8 @@ impl Extra {
         if desc.mods.rounding() != Rounding::Rs {
             return Round::of(desc.mods.rounding());
         }
-        // Each of two elements has a half word of random bits; each of four elements has a byte. An f16 uses
-        // only the low 13 bits of its half word, because its rounding drops 13 bits.
+        // If there are two elements, each element uses 16 of the random bits; if there are four, each uses 8. An f16
+        // uses only the low 13 bits of these 16 bits, because its rounding drops 13 bits.
         let (share, bits) = match (self.lanes, desc.ty) {
             (2, OpType::F16x2) => (16, 13),
             (2, _) => (16, 16),
@@ -89,7 +89,8 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     }
 }
 
-/// Converts integer to integer: extends by the source's sign, then truncates, or clamps with `.sat`.
+/// Converts an integer to an integer. Sign- or zero-extends the source according to its type, and then truncates it;
+/// with `.sat`, clamps it instead.
 #[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);

@@ -1,14 +1,14 @@
-//! Meanings that only move bits.
+//! Reference functions of ops that only move bits.
 
 use super::{Bits, Desc, arg, mask};
 
-/// Returns the same bits, held as another type.
+/// Returns the operand's bits unchanged; the result has another type.
 #[inline(always)]
 pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = arg(args, 0);
 }
 
-/// Joins equal parts, the first in the lowest bits. `ty` is the type of the whole, `src` that of a part.
+/// Joins equal parts, the first in the lowest bits. `ty` is the type of the whole, and `src` is the type of a part.
 #[inline(always)]
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
@@ -18,7 +18,8 @@ pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = whole & mask(desc.ty.bits());
 }
 
-/// Splits a value into equal parts, the lowest bits first. `src` is the type of the whole, `ty` that of a part.
+/// Splits a value into equal parts, the lowest bits first. `src` is the type of the whole, and `ty` is the type of a
+/// part.
 pub fn unpack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.ty.bits();
     for (i, slot) in (0u32..).zip(out) {

@@ -1,15 +1,15 @@
-//! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, signs.
+//! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, and operations on the sign.
 //!
-//! All formats use [`soft`]: operands are flushed (`.ftz`) and decoded, the exact result is rounded once, and
-//! then flushed again and clamped (`.sat`, `.relu`). Where PTX leaves a choice, Margay does this:
+//! All formats use [`soft`]. The functions flush (`.ftz`) and decode the operands, round the exact result once, and
+//! then flush (`.ftz`) and clamp (`.sat`, `.relu`) it. Where PTX leaves a choice, Margay follows these rules:
 //!
-//! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). `f64` returns its first NaN operand
-//!   made quiet, or `0xfff8000000000000` if no operand was NaN.
+//! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). An `f64` operation returns its first NaN
+//!   operand as a quiet NaN, or `0xfff8000000000000` if no operand was NaN.
 //! - `.sat` and `.relu` turn -0 into +0.
-//! - A result is flushed if it is subnormal after rounding.
+//! - With `.ftz`, a result is flushed if it is subnormal after rounding.
 //!
-//! Ordinary `f32` and `f64` cases in round-to-nearest-even use the host's operations, whose results IEEE 754
-//! fixes. All other cases are computed exactly.
+//! For ordinary `f32` and `f64` values with rounding to nearest even, the functions use the host's operations, whose
+//! results IEEE 754 specifies. All other cases use [`soft`].
 //!
 //! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they also round
 //! only once.
@@ -41,7 +41,7 @@ impl Frame {
     }
 }
 
-/// Flushes a result if `.ftz` is given, then clamps it.
+/// Flushes a result if `.ftz` is given, and then clamps it.
 #[inline(always)]
 pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     let bits = input(desc, format, bits);
@@ -64,7 +64,7 @@ pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Applies `.relu`: negative values become +0, a NaN becomes the canonical one.
+/// Applies `.relu`: negative values become +0, a NaN becomes the canonical NaN.
 #[inline]
 pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
@@ -76,7 +76,7 @@ pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Returns the operand, flushed if `.ftz` is given; `f64` accepts `.ftz` without effect.
+/// Returns the operand, flushed if `.ftz` is given; for `f64`, `.ftz` has no effect.
 #[inline(always)]
 pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if desc.mods.ftz() && *format != Format::F64 {
@@ -86,7 +86,8 @@ pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Returns the NaN operand that the result repeats, made quiet; only `f64` keeps payloads.
+/// Returns the first NaN operand as a quiet NaN; `None` if no operand is NaN. Formats other than `f64` do not keep
+/// payloads, so returns `None` for these.
 fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     if *format != Format::F64 {
         return None;
@@ -95,22 +96,23 @@ fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     Some(nan | 1 << 51)
 }
 
-/// An operation: an exact function of numbers, and the host's operations in round-to-nearest-even.
+/// An operation: an exact function of numbers, and the host's operations for `f32` and `f64`, which round to nearest
+/// even.
 struct Operation {
     exact: fn(&[Number; 4], Round) -> Number,
     single: fn(&[f32; 4]) -> f32,
     double: fn(&[f64; 4]) -> f64,
 }
 
-/// Returns whether the biased exponent is at least two from the least and the greatest value of its field.
+/// Returns whether the biased exponent differs by at least two from the least and from the greatest value of its field.
 #[inline(always)]
 fn is_ordinary(format: &Format, bits: Bits) -> bool {
     let field = (format.magnitude(bits) >> format.fraction_bits) as u32;
     field.wrapping_sub(2) < mask(format.exponent_bits) as u32 - 3
 }
 
-/// Returns the host's result, and whether it may be used: operands and result must be so ordinary that neither
-/// NaN rules nor the host's flush-to-zero flags matter.
+/// Returns the host's result, and whether the caller may use it. The caller may use it only if the operands and the
+/// result are in a range in which neither the NaN rules nor the host's flush-to-zero flags matter.
 #[inline(always)]
 fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> (Bits, bool) {
     let usable = |bits: Bits| (bits == 0) | is_ordinary(format, bits);
@@ -242,8 +244,8 @@ pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &MUL);
 }
 
-/// Computes `a * b + c`, rounded once. With `.oob`, the result is zero if a factor is the NaN that marks
-/// out-of-bounds elements.
+/// Computes `a * b + c`, rounded once. With `.oob`, returns zero if a factor is the NaN that marks out-of-bounds
+/// elements.
 #[inline(always)]
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = compute(desc, args, &FMA);
@@ -282,13 +284,13 @@ pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &SQRT);
 }
 
-/// Clears the sign bit, after `.ftz`.
+/// Applies `.ftz`, and then clears the sign bit.
 #[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| format.magnitude(bits));
 }
 
-/// Inverts the sign bit, after `.ftz`.
+/// Applies `.ftz`, and then inverts the sign bit.
 #[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| bits ^ format.sign_bit());

@@ -1,11 +1,11 @@
 //! Integer arithmetic: two's complement, wrapping unless `.sat` is given.
 //!
-//! Packed types (`u16x2`, `s8x4` ...) are computed element by element. Division by zero gives all ones for the
-//! quotient and for the remainder, signed or not, as the division sequences of GPUs do. The least value divided
-//! by -1 wraps to itself with remainder 0.
+//! Operations on packed types (`u16x2`, `s8x4` ...) compute each element separately. Both the quotient and the
+//! remainder of a division by zero have all bits set, for signed and unsigned types, as with the division code of GPUs.
+//! The quotient of the least value and -1 wraps to the least value, and the remainder is 0.
 //!
-//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can overflow.
-//! Products may wrap, but only in bits above those that are kept.
+//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can overflow. Products may
+//! wrap, but only in bits that the result does not keep.
 
 use super::{Bits, Desc, arg, map_elements, mask, sign_extend};
 use crate::mods::Half;
@@ -28,7 +28,7 @@ pub(super) fn range(ty: OpType) -> (i128, i128) {
     (if ty.is_signed() { !greatest } else { 0 }, greatest)
 }
 
-/// Clamps a value to a type's range.
+/// Clamps a value to the range of a type.
 #[inline(always)]
 pub(super) fn saturate(ty: OpType, value: i128) -> i128 {
     let (low, high) = range(ty);
@@ -61,7 +61,7 @@ pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_sub(x[1]));
 }
 
-/// Returns the part of `a * b` that a modifier selects: the upper half for `.hi`, else the whole product.
+/// Returns the part of `a * b` that a modifier selects: the upper half for `.hi`, and the whole product otherwise.
 #[inline(always)]
 pub(super) fn product(ty: OpType, half: Half, a: Bits, b: Bits) -> i128 {
     let whole = value(ty, a).wrapping_mul(value(ty, b));
@@ -81,14 +81,14 @@ fn result_type(desc: &Desc) -> OpType {
     }
 }
 
-/// Computes `a * b`: its low half, its high half, or the whole product in twice the width.
+/// Computes `a * b`: returns the low half, the high half, or the whole product, which has twice the width.
 #[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = product(desc.ty, desc.mods.half(), arg(args, 0), arg(args, 1));
     out[0] = whole as Bits & mask(result_type(desc).bits());
 }
 
-/// Computes `a * b + c`, where `c` has the result's width; `.sat` clamps the sum.
+/// Computes `a * b + c`, where `c` has the result's width; with `.sat`, clamps the sum.
 #[inline(always)]
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let ty = result_type(desc);
@@ -102,8 +102,8 @@ pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = sum as Bits & mask(ty.bits());
 }
 
-/// Multiplies the low 24 bits of two operands: returns the low 32 bits of the product, or bits 16 to 47 with
-/// `.hi`.
+/// Multiplies the low 24 bits of two operands: returns the low 32 bits of the product, or bits 16 to 47 if `.hi` is
+/// given.
 fn product24(desc: &Desc, args: &[Bits]) -> i128 {
     let read = |i| {
         let bits = arg(args, i) & mask(24);
@@ -127,7 +127,7 @@ pub fn mul24(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = product24(desc, args) as Bits & mask(32);
 }
 
-/// Multiplies 24-bit operands and adds a third operand; `.sat` clamps the sum.
+/// Multiplies 24-bit operands and adds a third operand; with `.sat`, clamps the sum.
 pub fn mad24(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let sum = product24(desc, args) + value(desc.ty, arg(args, 2));
     let sum = if desc.mods.sat() {
@@ -169,13 +169,13 @@ pub fn rem(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Computes `|a|`; the least value stays as it is.
+/// Computes `|a|`; the least value does not change.
 #[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_abs());
 }
 
-/// Computes `-a`; the least value stays as it is.
+/// Computes `-a`; the least value does not change.
 #[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_neg());
@@ -190,20 +190,20 @@ fn relu(desc: &Desc, value: i128) -> i128 {
     }
 }
 
-/// Returns the lesser operand; `.relu` replaces negative results by zero.
+/// Returns the lesser operand; with `.relu`, replaces a negative result by zero.
 #[inline(always)]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].min(x[1])));
 }
 
-/// Returns the greater operand; `.relu` replaces negative results by zero.
+/// Returns the greater operand; with `.relu`, replaces a negative result by zero.
 #[inline(always)]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].max(x[1])));
 }
 
-/// Adds to `c` the four products of corresponding bytes of `a` and `b`. `ty` tells whether `a` is signed, `src`
-/// whether `b` is.
+/// Adds to `c` the four products of corresponding bytes of `a` and `b`. `ty` states whether `a` is signed, and `src`
+/// states whether `b` is signed.
 pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let dot: i128 = (0..4)
         .map(|i| part(desc.ty, args, 0, i, 8) * part(b_type(desc), args, 1, i, 8))
@@ -211,7 +211,7 @@ pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = dot.wrapping_add(arg(args, 2) as i128) as Bits & mask(32);
 }
 
-/// Adds to `c` the products of the two halves of `a` with two bytes of `b`: the low two bytes, or the high two
+/// Adds to `c` the products of the two halves of `a` with two bytes of `b`: the low two bytes, or the high two bytes
 /// with `.hi`.
 pub fn dp2a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let first = if desc.mods.half() == Half::Hi { 2 } else { 0 };
@@ -229,7 +229,7 @@ fn b_type(desc: &Desc) -> OpType {
     }
 }
 
-/// Returns part `index` of an operand divided into parts of `bits` bits, sign- or zero-extended as `ty`
+/// Returns part `index` of an operand that is divided into parts of `bits` bits, sign- or zero-extended as `ty`
 /// requires.
 fn part(ty: OpType, args: &[Bits], operand: usize, index: u32, bits: u32) -> i128 {
     let raw = arg(args, operand) >> (index * bits) & mask(bits);

@@ -1,28 +1,29 @@
 //! Matrix products of a warp: `mma` and `wmma` (PTX ISA, section 9.7.15).
 //!
 //! The lanes of a warp hold the elements of four matrices in registers. [`Product`] describes the product;
-//! [`Product::place`] returns the row and column of an element in a lane's registers. For `mma`, the layout is
-//! the one that the ISA draws. The fragments of `wmma` are opaque. In Margay's layout, lane `l` holds the
-//! elements from `l * count` on, where `count` is the number of elements in a lane's registers. Elements are
-//! numbered by rows in `a` and in the accumulators, and by columns in `b`. If the registers of 32 lanes have
-//! room for more elements than the matrix has, the numbering starts again from the first element.
+//! [`Product::place`] returns the row and column of an element in a lane's registers. For `mma`, the figures of the ISA
+//! define the layout. For `wmma`, the ISA does not define the layout of fragments. In Margay's layout, lane `l` holds
+//! `count` consecutive elements that start with element `l * count`, where `count` is the number of elements in a
+//! lane's registers. Elements are numbered by rows in `a` and in the accumulators, and by columns in `b`. If the
+//! registers of 32 lanes can hold more elements than the matrix has, the numbering continues with the first element
+//! again.
 //!
-//! The operands are a member mask, then the registers of `a`, `b` and `c`. Elements of `f16`, `bf16`, `tf32`
-//! and 8-bit formats are multiplied exactly, summed in double precision in the order of `k`, and rounded once.
-//! Elements of `f64` use a chain of fused multiply-adds. Integers wrap unless `.satfinite` is given.
+//! The operands are a member mask, followed by the registers of `a`, `b` and `c`. For elements of `f16`, `bf16`, `tf32`
+//! and 8-bit formats, products are exact, are summed in double precision in the order of `k`, and the sum is rounded
+//! once. For `f64`, each sum is a chain of fused multiply-adds. Integers wrap unless `.satfinite` is given.
 //!
 //! The fields of [`Mods`] have these meanings:
 //!
 //! - `mode`: the shape.
-//! - `noftz`: the layout is that of `wmma`.
-//! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, bit 1 that `b` is stored
+//! - `noftz`: the layout is the layout of `wmma`.
+//! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, and bit 1 means that `b` is stored
 //!   by rows.
-//! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise it is `e4m3`.
+//! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise `b` is `e4m3`.
 //! - `bsigned`: whether `b` has signed integers.
-//! - `dsel`: 1 means that `c` is `f16`, 2 that it is `f32`; otherwise it has the type of the result.
-//! - `atom_op`: how single bits are multiplied.
+//! - `dsel`: 1 means that `c` is `f16`, and 2 means that `c` is `f32`; otherwise `c` has the type of the result.
+//! - `atom_op`: the operation that multiplies single bits.
 //!
-//! Invariant: a description that is no valid product ([`Product::of`] returns `None`) gives zeros.
+//! Invariant: if a description is not a valid product ([`Product::of`] returns `None`), the results are zeros.
 
 pub mod plan;
 
@@ -35,29 +36,29 @@ use crate::types::OpType;
 /// One of the matrices of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// The left factor, `m` rows and `k` columns.
+    /// The left factor, with `m` rows and `k` columns.
     A,
-    /// The right factor, `k` rows and `n` columns.
+    /// The right factor, with `k` rows and `n` columns.
     B,
-    /// The addend, `m` rows and `n` columns.
+    /// The addend, with `m` rows and `n` columns.
     C,
     /// The result.
     D,
 }
 
-/// Rows, columns and inner length of a product.
+/// The sizes of the matrices of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Rows of `a`, `c` and `d`.
     pub m: u32,
     /// Columns of `b`, `c` and `d`.
     pub n: u32,
-    /// Columns of `a`, rows of `b`.
+    /// Columns of `a`, and rows of `b`.
     pub k: u32,
 }
 
 impl Shape {
-    /// Returns the shape that a mode names.
+    /// Returns the shape with the name of a mode, such as `m16n8k8`.
     pub fn of(mode: Mode) -> Option<Shape> {
         let (m, rest) = mode.name().strip_prefix('m')?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;
@@ -73,9 +74,9 @@ impl Shape {
 /// Shape, types and layout of the product that an `mma` computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Product {
-    /// The sizes.
+    /// The sizes of the matrices.
     pub shape: Shape,
-    /// Whether the layout is that of `wmma`'s fragments.
+    /// Whether the layout is the layout of `wmma` fragments.
     pub fragments: bool,
     types: [OpType; 4],
     mods: Mods,
@@ -113,7 +114,8 @@ impl Product {
         (known(desc.ty) && known(desc.src) && product.registers_fit()).then_some(product)
     }
 
-    /// Returns whether each lane has a whole number of registers for each matrix, in a known layout.
+    /// Returns whether each lane has a whole number of registers for each matrix, in a layout that this module
+    /// supports.
     fn registers_fit(&self) -> bool {
         // Both factors have elements of the same size.
         let whole = self.shape.k.is_multiple_of(4 * self.packed(Part::A));
@@ -130,7 +132,7 @@ impl Product {
         self.types[part as usize]
     }
 
-    /// Returns the bits of a register of a matrix.
+    /// Returns the number of bits of a register of a matrix.
     pub fn register_bits(&self, part: Part) -> u32 {
         self.ty(part).element_bits().max(32)
     }
@@ -140,7 +142,7 @@ impl Product {
         self.register_bits(part) / self.ty(part).element_bits()
     }
 
-    /// Returns the rows and columns of a matrix.
+    /// Returns the number of rows and of columns of a matrix.
     fn size(&self, part: Part) -> (u32, u32) {
         let Shape { m, n, k } = self.shape;
         match part {
@@ -156,19 +158,20 @@ impl Product {
             && self.ty(Part::A) == OpType::F16
     }
 
-    /// Returns the number of registers that a lane holds of a matrix.
+    /// Returns the number of registers of a lane that hold a matrix.
     pub fn registers(&self, part: Part) -> u32 {
         let (rows, columns) = self.size(part);
-        // `m8n8k4` of f16 computes four products at once, with eight lanes for each.
+        // `m8n8k4` of f16 computes four products at once, with eight lanes for each product.
         let elements = rows * columns * self.problems() as u32;
         match self.ty(part) {
-            // f16 factors in the layout of `wmma` have eight registers in every shape.
+            // In the layout of `wmma`, an `f16` factor has eight registers in every shape.
             OpType::F16 if self.fragments && matches!(part, Part::A | Part::B) => 8,
             _ => elements / 32 / self.packed(part),
         }
     }
 
-    /// Returns the row and column of element `index` of a lane, counted over all its registers of the matrix.
+    /// Returns the row and column of an element. `index` counts the elements in all registers of the lane that hold the
+    /// matrix.
     pub fn place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         if self.fragments {
             return self.fragment_place(part, lane, index);
@@ -201,8 +204,8 @@ impl Product {
         }
     }
 
-    /// Returns row and column for `m8n8k4` of `f16`: two groups of four lanes, 16 lanes apart, compute one of
-    /// four products.
+    /// Returns the row and column of an element for `m8n8k4` of `f16`. This instruction computes four products; two
+    /// groups of four lanes, 16 lanes apart, compute each product.
     fn volta_place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         let high = if lane < 16 { 0 } else { 4 };
         let (own, other) = (lane % 4, index);
@@ -219,7 +222,8 @@ impl Product {
         }
     }
 
-    /// Returns the number of the product that a lane works on, if an instruction computes several.
+    /// Returns the index of the product that a lane computes. The index is 0 unless the instruction computes several
+    /// products.
     fn problem(&self, lane: u32) -> usize {
         if self.is_volta() {
             (lane as usize & 15) >> 2
@@ -232,7 +236,7 @@ impl Product {
         if self.is_volta() { 4 } else { 1 }
     }
 
-    /// Returns the number of the first operand that belongs to a matrix; the member mask is operand 0.
+    /// Returns the index of the first operand that belongs to a matrix. The member mask has index 0.
     fn first_operand(&self, part: Part) -> usize {
         let before: &[Part] = match part {
             Part::A | Part::D => &[],
@@ -249,7 +253,7 @@ impl Product {
         (operands, self.registers(Part::D) as usize)
     }
 
-    /// Reads a matrix of each product from the lanes' registers, by rows.
+    /// Reads a matrix of each product from the registers of the lanes. The result is stored by rows.
     fn gather(&self, part: Part, args: &[[Bits; 32]]) -> Vec<Bits> {
         let (rows, columns) = self.size(part);
         let size = (rows * columns) as usize;
@@ -269,7 +273,7 @@ impl Product {
         matrix
     }
 
-    /// Writes the result matrices to the lanes' registers.
+    /// Writes the result matrices to the registers of the lanes.
     fn scatter(&self, matrix: &[Bits], results: &mut [[Bits; 32]]) {
         let (rows, columns) = self.size(Part::D);
         let size = (rows * columns) as usize;
@@ -296,7 +300,8 @@ impl Product {
         }
     }
 
-    /// Calls `element` for each element of the result, with its index and the index pairs of its factors.
+    /// Calls `element` for each element of the result, with the element's index, and the pairs of indices of the
+    /// factors that are multiplied for it.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,
@@ -371,7 +376,7 @@ impl Product {
         };
         let (a, b, mut sums) = (values(Part::A, a), values(Part::B, b), values(Part::C, c));
         let (n, k) = (self.shape.n as usize, self.shape.k as usize);
-        // Computes a row of results at a time; each sum adds its products in the order of `k`.
+        // The loop computes one row of results at a time. Each sum adds its products in the order of `k`.
         for (left, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
             for (left, right) in left.iter().zip(b.chunks_exact(n)) {
                 for (sum, right) in sums.iter_mut().zip(right) {
@@ -447,7 +452,8 @@ mod tests {
         Product::of(&desc).expect("a product")
     }
 
-    /// Checks elements at the corners of the ISA's figures: (part, lane, element) and their row and column.
+    /// Checks elements at the corners of the figures in the ISA: each case is a part, a lane, the index of an element,
+    /// and the element's row and column.
     #[test]
     fn elements_lie_where_the_isa_draws_them() {
         let check = |product: Product, cases: &[(Part, u32, u32, Coordinates)]| {
@@ -538,7 +544,7 @@ mod tests {
         assert_eq!(count(Mode::M8n8k4, F64, F64, wmma), [1, 1, 2, 2]);
     }
 
-    /// Checks that some lane holds every element of each matrix.
+    /// Checks that each element of each matrix is held by at least one lane.
     #[test]
     fn lanes_hold_every_element() {
         for flag in [false, true] {

@@ -1,9 +1,9 @@
 //! The mbarrier object: one 64-bit word of shared memory (PTX ISA, "mbarrier").
 //!
-//! PTX does not define the layout of the word. Margay's layout is, from the lowest bit on: the pending arrivals
-//! of the current phase (20 bits), the arrivals that each phase expects (20 bits), the outstanding bytes of
-//! transactions (21 bits, signed), and in the top bit the phase's parity. A phase is complete when no arrivals
-//! and no bytes are pending.
+//! PTX does not define the layout of the word. In Margay's layout, from the lowest bit to the highest, the word
+//! contains the count of pending arrivals of the current phase (20 bits), the count of arrivals that each phase expects
+//! (20 bits), the count of outstanding bytes of transactions (21 bits, signed), two unused bits, and the parity of the
+//! phase. A phase completes when no arrivals and no bytes are pending.
 
 use super::Bits;
 
@@ -14,14 +14,14 @@ const EXPECTED: u32 = COUNT_BITS;
 const PENDING_TX: u32 = 2 * COUNT_BITS;
 const TX: u64 = (1 << 21) - 1;
 
-/// Number of the bit that holds the phase's parity.
+/// Index of the bit that holds the parity of the phase.
 pub const PARITY: u32 = 63;
-/// An arrival count times this factor is a new object that expects this number of arrivals.
+/// An arrival count multiplied by this factor is a new mbarrier object whose phases expect that count of arrivals.
 pub const OF_COUNT: u64 = 1 | 1 << EXPECTED;
 /// The bits that hold the pending arrivals of the current phase.
 pub const PENDING: u64 = COUNT;
 
-/// Returns the object after `count` arrivals and with `tx` more pending bytes (modulo 2^21; negative for bytes
+/// Returns the object after `count` arrivals and with `tx` more pending bytes (modulo 2^21; `tx` is negative for bytes
 /// that have arrived). Later phases expect `dropped` fewer arrivals.
 fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     let expected = (object >> EXPECTED).wrapping_sub(dropped) & COUNT;
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(parity(object), 0);
         let object = after(object, 0, 0, 3096u64.wrapping_neg());
         assert_eq!(object, OF_COUNT | 1 << PARITY);
-        // Bytes may arrive before they are expected.
+        // Bytes may arrive before the object expects them.
         let object = after(object, 0, 0, 16u64.wrapping_neg());
         assert_eq!(parity(object), 1);
         assert_eq!(after(object, 1, 0, 16), OF_COUNT);

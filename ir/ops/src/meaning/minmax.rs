@@ -1,8 +1,8 @@
 //! Floating-point `min` and `max`.
 //!
-//! A NaN operand is ignored unless `.NaN` is given; if all operands are NaN, the result is the canonical NaN.
-//! -0 is less than +0. The three-operand form applies the two-operand form twice. `.xorsign.abs` compares
-//! magnitudes and gives the result the exclusive or of the operands' signs.
+//! A NaN operand is ignored unless `.NaN` is given; if all operands are NaN, the result is the canonical NaN. -0 is
+//! less than +0. The three-operand form applies the two-operand form twice. `.xorsign.abs` compares magnitudes, and the
+//! sign of the result is the exclusive or of the operands' signs.
 
 use super::soft::Format;
 use super::{Bits, Desc, float, map_elements};
@@ -40,7 +40,8 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(&i128, &i128) -> bool) -> B
     })
 }
 
-/// Returns an integer that orders encodings as the numbers are ordered, with -0 before +0.
+/// Returns an integer for an encoding. The integers are in the same order as the numbers that the encodings represent,
+/// with -0 before +0.
 #[inline]
 pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
     let magnitude = format.magnitude(bits) as i128;

@@ -1,24 +1,25 @@
 //! Exact binary floating point in integers, for every format of PTX.
 //!
-//! An operation has three steps. It decodes its operands to [`Number`]s (a sign, an integer significand and a
-//! power of two). It computes exactly, or with a sticky lowest bit. [`Format::encode`] then rounds the result
-//! once. No host floating point is used, so the host's rounding mode and flush-to-zero flags have no effect.
+//! An operation has three steps. It decodes its operands to [`Number`]s (a sign, an integer significand and a power of
+//! two). It computes the result exactly, or with a sticky lowest bit. [`Format::encode`] then rounds the result once.
+//! The operations do not use the host's floating point, so the host's rounding mode and flush-to-zero flags have no
+//! effect.
 //!
-//! Invariant: a [`Real`] that an operation returns is either exact or has at least 60 significant bits, the
-//! lowest of which is sticky: it is set if non-zero bits were cut off. That is more than two bits above any
-//! format's precision, so one later rounding is correct in every mode.
+//! Invariant: a [`Real`] that an operation returns is either exact or has at least 60 significant bits, the lowest of
+//! which is sticky: it is set if non-zero bits were cut off. The precision of every format is smaller by more than two
+//! bits, so one later rounding is correct in every mode.
 
 use super::{Bits, mask};
 use crate::mods::Rounding;
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// Which encodings of a format are not finite numbers.
+/// The set of encodings of a format that are not finite numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Specials {
     /// Infinities and NaNs as in IEEE 754.
     Ieee,
-    /// One NaN (all ones), no infinity.
+    /// One NaN (all bits set except the sign), and no infinity.
     NanOnly,
     /// Every encoding is a finite number.
     Finite,
@@ -27,9 +28,9 @@ pub enum Specials {
 /// A binary floating-point format with a sign bit, biased exponent and fraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
-    /// Bits of the exponent.
+    /// Number of bits of the exponent.
     pub exponent_bits: u32,
-    /// Bits of the fraction, without the implicit leading one.
+    /// Number of bits of the fraction, without the implicit leading one.
     pub fraction_bits: u32,
     /// Encodings that are not finite numbers.
     pub specials: Specials,
@@ -40,9 +41,9 @@ pub struct Format {
 /// How an exact value is rounded to a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Round {
-    /// To the nearest, ties to the even significand.
+    /// To the nearest, with ties to the even significand.
     NearestEven,
-    /// To the nearest, ties away from zero.
+    /// To the nearest, with ties away from zero.
     NearestAway,
     /// Towards zero.
     Zero,
@@ -50,7 +51,7 @@ pub enum Round {
     Down,
     /// Towards plus infinity.
     Up,
-    /// Adds `random`, scaled so that `1 << bits` is one unit in the last place, and truncates.
+    /// Adds `random`, scaled so that `1 << bits` is one unit in the last place, and truncates the sum.
     Stochastic {
         /// Number of random bits.
         bits: u32,
@@ -60,8 +61,8 @@ pub enum Round {
 }
 
 impl Round {
-    /// Returns the rounding that a modifier gives; without one, to nearest even. `.rs` also needs random bits,
-    /// so it gives nearest even here.
+    /// Returns the rounding that a modifier specifies; without a modifier, to nearest even. `.rs` also needs random
+    /// bits, which this function does not have, so the function returns nearest even for `.rs`.
     pub const fn of(rounding: Rounding) -> Round {
         match rounding {
             Rounding::Rz | Rounding::Rzi => Round::Zero,
@@ -80,7 +81,7 @@ impl Round {
         let shift = shift as u32;
         let whole = significand.unbounded_shr(shift);
         let rest = significand & mask(shift);
-        // Half a unit in the last place, or more than any remainder if that does not fit.
+        // `half` is half a unit in the last place. If this value does not fit, `half` is larger than any remainder.
         let half = 1u128.checked_shl(shift - 1).unwrap_or(u128::MAX);
         let up = match self {
             Round::NearestEven => rest > half || rest == half && whole & 1 == 1,
@@ -106,11 +107,11 @@ fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bo
 /// A finite value: `significand * 2^exponent`, negated if `negative`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Real {
-    /// The sign, which zero has too.
+    /// Whether the value is negative. Zero has a sign too.
     pub negative: bool,
-    /// The digits of the magnitude; 0 for zero.
+    /// The bits of the magnitude; 0 for zero.
     pub significand: u128,
-    /// The power of two of the lowest digit.
+    /// The exponent of the lowest bit's weight, which is a power of two.
     pub exponent: i32,
 }
 
@@ -119,7 +120,7 @@ pub struct Real {
 pub enum Number {
     /// Not a number.
     Nan,
-    /// An infinity; true if it is negative.
+    /// An infinity; the field is true if it is negative.
     Infinity(bool),
     /// Zero or another finite value.
     Finite(Real),
@@ -152,21 +153,21 @@ impl Format {
     pub const F16: Format = Format::ieee(5, 10, 0x7fff);
     /// bfloat16.
     pub const BF16: Format = Format::ieee(8, 7, 0x7fff);
-    /// tf32 as 19 bits; a register holds them in its upper 19 bits.
+    /// tf32 as 19 bits; in a register, these are the upper 19 bits.
     pub const TF32: Format = Format::ieee(8, 10, 0x3ffff);
     /// binary32; invalid operations return the NaN that CUDA's headers call `CUDART_NAN_F`.
     pub const F32: Format = Format::ieee(8, 23, 0x7fff_ffff);
     /// binary64; invalid operations return the NaN that CUDA's headers call `CUDART_NAN`.
     pub const F64: Format = Format::ieee(11, 52, 0xfff8_0000_0000_0000);
-    /// 8 bits; the largest value is 448, and there is no infinity.
+    /// An 8-bit format whose largest value is 448. It has no infinity.
     pub const E4M3: Format = Format::small(4, 3, Specials::NanOnly);
-    /// 8 bits with infinities and NaNs as in IEEE 754.
+    /// An 8-bit format with infinities and NaNs as in IEEE 754.
     pub const E5M2: Format = Format::small(5, 2, Specials::Ieee);
-    /// 6 bits, all finite; a NaN is converted to the largest value.
+    /// A 6-bit format in which all encodings are finite. Conversion to it changes a NaN to the largest value.
     pub const E3M2: Format = Format::small(3, 2, Specials::Finite);
-    /// 6 bits, all finite.
+    /// A 6-bit format in which all encodings are finite.
     pub const E2M3: Format = Format::small(2, 3, Specials::Finite);
-    /// 4 bits, all finite.
+    /// A 4-bit format in which all encodings are finite.
     pub const E2M1: Format = Format::small(2, 1, Specials::Finite);
 
     /// Returns the format of one element of a type; `None` for integers, fixed point and formats without a
@@ -187,7 +188,7 @@ impl Format {
         })
     }
 
-    /// Returns the number of bits of sign, exponent and fraction together.
+    /// Returns the total number of bits of sign, exponent and fraction.
     pub const fn width(&self) -> u32 {
         1 + self.exponent_bits + self.fraction_bits
     }
@@ -288,7 +289,8 @@ impl Format {
         })
     }
 
-    /// Rounds to this format. With `saturate`, results that would be infinite become the largest finite value.
+    /// Rounds `number` to this format. If `saturate` is set, a result that would be infinite becomes the largest finite
+    /// value.
     pub fn encode(&self, number: Number, round: Round, saturate: bool) -> Bits {
         match number {
             Number::Nan => self.nan,
@@ -306,7 +308,7 @@ impl Format {
         let top = real.significand.ilog2() as i32 + real.exponent;
         let quantum = (top - fraction).max(1 - self.bias() - fraction);
         let whole = round.divide(real.negative, real.significand, quantum - real.exponent);
-        // A leading one adds one to the exponent field, and so does a carry out of the fraction.
+        // The implicit leading one adds one to the exponent field; a carry out of the fraction also adds one.
         let field = (quantum + fraction + self.bias() - 1) as Bits;
         let magnitude = (field << self.fraction_bits) + whole;
         if magnitude > self.max_finite() {
@@ -352,7 +354,7 @@ impl Real {
         self.significand == 0
     }
 
-    /// Returns the same value with its leading one in bit `top`; zero stays zero.
+    /// Returns the same value with the leading one of its significand in bit `top`. Zero stays zero.
     fn with_top(self, top: u32) -> Real {
         if self.is_zero() {
             return self;
@@ -369,7 +371,8 @@ impl Real {
         }
     }
 
-    /// Rounds to an integer and returns its sign and magnitude; the magnitude of huge values is `u128::MAX`.
+    /// Rounds to an integer and returns the integer's sign and magnitude. If the magnitude does not fit, returns
+    /// `u128::MAX`.
     pub fn to_integer(self, round: Round) -> (bool, u128) {
         if self.is_zero() {
             return (self.negative, 0);
@@ -391,7 +394,8 @@ fn shift_right_sticky(value: u128, count: u32) -> u128 {
     kept | u128::from(value & mask(count) != 0)
 }
 
-/// Computes `a + b`. An exact zero from operands of opposite signs is negative only when rounding down.
+/// Computes `a + b`. If operands of opposite signs have the exact sum zero, the zero is negative only if the rounding
+/// is downwards.
 pub fn add(a: Number, b: Number, round: Round) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(add_real(a, b, round)),
@@ -410,8 +414,8 @@ fn add_real(a: Real, b: Real, round: Round) -> Real {
             _ => a,
         };
     }
-    // Products have at most 106 bits, so with the leading one in bit 125 both operands end in 20 zeros. Hence
-    // only distances above 20 lose bits, and then a difference keeps its leading 124 bits.
+    // Products have at most 106 bits, so both operands end in 20 zeros if their leading one is in bit 125. Therefore
+    // only a shift by more than 20 loses bits, and in this case the difference keeps its leading 124 bits.
     let (a, b) = (a.with_top(125), b.with_top(125));
     let (large, small) = if a.exponent >= b.exponent {
         (a, b)
@@ -450,7 +454,7 @@ pub fn negate(a: Number) -> Number {
     }
 }
 
-/// Computes `a * b` exactly; operands have at most 64 bits.
+/// Computes `a * b` exactly; the significand of each operand must have at most 64 bits.
 pub fn multiply(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(Real {
@@ -499,7 +503,7 @@ fn divide_real(a: Real, b: Real) -> Number {
     })
 }
 
-/// Computes the square root; the root of -0 is -0, that of other negative values is NaN.
+/// Computes the square root; the root of -0 is -0, and the root of any other negative value is NaN.
 pub fn square_root(a: Number) -> Number {
     let real = match a {
         Number::Finite(real) => real,

@@ -1,4 +1,4 @@
-//! Assigns each row of the op table its meaning.
+//! Assigns a reference function to each row of the op table.
 
 use super::Meaning;
 use crate::for_each_op;
@@ -37,7 +37,7 @@ macro_rules! define_meanings {
 for_each_op!(define_meanings);
 
 impl Opcode {
-    /// Returns the reference meaning.
+    /// Returns the opcode's reference function.
     pub fn meaning(self) -> Meaning {
         MEANINGS[self as usize].1
     }

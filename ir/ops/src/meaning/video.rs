@@ -1,22 +1,21 @@
-//! Video instructions: arithmetic on bytes and half words of 32-bit registers.
+//! Video instructions: arithmetic on bytes and 16-bit halves of 32-bit registers.
 //!
-//! `ty` is the type of the result and `src` that of `a`; [`crate::mods::Mods::bsigned`] tells whether `b` is
-//! signed. `vset`, whose result is unsigned, has the types of `a` and `b` in `ty` and `src`.
+//! `ty` is the type of the result, and `src` is the type of `a`. [`crate::mods::Mods::bsigned`] states whether `b` is
+//! signed. For `vset`, whose result is always unsigned, `ty` is the type of `a` and `src` is the type of `b`.
 //!
-//! Scalar forms select a part of each source, compute in wide integers and saturate to the size of the part
-//! that `dsel` selects. Then they either combine the result with `c` (`atom_op` add, min or max) or insert it
-//! into `c`.
+//! Scalar forms select a part of each source, compute in wide integers, and saturate the result to the size of the part
+//! that `dsel` selects. They then either combine the result with `c` (`atom_op` add, min or max) or insert it into `c`.
 //!
-//! The operands of SIMD forms have their parts already selected, by one `prmt` of `b:a` for each. `dsel` is a
-//! mask of lanes (0 means all). Lanes outside the mask keep their part of `c`. With `atom_op` add, the results
-//! of the lanes in the mask are added to `c`.
+//! For SIMD forms, the operands already consist of the selected parts: one `prmt` of `b:a` has computed each operand.
+//! `dsel` is a mask of SIMD lanes (0 means all lanes). For a lane outside the mask, the result is the lane's part of
+//! `c`. With `atom_op` add, the results of the lanes in the mask are added to `c`.
 
 use super::{Bits, Desc, arg, compare, int, mask, sign_extend};
 use crate::mods::{AtomOp, Mode};
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// Returns position and width of a selected part; selector 0 is the whole word.
+/// Returns the position and the width in bits of the part that a selector selects. Selector 0 selects the whole word.
 fn part(selector: u8) -> (u32, u32) {
     match selector {
         1..=4 => (8 * (u32::from(selector) - 1), 8),
@@ -36,7 +35,7 @@ fn select(word: Bits, selector: u8, signed: bool) -> i128 {
     }
 }
 
-/// Which of the result, `a` and `b` are signed.
+/// Whether the result, `a` and `b` are signed.
 #[derive(Clone, Copy)]
 struct Signs {
     result: bool,
@@ -81,7 +80,7 @@ fn part_type(signed: bool, width: u32) -> OpType {
     }
 }
 
-/// Saturates the value, then applies the secondary operation or inserts the value into `c`.
+/// Saturates the value, and then applies the secondary operation or inserts the value into `c`.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
     let signed = signs(desc).result;
@@ -111,18 +110,18 @@ fn difference(a: i128, b: i128) -> i128 {
     (a - b).abs()
 }
 
-/// Computes an average. If the sum is odd, rounds up if it is positive, else down.
+/// Computes an average. If the sum is odd, rounds the average away from zero.
 fn average(a: i128, b: i128) -> i128 {
     let sum = a + b;
     (sum + i128::from(sum >= 0)) >> 1
 }
 
-/// Adds.
+/// Adds `a` and `b`.
 pub fn vadd(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, |a, b| a + b);
 }
 
-/// Subtracts.
+/// Subtracts `b` from `a`.
 pub fn vsub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, |a, b| a - b);
 }
@@ -190,7 +189,7 @@ pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = result as Bits & mask(32);
 }
 
-/// Compares: the result is 1 or 0.
+/// Compares `a` and `b`. The result is 1 if the comparison holds, and 0 otherwise.
 pub fn vset(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     out[0] = finish(desc, args, compare::integers(desc.mods.cmp(), a, b).into());
@@ -252,24 +251,24 @@ simd_forms! {
     vadd2 vadd4 = |a, b| a + b;
     /// Subtracts lane by lane.
     vsub2 vsub4 = |a, b| a - b;
-    /// Computes the averages of lanes.
+    /// Computes the average in each lane.
     vavrg2 vavrg4 = average;
-    /// Computes the magnitudes of the lanes' differences.
+    /// Computes the magnitude of the difference in each lane.
     vabsdiff2 vabsdiff4 = difference;
-    /// Computes the minima of lanes.
+    /// Computes the minimum in each lane.
     vmin2 vmin4 = i128::min;
-    /// Computes the maxima of lanes.
+    /// Computes the maximum in each lane.
     vmax2 vmax4 = i128::max;
 }
 
-/// Compares two lanes.
+/// Compares `a` and `b` in each of two lanes.
 pub fn vset2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = simd(desc, args, 2, |a, b| {
         compare::integers(desc.mods.cmp(), a, b).into()
     });
 }
 
-/// Compares four lanes.
+/// Compares `a` and `b` in each of four lanes.
 pub fn vset4(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = simd(desc, args, 4, |a, b| {
         compare::integers(desc.mods.cmp(), a, b).into()

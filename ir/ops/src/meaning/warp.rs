@@ -1,8 +1,9 @@
 //! Warp collectives: `shfl vote match redux elect activemask`.
 //!
-//! The engine has already collected the lanes that meet: [`WarpLanes::active`] contains the lanes of one group,
-//! whose common member mask contains them all. Lanes outside the group are never read. If PTX leaves a result
-//! undefined because the source lane is outside the group, the lane gets its own value.
+//! The engine has already collected the lanes that execute the collective together, called a group.
+//! [`WarpLanes::active`] contains the lanes of one group. These lanes have the same member mask, which contains all of
+//! them. The functions never read the operands of lanes outside the group. If PTX leaves a result undefined because the
+//! source lane is outside the group, the result of the lane is its own operand.
 
 use super::soft::Format;
 use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};
@@ -29,7 +30,7 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
     }
 }
 
-/// Returns the lane that `shfl` reads, and whether that lane is within the segment.
+/// Returns the lane that `shfl` reads, and whether that lane is inside the segment.
 #[inline]
 pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
@@ -54,7 +55,7 @@ pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     }
 }
 
-/// Shuffles. The operands are the value, the lane or offset, and the clamp and segment; the results are the
+/// Computes `shfl`. The operands are the value, the lane or offset, and the clamp and segment; the results are the
 /// value and whether the source lane was in range.
 pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     for lane in lanes(warp.active) {
@@ -83,8 +84,8 @@ pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     broadcast(warp, 0, value);
 }
 
-/// Finds lanes with equal values. With `.any`, each lane gets the mask of the lanes that hold its value. With
-/// `.all`, each lane gets the mask of the group if all values are equal, else zero.
+/// Finds lanes with equal values. With `.any`, the result of a lane is the mask of the lanes that have the same value.
+/// With `.all`, the result of every lane is the mask of the group if all values are equal, and zero otherwise.
 pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let equal_to = |warp: &WarpLanes<'_>, lane: usize| {
         lanes(warp.active)
@@ -124,7 +125,8 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     } else {
         minmax::min
     };
-    // The value of a single lane must also obey `.abs` and the NaN rules, so it is combined with itself.
+    // If there is only one lane, `.abs` and the NaN rules also apply to its value, so the first value is combined with
+    // itself.
     let Some(first) = lanes(warp.active).next() else {
         return format.nan;
     };
@@ -135,7 +137,7 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     })
 }
 
-/// Elects the lowest lane: returns its number and whether the current lane is it.
+/// Elects the lowest lane. Returns the index of this lane, and whether the current lane is this lane.
 pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     let leader = warp.active.trailing_zeros();
     for lane in lanes(warp.active) {

@@ -1,25 +1,26 @@
 //! The shape of each op: types, operands, results, modifiers, branch targets.
 //!
 //! The last column of the op table ([`crate::for_each_op`]) is an expression that uses the names of this module. The
-//! verifier checks instructions against its value. [`shape`] takes the types that an instruction may have, its operands
-//! and its results. Operands and results are written as a string, with one letter for each:
+//! value of this expression is a [`Shape`], against which the verifier checks instructions. [`shape`] takes the types
+//! that an instruction may have, its operands and its results. Operands and results are each written as a string, with
+//! one letter for each value:
 //!
 //! | letter | value |
 //! |---|---|
-//! | `t` | held like `ty` |
-//! | `s` | held like `src` |
-//! | `m` | held like `src` if given, else like `ty` |
-//! | `w` | held like `ty`, or twice as wide if `half` is `wide` |
-//! | `x` | as many bits as `ty`, in an integer or a floating-point register |
-//! | `T`, `S` | held like `ty` (`T`) or `src` (`S`), or a wider integer |
+//! | `t` | the register type of `ty` ([`OpType::held`]) |
+//! | `s` | the register type of `src` |
+//! | `m` | the register type of `src` if given, otherwise of `ty` |
+//! | `w` | the register type of `ty`, or twice as wide if `half` is `wide` |
+//! | `x` | an integer or a floating-point register with as many bits as `ty` |
+//! | `T`, `S` | the register type of `ty` (`T`) or `src` (`S`), or a wider integer |
 //! | `p`, `b`, `q` | `pred`, `b32`, `b64` |
 //! | `a` | an address: `b32` or `b64` |
 //! | `c` | a carry of type `pred`, present only with `.cc` |
 //!
-//! A letter followed by `?` is optional. A letter followed by `*` is repeated for each element of the vector
-//! (`vec`).
+//! If `?` follows a letter, the value is optional. If `*` follows a letter, there is one value for each element of the
+//! vector (`vec`).
 //!
-//! Methods of [`Shape`] add second types (`from`), modifiers (`mods`) and what letters cannot express.
+//! Methods of [`Shape`] add second types (`from`), modifiers (`mods`) and properties that the letters cannot express.
 
 use crate::ops::Opcode;
 use crate::types::OpType;
@@ -27,22 +28,22 @@ use crate::types::OpType;
 /// The number of branch targets of an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Targets {
-    /// Exactly this number.
+    /// Exactly this number of targets.
     Exactly(usize),
-    /// One (the default) or more.
+    /// At least one target; the first is the default target.
     AtLeastOne,
 }
 
-/// How an instruction of an op must be built: the last column of the op's row.
+/// The rules for instructions of an op, from the last column of the op's row.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Allowed types; if empty, no type is given.
+    /// Allowed types. If the list is empty, instructions have no type.
     pub types: &'static [OpType],
     /// Whether the type may be omitted although some types are allowed.
     pub type_optional: bool,
-    /// Allowed second types; if empty, no second type is given.
+    /// Allowed second types. If the list is empty, instructions have no second type.
     pub sources: &'static [OpType],
-    /// Whether the second type may be omitted although some are allowed.
+    /// Whether the second type may be omitted although some second types are allowed.
     pub source_optional: bool,
     /// Operands.
     pub operands: Pattern,
@@ -57,15 +58,17 @@ pub struct Shape {
 /// The pattern of the operands or of the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// As the letters specify: see the module's documentation.
+    /// The values that the letters specify; the documentation of the module defines the letters.
     Letters(&'static str),
-    /// The parts of `pack` or `unpack`, which together have the size of the other type.
+    /// The parts of `pack` or `unpack`, whose total size is the size of the other type.
     Parts,
-    /// The operands of `cvt`: values to convert, then random bits or a scale factor if the rounding needs them.
+    /// The operands of `cvt`: the values to convert, followed by random bits or a scale factor if the conversion needs
+    /// them.
     Converted,
     /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
     Product,
-    /// The types in the signature that the instruction names; for `ret`, in the signature of its function.
+    /// The types in the signature to which the instruction refers; for `ret`, the types in the signature of its
+    /// function.
     Signature,
 }
 
@@ -186,11 +189,11 @@ impl Shape {
     }
 }
 
-/// Without type, operands and results.
+/// The shape without type, operands and results.
 const NOTHING: Shape = shape(NONE, "", "");
-/// What a signature or a payload determines.
+/// The shape whose operands and results a signature or a payload determines.
 const BY_SIGNATURE: Shape = NOTHING.operands(Signature).results(Signature);
-/// A function of one floating-point operand.
+/// The shape of a function of one floating-point operand.
 const FUNCTION: Shape = shape(APPROXIMATE, "t", "t").mods(FLOAT_MODS);
 const VIDEO: Shape = shape(I32, "bbb?", "b").from(I32).mods(VIDEO_MODS);
 const PACKED_VIDEO: Shape = shape(I32, "bbb", "b").from(I32).mods(VIDEO_MODS);
@@ -204,7 +207,7 @@ macro_rules! define_shapes {
 crate::for_each_op!(define_shapes);
 
 impl Opcode {
-    /// Returns how instructions of this op must be built.
+    /// Returns the rules for instructions of this op.
     pub fn shape(self) -> &'static Shape {
         &SHAPES[self as usize].1
     }

@@ -1,8 +1,9 @@
-//! The payload of a texture or surface op: the PTX instruction with its operands and results.
+//! The payload of a texture or surface op: an encoding of the PTX instruction, which determines the operands and
+//! results.
 //!
-//! Operands are, in this order: the handle of the texture or surface (`b64`); for textures the handle of the
-//! sampler (`b64`, 0 if the texture has its own sampler); the layer (`b32`); the coordinates; the level; the
-//! gradients; the offsets; the values to store.
+//! Operands are, in this order: the handle of the texture or surface (`b64`); for textures, the handle of the sampler
+//! (`b64`, 0 if the texture has its own sampler); the layer (`b32`); the coordinates; the level; the gradients; the
+//! offsets; the values to store.
 //!
 //! Invariant: [`Access::from_payload`] accepts exactly the values that [`Access::payload`] returns for valid
 //! accesses.
@@ -26,7 +27,7 @@ macro_rules! choice {
             /// Every value except `None`.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// Returns the PTX word; empty for `None`.
+            /// Returns the PTX word; empty string for `None`.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
             }
@@ -55,11 +56,11 @@ choice! {
         CubeArray = "acube", }
 }
 choice! {
-    /// How the mipmap level is chosen; `None` is the base level.
+    /// The way in which the instruction selects the mipmap level; `None` is the base level.
     LevelMode { Base = "base", Level = "level", Grad = "grad", }
 }
 choice! {
-    /// What a surface access outside the surface does.
+    /// The behaviour of a surface access outside the surface.
     Edge { Trap = "trap", Clamp = "clamp", Zero = "zero", }
 }
 choice! {
@@ -84,7 +85,7 @@ impl Geometry {
         }
     }
 
-    /// Returns whether the first coordinate is the number of a layer.
+    /// Returns whether the first coordinate is the index of a layer.
     pub const fn is_layered(self) -> bool {
         matches!(self, Geometry::A1 | Geometry::A2 | Geometry::CubeArray)
     }
@@ -102,19 +103,20 @@ pub struct Access {
     pub operation: Operation,
     /// Dimensions, layers and faces.
     pub geometry: Geometry,
-    /// How the mipmap level is chosen.
+    /// The way in which the instruction selects the mipmap level.
     pub level: LevelMode,
-    /// log2 of the number of elements read or stored.
+    /// log2 of the number of elements that the instruction reads or stores.
     pub count_log2: u8,
     /// Type of an element.
     pub ty: OpType,
     /// Type of the coordinates: `S32` or `F32`.
     pub coords: OpType,
-    /// Component that `tld4` gathers.
+    /// Index of the component that `tld4` gathers.
     pub component: u8,
-    /// What an access outside the surface does.
+    /// The behaviour of an access outside the surface.
     pub edge: Edge,
-    /// `.p`: whether texels are converted from or to the surface's format; otherwise their bytes are accessed.
+    /// `.p`: whether the access converts texels from or to the surface's format; otherwise it reads or writes their
+    /// bytes.
     pub formatted: bool,
     /// The operation of `sured`.
     pub reduction: AtomOp,
@@ -122,17 +124,17 @@ pub struct Access {
     pub query: Query,
     /// Whether there are operands for texel offsets.
     pub offsets: bool,
-    /// Whether the last result tells if the texels are resident (they always are).
+    /// Whether the last result states that the texels are resident. In Margay they always are.
     pub resident: bool,
 }
 
 impl Access {
-    /// Returns the number of elements read or stored.
+    /// Returns the number of elements that the instruction reads or stores.
     pub const fn count(&self) -> usize {
         1 << self.count_log2
     }
 
-    /// Returns the op that performs the access.
+    /// Returns the op that performs the access; `None` if `operation` is `None`.
     pub const fn opcode(&self) -> Option<Opcode> {
         Some(match self.operation {
             Operation::Tex | Operation::Tld4 => Opcode::Tex,
@@ -389,7 +391,7 @@ mod tests {
 
     #[test]
     fn operands_follow_the_geometry() {
-        // Texture, sampler, layer, x and y, level, two offsets.
+        // The operands are texture, sampler, layer, x, y, level and two offsets.
         assert_eq!(level().params().len(), 8);
         assert_eq!(level().results().len(), 5);
     }

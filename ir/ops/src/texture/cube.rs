@@ -1,9 +1,9 @@
-//! Cubes: which face a direction hits, and which texels are adjacent across the edge of a face.
+//! Cubes: finds the face that a direction hits, and the texels that are adjacent across the edge of a face.
 
 /// A point of a face; both coordinates range from -1 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct FacePoint {
-    /// 0 to 5: +x, -x, +y, -y, +z, -z.
+    /// Index of the face: 0 to 5 for +x, -x, +y, -y, +z, -z.
     pub(super) face: u32,
     pub(super) s: f64,
     pub(super) t: f64,
@@ -11,8 +11,8 @@ pub(super) struct FacePoint {
     pub(super) major: f64,
 }
 
-/// Converts a direction to the coordinates of a face. The third coordinate is along the face's axis; the others
-/// are not yet divided by it.
+/// Converts a direction to the coordinates of a face. The third coordinate is along the face's axis; the other two are
+/// not yet divided by it.
 pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     match face {
         0 => [-z, -y, x],
@@ -24,7 +24,8 @@ pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     }
 }
 
-/// Returns the direction of a point of a face: the inverse of [`on_face`] for distance 1.
+/// Returns the direction of a point of a face: the inverse of [`on_face`] for a point at distance 1 along the face's
+/// axis.
 fn direction(face: u32, s: f64, t: f64) -> [f64; 3] {
     match face {
         0 => [1.0, -t, -s],
@@ -50,7 +51,7 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     };
     let [s, t, major] = on_face(face, at);
     let part = |c: f64| {
-        // For an infinite direction, only the signs of infinite components count.
+        // If a component of the direction is infinite, only the signs of the infinite components count.
         if major.is_infinite() {
             if c.is_infinite() { c.signum() } else { 0.0 }
         } else if major == 0.0 {
@@ -67,8 +68,8 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     }
 }
 
-/// Returns the face and indices of the adjacent texel for an index one beyond the edge of a face of `size` by
-/// `size` texels.
+/// Returns the texel that is adjacent to a face of `size` by `size` texels: its face, and its indices there. One of the
+/// indices `i` and `j` is one beyond the edge of the face.
 pub(super) fn beside(face: u32, [i, j]: [i64; 2], size: u32) -> (u32, [u32; 2]) {
     let n = f64::from(size.max(1));
     let centre = |i: i64| (2.0 * i as f64 + 1.0 - n) / n;
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn beside_an_edge_is_the_neighbour() {
-        // Left of +x is the right edge of +z; its rows are the same.
+        // Left of +x is the right edge of +z, whose rows have the same order.
         assert_eq!(beside(0, [-1, 3], 8), (4, [7, 3]));
         // Right of +x is the left edge of -z.
         assert_eq!(beside(0, [8, 5], 8), (5, [0, 5]));

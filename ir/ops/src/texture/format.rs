@@ -1,9 +1,9 @@
-//! Formats of texels: how components are stored.
+//! Formats of texels: the encoding of components in memory.
 
 use half::f16;
 use std::sync::LazyLock;
 
-/// How one component is stored.
+/// The encoding of one component.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Channel {
     /// Unsigned integer of 8 bits.
@@ -22,23 +22,24 @@ pub enum Channel {
     F16,
     /// binary32.
     F32,
-    /// Three unsigned components of 10 bits and one of 2 bits in a 32-bit word, the first in the lowest bits.
+    /// Three unsigned components of 10 bits and one of 2 bits in a 32-bit word, with the first component in the lowest
+    /// bits.
     Packed10,
 }
 
-/// How texels are stored: little endian, components in order.
+/// The encoding of texels. Texels are little-endian, and their components are in order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
-    /// How a component is stored.
+    /// The encoding of a component.
     pub channel: Channel,
     /// Number of components: 1, 2 or 4.
     pub count: u8,
-    /// Whether integers mean fractions of their largest value, regardless of the texture's read mode.
+    /// Whether integers represent fractions of their largest value, regardless of the texture's read mode.
     pub normalized: bool,
 }
 
 impl Channel {
-    /// Returns the bytes of a component, or of the whole word if components share one.
+    /// Returns the size in bytes of a component, or of the whole word if components share a word.
     pub const fn bytes(self) -> usize {
         match self {
             Channel::U8 | Channel::S8 => 1,
@@ -57,7 +58,7 @@ impl Channel {
         matches!(self, Channel::S8 | Channel::S16 | Channel::S32)
     }
 
-    /// Returns the bits of component number `index`.
+    /// Returns the number of bits of the component with index `index`.
     const fn bits(self, index: usize) -> u32 {
         match self {
             Channel::Packed10 if index == 3 => 2,
@@ -66,7 +67,7 @@ impl Channel {
         }
     }
 
-    /// Returns the largest value of a component, as a number.
+    /// Returns the largest value of a component.
     const fn largest(self, index: usize) -> f64 {
         let bits = self.bits(index);
         let bits = if self.is_signed() { bits - 1 } else { bits };
@@ -74,7 +75,7 @@ impl Channel {
     }
 }
 
-/// The linear values of 8-bit sRGB values (IEC 61966-2-1), rounded to binary32.
+/// The linear value of each 8-bit sRGB value (IEC 61966-2-1), rounded to binary32.
 static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let c = byte as f64 / 255.0;
@@ -97,7 +98,7 @@ impl Format {
         }
     }
 
-    /// Returns the bytes of a texel.
+    /// Returns the size of a texel in bytes.
     pub const fn bytes(&self) -> usize {
         match self.channel {
             Channel::Packed10 => 4,
@@ -105,8 +106,8 @@ impl Format {
         }
     }
 
-    /// Returns the bits of each component: integers extended to 32 bits by their sign, floating point as
-    /// binary32. Missing components are 0, except that the fourth is 1.
+    /// Returns the bits of each component. Integers are sign- or zero-extended to 32 bits; floating-point values are
+    /// binary32. Missing components are 0, except that a missing fourth component is 1.
     pub fn unpack(&self, texel: &[u8]) -> [u32; 4] {
         let one = if self.channel.is_float() {
             1f32.to_bits()
@@ -135,8 +136,8 @@ impl Format {
         all
     }
 
-    /// Converts an unpacked component to a number; integers become fractions of their largest value. `srgb`
-    /// converts the colours of 8-bit formats to linear values.
+    /// Converts an unpacked component to a number; integers become fractions of their largest value. If `srgb` is set,
+    /// the colours of 8-bit formats are converted to linear values.
     pub fn number(&self, bits: u32, index: usize, srgb: bool) -> f64 {
         let channel = self.channel;
         if channel.is_float() {
@@ -171,7 +172,7 @@ impl Format {
         }
     }
 
-    /// Returns the bits of a component that stores this value.
+    /// Returns the encoding of a value as a component.
     fn component(&self, value: Component, index: usize) -> u32 {
         let channel = self.channel;
         let largest = channel.largest(index);
@@ -204,7 +205,7 @@ impl Format {
     }
 }
 
-/// A value to be stored in a component.
+/// A value that a component stores.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Component {
     /// A floating-point number.
@@ -275,7 +276,7 @@ mod tests {
             format.number(10, 1, true),
             f64::from((10.0 / 255.0 / 12.92) as f32)
         );
-        // sRGB 188 is about half of the light: 0.5028864.
+        // The sRGB value 188 is the linear value 0.5028864.
         assert!((format.number(188, 2, true) - 0.502_886_4).abs() < 1e-6);
         assert_eq!(format.number(51, 3, true), 0.2, "alpha is linear");
     }

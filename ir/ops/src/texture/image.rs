@@ -3,14 +3,14 @@
 use super::{Format, Memory};
 use crate::fault::FaultKind;
 
-/// What kind of memory holds the texels.
+/// The kind of memory that contains the texels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Layout {
     /// An array that the driver allocated.
     Array,
-    /// A linear buffer: one row; texels beyond its end are 0.
+    /// A linear buffer: a single row. Texels beyond its end are 0.
     Linear,
-    /// A buffer with rows at a pitch.
+    /// A buffer of rows with a fixed distance (pitch) between the starts of rows.
     Pitch,
 }
 
@@ -25,14 +25,14 @@ pub struct Level {
     pub height: u32,
     /// Number of slices, layers or faces; 1 if there are none.
     pub depth: u32,
-    /// Distance between rows in bytes.
+    /// Distance in bytes between the starts of adjacent rows.
     pub pitch: u64,
-    /// Distance between slices in bytes.
+    /// Distance in bytes between the starts of adjacent slices.
     pub slice: u64,
 }
 
 impl Level {
-    /// Returns the address of a texel; `None` outside the level.
+    /// Returns the address of a texel; `None` if the texel is outside the level.
     pub fn address_of(&self, at: [u32; 3], bytes: usize) -> Option<u64> {
         let [x, y, z] = at;
         if x >= self.width || y >= self.height || z >= self.depth {
@@ -49,24 +49,24 @@ impl Level {
 /// The texels of a texture or surface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Image {
-    /// The kind of memory that holds the texels.
+    /// The kind of memory that contains the texels.
     pub layout: Layout,
     /// The format of the texels.
     pub format: Format,
-    /// Number of dimensions, 1 to 3, without layers and faces.
+    /// Number of dimensions, 1 to 3. Layers and faces do not count.
     pub dimensions: u8,
     /// Whether slices are layers.
     pub layered: bool,
     /// Whether groups of six slices are the faces of cubes.
     pub cube: bool,
-    /// The mipmap levels, the largest first; at least one.
+    /// The mipmap levels, with the largest first. There is at least one level.
     pub levels: Vec<Level>,
     /// The format's number in the driver API, for queries.
     pub format_number: u32,
 }
 
 impl Image {
-    /// Returns the number of layers; a layer of a cube has six faces.
+    /// Returns the number of layers; a layer of a cube map has six faces.
     pub fn layers(&self) -> u32 {
         let depth = self.level(0).map_or(1, |level| level.depth);
         match (self.layered, self.cube) {
@@ -76,15 +76,15 @@ impl Image {
         }
     }
 
-    /// Returns a mipmap level; `None` if it does not exist.
+    /// Returns the mipmap level with index `number`; `None` if it does not exist.
     pub fn level(&self, number: usize) -> Option<&Level> {
         self.levels.get(number)
     }
 
-    /// Returns the components of a texel as [`Format::unpack`] does; 0 outside the level.
+    /// Returns the components of a texel as [`Format::unpack`] does; returns 0 for a texel outside the level.
     ///
     /// # Errors
-    /// Fails if the memory is no longer mapped.
+    /// Returns a fault if the memory is no longer mapped.
     pub fn texel(
         &self,
         memory: &mut impl Memory,

@@ -1,9 +1,10 @@
-//! Fetches of several lanes at once, by a [`Plan`]. First, each direction gives texels and weights for all
-//! lanes. Then each texel of the filter is read and added for all lanes. The bits are the same as those of
-//! [`super::sample`] lane by lane. Loops have a constant number of iterations, one for each lane, so that they
-//! become vector code.
+//! Fetches for several lanes at once, according to a [`Plan`]. The code first computes, for each direction, the texels
+//! and weights of all lanes. It then reads each texel of the filter for all lanes and adds the weighted texel to the
+//! results. The results have the same bits as the results of [`super::sample`] for each lane. Loops have a constant
+//! number of iterations, one for each lane, so that the Rust compiler vectorises them.
 //!
-//! Invariant: texels of weight 0 are not read, and inactive lanes access no memory of their own.
+//! Invariant: the code does not read texels of weight 0, and an inactive lane reads no memory except texels of active
+//! lanes.
 
 #![allow(
     clippy::needless_range_loop,
@@ -20,7 +21,7 @@ use crate::fault::FaultKind;
 pub struct Coordinates<const N: usize> {
     /// The layer, for layered textures.
     pub layer: [u32; N],
-    /// The coordinates. Only as many directions as the shape has dimensions are used.
+    /// The coordinates. The number of directions that are used is the number of dimensions of the shape.
     pub at: [[u32; N]; 3],
 }
 
@@ -28,14 +29,14 @@ pub struct Coordinates<const N: usize> {
 const FLOAT: &Format = &Format::new(Channel::F32, 1);
 const FLOAT4: &Format = &Format::new(Channel::F32, 4);
 
-/// Two neighbouring texels in one direction, for each lane.
+/// Two adjacent texels in one direction, for each lane.
 #[derive(Clone, Copy)]
 struct Pair<const N: usize> {
-    /// Offsets in bytes from the first texel of the row, column or slices.
+    /// Offsets in bytes of both texels from the first texel in this direction.
     offset: [[u64; N]; 2],
-    /// Weights in 256ths. If one weight is 0, both offsets are that of the other texel.
+    /// Weights in 256ths. If one weight is 0, both offsets are the offset of the other texel.
     weight: [[f64; N]; 2],
-    /// Masks of the lanes whose texel is the border.
+    /// For both texels, a mask of the lanes for which the border colour replaces the texel.
     outside: [u32; 2],
 }
 
@@ -45,13 +46,14 @@ fn bits<const N: usize>(of: impl Fn(usize) -> bool) -> u32 {
     (0..N).fold(0, |all, lane| all | u32::from(of(lane)) << lane)
 }
 
-/// Returns whether any of these non-negative numbers is not zero.
+/// Returns whether at least one of these non-negative numbers is not zero.
 #[inline(always)]
 fn any<const N: usize>(numbers: &[f64; N]) -> bool {
     numbers.iter().fold(0, |all, number| all | number.to_bits()) != 0
 }
 
-/// Converts an integral value to an integer, clamped to the range: the low bits of the sum are the integer.
+/// Converts an integral value to an integer and clamps it to the range of the type. The low bits of the sum are the
+/// integer.
 #[inline(always)]
 fn integer(whole: f64) -> i32 {
     const UNIT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -135,14 +137,14 @@ impl<const N: usize> Pair<N> {
     }
 }
 
-/// Returns the indices of the texels `first` and of the texels after them, and masks of the lanes whose texel
-/// is the border.
+/// Returns the indices of the texels `first` and of the texels after them, and for both a mask of the lanes for which
+/// the border colour replaces the texel.
 #[inline(always)]
 fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32; 2]) {
     let last = axis.size - 1;
     let mut index = [[0; N]; 2];
     for lane in 0..N {
-        // Index `i32::MAX` is outside every image, so it need not be incremented.
+        // Index `i32::MAX` is outside every image, so the code does not need to increment it.
         let far = first[lane].min(i32::MAX - 1) + 1;
         index[0][lane] = first[lane].clamp(0, last) as u32;
         index[1][lane] = far.clamp(0, last) as u32;
@@ -167,7 +169,7 @@ fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32;
     }
 }
 
-/// Computes the indices where the image is repeated.
+/// Computes the indices for an address mode that repeats the image.
 #[inline(never)]
 fn repeat<const N: usize>(
     mode: AddressMode,
@@ -191,7 +193,8 @@ struct Corner<const N: usize> {
     outside: u32,
 }
 
-/// Where lanes fetch: the first texel of their layers, and the texels in `D` directions.
+/// The texels that the lanes fetch: the address of the first texel of each lane's layer, and the texels in `D`
+/// directions.
 struct Places<const N: usize, const D: usize> {
     base: [u64; N],
     pairs: [Pair<N>; D],
@@ -211,7 +214,7 @@ impl<const N: usize, const D: usize> Places<N, D> {
                 address[lane] = address[lane].wrapping_add(pair.offset[far][lane]);
             }
         }
-        // Lanes without a texel of their own read the texel of a lane that has one.
+        // A lane that is inactive, or whose texel is the border, reads the texel of a lane that has one.
         let looks = self.live & !outside;
         if looks != u32::MAX >> (32 - N) && looks != 0 {
             let some = address[looks.trailing_zeros() as usize];
@@ -224,7 +227,7 @@ impl<const N: usize, const D: usize> Places<N, D> {
         Corner { address, outside }
     }
 
-    /// Returns the weight of a corner; the weights of all corners have the sum 256 to the power of `D`.
+    /// Returns the weight of a corner; the sum of the weights of all corners is 256 to the power of `D`.
     #[inline(always)]
     fn weight(&self, corner: usize) -> [f64; N] {
         let mut weight = [1.0; N];
@@ -238,14 +241,14 @@ impl<const N: usize, const D: usize> Places<N, D> {
 }
 
 impl Plan {
-    /// Returns whether the plan supports a shape.
+    /// Returns whether the plan supports an instruction of a shape.
     #[inline]
     pub fn takes(&self, shape: Shape) -> bool {
         !self.buffer || (shape.dimensions == 1 && !shape.layered)
     }
 
-    /// Fetches for the lanes whose bits are set in `live`. `out` gets the elements as the registers hold them;
-    /// the elements of other lanes are arbitrary. The plan must support the shape ([`Plan::takes`]).
+    /// Fetches for the lanes whose bits are set in `live`. Writes the elements to `out`, in the format of the
+    /// registers. The elements of other lanes are arbitrary. The plan must support the shape ([`Plan::takes`]).
     ///
     /// # Errors
     /// Returns the first lane whose memory is no longer mapped, and its fault.
@@ -268,8 +271,8 @@ impl Plan {
         }
     }
 
-    /// Fetches in `D` directions, for at most `C` components, which are 32-bit floating-point numbers if `F` is
-    /// true.
+    /// Fetches in `D` directions, for at most `C` components. If `F` is true, the components are 32-bit floating-point
+    /// numbers.
     #[inline(always)]
     fn fetch_in<const N: usize, const D: usize, const C: usize, const F: bool>(
         &self,
@@ -307,7 +310,7 @@ impl Plan {
         }
     }
 
-    /// Reads the texels of a corner as words, the lowest first. Returns false if there are no texels to read.
+    /// Reads the texels of a corner as words, with the lowest word first. Returns false if there are no texels to read.
     #[inline(always)]
     fn words<const N: usize, const C: usize, const F: bool>(
         &self,
@@ -434,7 +437,7 @@ impl Plan {
     ) -> Result<(), (usize, FaultKind)> {
         let full = f64::from(1u32 << (8 * D));
         let mut sums = [[0f64; N]; C];
-        // A lane with all weight on the first texel returns that texel, which keeps the sign of a zero.
+        // If all weight of a lane is on the first texel, the lane returns that texel, which keeps the sign of a zero.
         let mut sole = [[0f64; N]; C];
         let mut words = [[0; N]; C];
         for number in 0..1usize << D {

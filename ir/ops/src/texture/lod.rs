@@ -1,8 +1,8 @@
-//! Level of detail: which mipmap levels a fetch blends, and how many probes it takes.
+//! Level of detail: selects the mipmap levels that a fetch blends, and the number of probes.
 
 use super::{Filter, Sampler};
 
-/// One or two neighbouring levels.
+/// One or two adjacent levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Levels {
     pub(super) first: usize,
@@ -19,7 +19,7 @@ impl Levels {
     };
 }
 
-/// Selects levels for a level of detail, out of `count` levels.
+/// Selects the levels for a level of detail from the `count` levels of an image.
 pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     let (least, greatest) = (f64::from(sampler.min_level), f64::from(sampler.max_level));
     let last = count.saturating_sub(1);
@@ -49,7 +49,7 @@ pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     }
 }
 
-/// How probes cover the footprint of a fetch.
+/// The probes that cover the footprint of a fetch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Footprint {
     /// The level of detail of each probe.
@@ -60,7 +60,7 @@ pub(super) struct Footprint {
     pub(super) along_first: bool,
 }
 
-/// Returns the footprint of gradients, which are in texels; it has at most `limit` probes.
+/// Returns the footprint of a fetch with at most `limit` probes. The gradients are in texels.
 pub(super) fn footprint(dx: &[f64], dy: &[f64], limit: u32) -> Footprint {
     let length = |d: &[f64]| d.iter().map(|c| c * c).sum::<f64>().sqrt();
     let (first, second) = (length(dx), length(dy));

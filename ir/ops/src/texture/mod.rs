@@ -1,26 +1,27 @@
-//! Textures and surfaces: what an access means, bit for bit.
+//! Textures and surfaces: the reference semantics of accesses, bit for bit.
 //!
-//! [`access`] is the payload of the texture and surface ops: the PTX instruction with its operands and results.
-//! [`image`] describes texels in memory, [`mod@format`] the meaning of their bits, and [`sampler`] address
-//! modes and filters. [`sample`] fetches and filters, [`surface`] loads, stores and updates, [`query`]
-//! implements queries. All memory accesses use [`Memory`] and stay inside an image, so both engines share all
-//! of this code.
+//! [`access`] defines the payload of the texture and surface ops, which encodes the PTX instruction. [`image`]
+//! describes texels in memory, [`mod@format`] the encoding of texels, and [`sampler`] address modes and filters.
+//! [`sample`] fetches and filters texels, [`surface`] loads, stores and updates them, and [`query`] implements queries.
+//! All memory accesses use [`Memory`] and stay inside an image, so both engines share all of this code.
 //!
-//! The rules are those of the PTX ISA (9.7.10, 9.7.11) and of the appendix on texture fetching in the CUDA C++
-//! Programming Guide. Where they leave a choice, Margay does this:
+//! The PTX ISA (9.7.10, 9.7.11) and the appendix on texture fetching in the CUDA C++ Programming Guide define the
+//! rules. Where they leave a choice, Margay follows these rules:
 //!
-//! - A weight of linear filtering has 8 bits of fraction and is rounded to nearest, ties up, so it may be 1.
-//!   Texels of weight 0 are not read. Sums are computed in binary64 and rounded once.
+//! - A weight of linear filtering has 8 bits of fraction and is rounded to nearest, ties up, so it may be 1. Margay
+//!   does not read texels of weight 0. It computes sums in binary64 and rounds them once.
 //! - A NaN coordinate counts as 0. Coordinates outside the range of 32 bits are clamped to that range.
-//! - The point filter between mipmap levels selects the nearest level; of two equally near ones, that with the
-//!   higher number. Bias and clamps of the sampler apply to levels that an instruction gives or that follow
-//!   from its gradients. The base level is the first level of the view, regardless of bias and clamps.
-//! - Gradients give the level `log2(longer / n)`. If the sampler allows anisotropy, there are `n` probes along
-//!   the longer gradient, where `n` is `ceil(longer / shorter)` or the sampler's limit. Otherwise `n` is 1.
-//! - Components that a format lacks are 0, except that the fourth is 1.
+//! - The point filter between mipmap levels selects the nearest level; if two levels are equally near, it selects the
+//!   level with the higher index. The bias and the clamps of the sampler apply to a level that an instruction
+//!   specifies, and to a level that is computed from gradients. The base level is the first level of the view,
+//!   regardless of bias and clamps.
+//! - The level that is computed from gradients is `log2(longer / n)`. If the sampler allows anisotropy, there are `n`
+//!   probes along the longer gradient, where `n` is `ceil(longer / shorter)` or the sampler's limit. Otherwise `n` is
+//!   1.
+//! - Components that a format lacks are 0, except that a missing fourth component is 1.
 //! - If components of a cube direction have equal magnitudes, z takes precedence over y, and y over x.
 //!
-//! Invariant: nothing here panics, whatever the operands are.
+//! Invariant: the functions of this module do not panic for any operands.
 
 pub mod access;
 mod cube;
@@ -45,12 +46,12 @@ pub use sampler::{AddressMode, Filter, ReadMode, Sampler};
 use crate::fault::FaultKind;
 use crate::meaning::Bits;
 
-/// Memory of texture and surface accesses. Addresses are those in images.
+/// The memory that texture and surface accesses read and write. Addresses are the addresses in [`image::Level`].
 pub trait Memory {
     /// Reads bytes.
     ///
     /// # Errors
-    /// Fails if the memory is no longer mapped.
+    /// Returns a fault if the memory is no longer mapped.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind>;
     /// For each lane, reads 1, 2 or 4 bytes at the lane's address plus `displacement`.
     ///
@@ -77,12 +78,12 @@ pub trait Memory {
     /// Writes bytes.
     ///
     /// # Errors
-    /// Fails if the memory is no longer mapped.
+    /// Returns a fault if the memory is no longer mapped.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), FaultKind>;
-    /// Atomically replaces 4 or 8 bytes.
+    /// Atomically updates 4 or 8 bytes.
     ///
     /// # Errors
-    /// Fails if the memory is no longer mapped.
+    /// Returns a fault if the memory is no longer mapped.
     fn update(
         &mut self,
         address: u64,

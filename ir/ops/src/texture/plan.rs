@@ -1,9 +1,9 @@
-//! Plans: precomputed data for the most common fetches of a texture. A plan is made once for an image and a
-//! sampler; [`Shape::of_payload`] tells which instructions can use it. [`super::lanes`] performs the fetches,
-//! with the same bits as [`super::sample`].
+//! Plans: precomputed data for the most common fetches of a texture. A plan is computed once for an image and a
+//! sampler. [`Shape::of_payload`] determines which instructions can use it. [`super::lanes`] performs the fetches;
+//! their results have the same bits as the results of [`super::sample`].
 //!
-//! Plans do not support cubes, gathers, levels that an instruction gives, offsets, results in half precision,
-//! and formats whose components share bits. These use [`super::sample`].
+//! Plans do not support cubes, gathers, levels that an instruction specifies, offsets, results in half precision, or
+//! formats whose components share a word. Such fetches use [`super::sample`].
 
 use super::{
     AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Operation, ReadMode, Sampler,
@@ -15,16 +15,16 @@ use crate::types::OpType;
 pub struct Shape {
     /// Number of coordinates, without the layer.
     pub dimensions: usize,
-    /// Whether the first coordinate is the number of a layer.
+    /// Whether the first coordinate is the index of a layer.
     pub layered: bool,
-    /// Whether coordinates are floating point.
+    /// Whether the coordinates are floating-point numbers.
     pub float: bool,
-    /// Number of elements read.
+    /// Number of elements that the instruction reads.
     pub count: usize,
 }
 
-/// The bits of a payload that vary between supported instructions: geometry, base level, count and types. The
-/// layout is that of `Access::payload`.
+/// The bits of a payload that differ between supported instructions: geometry, base level, count and types.
+/// `Access::payload` defines the layout.
 const TOLD: u64 = 0xf << 4 | 1 << 8 | 3 << 10 | 0xffff << 32;
 
 impl Shape {
@@ -52,23 +52,23 @@ impl Shape {
     }
 }
 
-/// How a component is converted to a number.
+/// The conversion of a component to a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
-    /// Not converted: the result is the component's bits.
+    /// No conversion: the result is the bits of the component.
     Bits,
     /// The component is a floating-point number.
     Float,
-    /// An integer is a fraction of its largest value.
+    /// The component is an integer, which represents a fraction of its largest value.
     Fraction,
 }
 
-/// The numbers that integer components mean.
+/// The numbers that integer components represent.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Fractions {
-    /// Tables of the numbers of all bytes: one for the first three components, one for the fourth.
+    /// Tables with the number for each byte: one for the first three components, and one for the fourth.
     Bytes([Box<[f64; 256]>; 2]),
-    /// Computed by the format.
+    /// The format computes the numbers.
     Format(Format),
 }
 
@@ -87,7 +87,7 @@ impl Fractions {
         )
     }
 
-    /// Converts the values of a component that the format has.
+    /// Converts the values of a component, which the format must have.
     #[inline(always)]
     pub(super) fn numbers<const N: usize>(
         &self,
@@ -116,11 +116,11 @@ impl Fractions {
 pub(super) struct Axis {
     /// Number of texels.
     pub(super) size: i32,
-    /// Distance between neighbouring texels in bytes.
+    /// Distance between adjacent texels in bytes.
     pub(super) step: u32,
     /// Number of texels in one unit of the coordinate.
     pub(super) scale: f64,
-    /// What happens to indices outside the image.
+    /// The rule for indices outside the image.
     pub(super) mode: AddressMode,
 }
 
@@ -129,9 +129,9 @@ pub(super) struct Axis {
 pub struct Plan {
     pub(super) address: u64,
     pub(super) axes: [Axis; 3],
-    /// The number of the last layer.
+    /// Index of the last layer.
     pub(super) last: u32,
-    /// Whether neighbouring texels are blended.
+    /// Whether adjacent texels are blended.
     pub(super) linear: bool,
     /// Whether the image is a linear buffer, where only the first coordinate counts.
     pub(super) buffer: bool,
@@ -139,14 +139,14 @@ pub struct Plan {
     pub(super) reading: Reading,
     /// The conversion for [`Reading::Fraction`].
     pub(super) fractions: Option<Fractions>,
-    /// Results outside the image, as bits.
+    /// The border colour, as bits.
     pub(super) border: [u32; 4],
-    /// Results of components that the format lacks, as bits.
+    /// The values of components that the format lacks, as bits.
     pub(super) missing: [u32; 4],
 }
 
 impl Plan {
-    /// Returns the plan for an image and a sampler; `None` if they are not supported.
+    /// Returns the plan for an image and a sampler; `None` if plans do not support them.
     pub fn of(image: &Image, sampler: &Sampler) -> Option<Plan> {
         let format = image.format;
         let level = image.level(0)?;
@@ -166,7 +166,7 @@ impl Plan {
             return None;
         };
         let steps = [texel, pitch, slice];
-        // Every texel must have an address.
+        // Every texel must have a valid address.
         let lasts = sizes.iter().zip(steps);
         let span: u64 = lasts.map(|(&n, step)| u64::from(n) * u64::from(step)).sum();
         level.address.checked_add(span)?;
@@ -217,7 +217,7 @@ impl Plan {
     }
 }
 
-/// Returns the bits of a number after arithmetic, which makes NaNs quiet.
+/// Returns the bits that a number has after arithmetic, which changes a NaN to a quiet NaN.
 #[inline(always)]
 pub(super) fn quiet(bits: u32) -> u32 {
     match bits & 0x7fff_ffff > 0x7f80_0000 {

@@ -1,8 +1,8 @@
 //! `txq`, `suq`: properties of textures and surfaces.
 //!
-//! Address modes and filters are numbered in the order of the PTX ISA's lists: wrap, mirror, clamp_ogl,
-//! clamp_to_edge, clamp_to_border, and nearest, linear. The channel data type is the format's number in the
-//! driver API; the channel order is the number of components.
+//! Address modes are numbered in the order of the PTX ISA: wrap, mirror, clamp_ogl, clamp_to_edge, clamp_to_border.
+//! Filters are numbered in the order nearest, linear. The channel data type is the format's number in the driver API;
+//! the channel order is the number of components.
 
 use super::{Access, AddressMode, Filter, Image, Layout, Query, Sampler};
 
@@ -25,7 +25,7 @@ pub fn of_sampler(access: &Access, sampler: &Sampler) -> u32 {
     }
 }
 
-/// Returns a property; 0 for properties that do not exist.
+/// Returns a property of a texture or surface; 0 for a property that does not exist.
 pub fn answer(access: &Access, image: &Image, sampler: Option<&Sampler>, level: u32) -> u32 {
     let size = image.level(level as usize);
     match access.query {

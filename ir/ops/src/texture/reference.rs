@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{AddressMode, Filter, Sampler};
 
-/// The kind of object that an opaque variable refers to.
+/// The kind of object to which a variable of opaque type refers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReferenceKind {
     /// `.texref`.
@@ -65,10 +65,11 @@ impl Reference {
         }
     }
 
-    /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`. Other keys and words do not
-    /// affect sampling and are ignored.
+    /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`. Ignores other keys and words, because
+    /// they do not affect sampling.
     pub fn set_word(&mut self, key: &str, text: &str) {
-        // `clamp_ogl` clamps to the border's colour; without a given border it equals `clamp_to_edge`.
+        // `clamp_ogl` clamps to the border's colour; because a declaration does not specify this colour, `clamp_ogl`
+        // equals `clamp_to_edge` here.
         let text = if text == "clamp_ogl" {
             "clamp_to_edge"
         } else {

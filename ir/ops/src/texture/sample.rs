@@ -1,4 +1,4 @@
-//! `tex` and `tld4`: fetching and filtering.
+//! `tex` and `tld4`: fetching and filtering of texels.
 
 use half::f16;
 use smallvec::SmallVec;
@@ -17,27 +17,27 @@ use crate::types::OpType;
 pub struct Texture<'a> {
     /// The texels.
     pub image: &'a Image,
-    /// How the texels are sampled.
+    /// The sampler, which defines how the texels are read.
     pub sampler: &'a Sampler,
 }
 
-/// Where a fetch reads.
+/// The position at which a fetch reads.
 #[derive(Clone, Copy)]
 enum At {
-    /// At coordinates in texels, measured from the edge of the first texel.
+    /// Coordinates in units of texels, measured from the outer edge of the first texel.
     Point([f64; 3]),
-    /// At the indices of a texel.
+    /// The indices of a texel.
     Texel([i64; 3]),
 }
 
-/// What a fetch found: numbers, or bits that are not filtered.
+/// The values that a fetch reads: numbers, or bits that are not filtered.
 #[derive(Clone, Copy)]
 enum Found {
     Numbers([f64; 4]),
     Bits([u32; 4]),
 }
 
-/// Two neighbouring texels in one direction.
+/// Two adjacent texels in one direction.
 #[derive(Clone, Copy)]
 struct Pair {
     first: i64,
@@ -100,7 +100,7 @@ impl Operands {
 /// Performs `tex` or `tld4`. `args` are the operands after the handles.
 ///
 /// # Errors
-/// Fails if the memory is no longer mapped.
+/// Returns a fault if the memory is no longer mapped.
 pub fn fetch(
     access: &Access,
     texture: &Texture<'_>,
@@ -116,7 +116,7 @@ pub fn fetch(
     Ok(results(access, found))
 }
 
-/// Converts what a fetch found to the type of the instruction's registers.
+/// Converts the values that a fetch reads to the type of the instruction's registers.
 fn results(access: &Access, found: Found) -> Results {
     let single = |i: usize| match found {
         Found::Numbers(all) => (all[i] as f32).to_bits(),
@@ -140,7 +140,7 @@ fn results(access: &Access, found: Found) -> Results {
 }
 
 impl Texture<'_> {
-    /// Returns whether texels are read as floating-point numbers.
+    /// Returns whether fetches read texels as floating-point numbers.
     fn has_numbers(&self) -> bool {
         let format = &self.image.format;
         let short = format.channel.bytes() < 4;
@@ -181,7 +181,7 @@ impl Texture<'_> {
         }))
     }
 
-    /// Returns the levels of a fetch, and the coordinates of its probes.
+    /// Returns the mipmap levels of a fetch, and the coordinates of its probes.
     fn levels(&self, access: &Access, operands: &Operands) -> (Levels, SmallVec<[[f64; 3]; 1]>) {
         let here = SmallVec::from_elem(operands.coords, 1);
         let count = self.image.levels.len();
@@ -232,7 +232,7 @@ impl Texture<'_> {
         (levels, probes)
     }
 
-    /// Returns whether coordinates are multiplied by the size.
+    /// Returns whether coordinates are multiplied by the size of the image.
     fn is_scaled(&self, access: &Access) -> bool {
         access.coords == OpType::F32
             && self.sampler.is_normalized()
@@ -274,7 +274,7 @@ impl Texture<'_> {
         })))
     }
 
-    /// Returns the position of the coordinates in a level, and the slice.
+    /// Returns the position of the coordinates in a level, and the index of the slice.
     fn locate(
         &self,
         access: &Access,
@@ -442,7 +442,7 @@ impl Texture<'_> {
         if inside(i) || inside(j) {
             return beside([i, j], memory);
         }
-        // Three faces meet at a corner: the mean of their texels replaces the fourth texel.
+        // Three faces meet at a corner of the cube, so the mean of their texels replaces the fourth texel.
         let mut sum = [0.0; 4];
         for at in [[near(i), near(j)], [i, near(j)], [near(i), j]] {
             let found = beside(at, memory)?;
@@ -517,7 +517,7 @@ impl Texture<'_> {
             At::Texel([i, j, _]) => [i, j],
             At::Point([x, y, _]) => [x, y].map(|c| self.pair(c, Filter::Linear).first),
         };
-        // Anticlockwise, from the lower left.
+        // The order is anticlockwise, starting at the lower left.
         let order = [[0, 1], [1, 1], [1, 0], [0, 0]];
         for (place, [di, dj]) in order.into_iter().enumerate() {
             match self.tap(access, level, [i + di, j + dj, 0], slice, memory)? {
@@ -532,7 +532,7 @@ impl Texture<'_> {
     }
 }
 
-/// Returns the gradients of the coordinates on the face that the direction hits, in texels.
+/// Returns the gradients of the coordinates on the face that the direction hits. The gradients are in texels.
 fn gradients_on_face(operands: &Operands, size: f64) -> [[f64; 3]; 2] {
     let FacePoint {
         face, s, t, major, ..

@@ -1,16 +1,16 @@
 //! Samplers: address modes, filters, level of detail.
 
-/// What happens to a texel index outside the image.
+/// The rule for a texel index outside the image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AddressMode {
     /// The image is repeated.
     Wrap,
-    /// The nearest texel at the edge is used.
+    /// The access uses the nearest texel at the edge.
     #[default]
     Clamp,
     /// The image is repeated; every other copy is mirrored.
     Mirror,
-    /// The border colour is used.
+    /// The access uses the border colour.
     Border,
 }
 
@@ -20,8 +20,8 @@ impl AddressMode {
         matches!(self, AddressMode::Wrap | AddressMode::Mirror)
     }
 
-    /// Returns the index of the texel used for index `i` in an image of `size` texels; `None` means the border
-    /// colour.
+    /// Returns the index of the texel that an access with index `i` uses in an image of `size` texels; `None` means the
+    /// border colour.
     pub fn apply(self, i: i64, size: u32) -> Option<u32> {
         let n = i64::from(size.max(1));
         let at = match self {
@@ -38,37 +38,37 @@ impl AddressMode {
     }
 }
 
-/// Reduces a normalised coordinate of a repeated image to an equivalent one between 0 and 2, unless its
-/// magnitude is below 2. Indices of texels then fit in their type. The result is NaN if the coordinate is not
-/// finite.
+/// Reduces a normalised coordinate of a repeated image to an equivalent coordinate between 0 and 2, unless its
+/// magnitude is below 2. After this reduction, indices of texels fit in their type. The result is NaN if the coordinate
+/// is not finite.
 #[inline(always)]
 pub(super) fn within_periods(c: f64) -> f64 {
-    // Exact: an `f32` of this size has at most 22 bits after the binary point.
+    // This computation is exact, because an `f32` of this magnitude has at most 22 bits after the binary point.
     let moved = c - 2.0 * (0.5 * c).floor();
     if c.abs() < 2.0 { c } else { moved }
 }
 
-/// Whether neighbouring texels or levels are blended.
+/// The filter, which states whether adjacent texels or levels are blended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Filter {
-    /// The nearest one is used.
+    /// The nearest texel or level is used.
     #[default]
     Point,
-    /// The two nearest ones in each direction are blended by distance.
+    /// The two nearest texels in each direction, or the two nearest levels, are blended according to their distance.
     Linear,
 }
 
-/// How integer texels are read.
+/// The interpretation of integer texels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReadMode {
     /// As integers.
     #[default]
     Element,
-    /// As fractions of their largest value if they have 8 or 16 bits.
+    /// As fractions of their largest value if their components have 8 or 16 bits.
     Normalized,
 }
 
-/// How a texture is sampled.
+/// The parameters with which a texture is sampled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sampler {
     /// The address mode of each dimension.
@@ -77,7 +77,7 @@ pub struct Sampler {
     pub filter: Filter,
     /// The filter between mipmap levels.
     pub mipmap_filter: Filter,
-    /// How integers are read.
+    /// The interpretation of integer texels.
     pub read: ReadMode,
     /// Whether coordinates range from 0 to 1.
     pub normalized: bool,
@@ -91,9 +91,9 @@ pub struct Sampler {
     pub max_anisotropy: u32,
     /// A bias that is added to levels.
     pub level_bias: f32,
-    /// Least level.
+    /// Minimum level.
     pub min_level: f32,
-    /// Greatest level.
+    /// Maximum level.
     pub max_level: f32,
     /// The border colour as bits: floating-point bits for textures that are read as numbers.
     pub border: [u32; 4],
@@ -120,12 +120,13 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Returns whether floating-point coordinates are multiplied by the size.
+    /// Returns whether floating-point coordinates are multiplied by the size of the image.
     pub const fn is_normalized(&self) -> bool {
         self.normalized && !self.force_unnormalized
     }
 
-    /// Returns the address mode of a dimension. Without normalised coordinates, repeating modes become `Clamp`.
+    /// Returns the address mode of a dimension. If coordinates are not normalised, modes that repeat the image become
+    /// `Clamp`.
     pub fn address_mode(&self, dimension: usize) -> AddressMode {
         match self.address[dimension.min(2)] {
             mode if mode.repeats() && !self.is_normalized() => AddressMode::Clamp,

@@ -13,8 +13,8 @@ use crate::types::OpType;
 /// Performs a surface access. `args` are the operands after the handle.
 ///
 /// # Errors
-/// Returns [`FaultKind::SurfaceBounds`] outside the surface with `.trap`, and a fault if the memory is no
-/// longer mapped.
+/// Returns [`FaultKind::SurfaceBounds`] if an access with `.trap` is outside the surface, and another fault if the
+/// memory is no longer mapped.
 pub fn access(
     access: &Access,
     image: &Image,
@@ -35,7 +35,7 @@ pub fn access(
     let Some(level) = image.level(0) else {
         return Ok(zeros(access));
     };
-    // Bytes of a step in x, and of the whole access.
+    // Size in bytes of a step in x, and of the whole access.
     let (unit, bytes) = match access.formatted {
         true => (image.format.bytes() as u64, image.format.bytes() as u64),
         false => (1, element_bytes(access) * access.count() as u64),
@@ -70,7 +70,7 @@ fn place(
     (unit, bytes): (u64, u64),
 ) -> Result<Option<u64>, FaultKind> {
     let row = u64::from(level.width) * image.format.bytes() as u64;
-    // Accesses are aligned to their size: lower bits of the offset are ignored.
+    // Accesses are aligned to their size, so the low bits of the offset are ignored.
     let last = [
         (row.checked_sub(bytes)).map(|last| last / bytes * bytes / unit),
         Some(u64::from(level.height.max(1) - 1)),

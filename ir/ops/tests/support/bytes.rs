@@ -4,7 +4,7 @@ use margay_ops::fault::FaultKind;
 use margay_ops::meaning::Bits;
 use margay_ops::texture::Memory;
 
-/// Bytes from an address on; accesses elsewhere fault.
+/// Bytes that start at the address `base`. Accesses outside these bytes fault.
 pub(crate) struct Bytes<'a> {
     pub(crate) base: u64,
     pub(crate) bytes: &'a [u8],

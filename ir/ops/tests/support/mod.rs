@@ -1,5 +1,5 @@
-//! Parses the tables in `../meanings`. The tests of native code and `margay-tests` also use this module, to run the
-//! same cases.
+//! Parses the tables in `../meanings`. The tests of native code and `margay-tests` also use this module to run the same
+//! cases.
 
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, BoolOp, CmpOp, Half, Mode, Mods, Precision, Rounding, StateSpace};
@@ -28,7 +28,7 @@ pub(crate) struct Case {
     pub(crate) line: &'static str,
     /// The op with its modifiers, as written.
     pub(crate) head: &'static str,
-    /// The same as a description.
+    /// The description that the op and its modifiers specify.
     pub(crate) desc: Desc,
     /// Operands, as written.
     pub(crate) operands: Vec<&'static str>,
@@ -62,7 +62,7 @@ pub(crate) fn values(words: &[&str]) -> Vec<Bits> {
     words.iter().map(|word| parse_value(word)).collect()
 }
 
-/// Parses the start of a line: the longest opcode name that it begins with, then modifiers.
+/// Parses the start of a line: the longest opcode name with which it begins, followed by modifiers.
 fn parse_head(head: &str) -> Desc {
     let opcode = Opcode::ALL
         .iter()

@@ -1,9 +1,9 @@
-//! Finds where diverged threads meet, and which loops they leave in different iterations.
+//! Finds the blocks where diverged threads meet, and the loops that threads leave in different iterations.
 //!
-//! From each branch whose condition is not equal for all threads, a different label is propagated along each of its
-//! edges, in reverse postorder. A block that two labels reach is a *join*: its parameters may differ between
-//! threads. If different labels leave a loop or reach its header again, threads leave the *loop in different
-//! iterations*. The exits of the loop are then treated like the edges of a branch, with new labels.
+//! For each branch whose condition is not equal for all threads, the analysis propagates a different label along each
+//! edge of the branch, in reverse postorder. A block that two labels reach is a *join*: its parameters may differ
+//! between threads. If different labels leave a loop or reach its header again, threads leave the *loop in different
+//! iterations*. The analysis then treats the exits of the loop like the edges of a branch, with new labels.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,11 +16,12 @@ use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// The joins and loops of a function, each with the class of the branches that cause divergence there.
+/// The joins and loops of a function, each with the class of the conditions of the branches that cause divergence
+/// there.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     loops: Loops,
-    /// For each loop the class of the conditions that decide in which iteration threads leave it.
+    /// For each loop, the class of the conditions that determine in which iteration threads leave the loop.
     levels: Vec<Class>,
     /// Whether all loops are natural.
     reducible: bool,
@@ -66,7 +67,7 @@ impl Control {
                 .map(|&inst| function.dfg.insts[inst].opcode)
                 .any(|opcode| matches!(opcode, Opcode::Yield | Opcode::Nanosleep))
         };
-        // A block is in a loop that yields if the outermost loop around it yields.
+        // If the outermost loop around a block contains a `yield` or `nanosleep`, the block is yielding.
         let mut end = 0;
         for (number, one) in self.loops.loops.iter().enumerate() {
             if one.start < end {
@@ -82,7 +83,7 @@ impl Control {
         yielding
     }
 
-    /// Returns the class of the branches that decide on which path threads reach a block.
+    /// Returns the class of the conditions that determine along which path threads reach a block.
     pub(super) fn join(&self, block: Block) -> Class {
         self.joins[block].unwrap_or(Class::Launch)
     }
@@ -102,8 +103,8 @@ impl Control {
     }
 
     /// Returns whether threads that have reached a block the same number of times are in the same iterations of the
-    /// loops around it. This holds if every iteration of each of these loops passes the block, and if all threads
-    /// run the same number of iterations of each loop but the outermost.
+    /// loops around it. This holds if every iteration of each of these loops executes the block, and if all threads run
+    /// the same number of iterations of each of these loops except the outermost one.
     pub(super) fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         let loops = &self.loops;
         let passes = |number: usize| {
@@ -129,13 +130,13 @@ impl Control {
         &self.loops
     }
 
-    /// Returns the number of the innermost loop around a value's definition.
+    /// Returns the index of the innermost loop that contains a value's definition.
     pub(super) fn innermost(&self, value: Value) -> Option<usize> {
         self.loops.innermost(self.homes[value]?)
     }
 
-    /// Records that the branch at the end of `block` is only as uniform as `level`. Returns whether that changed
-    /// anything.
+    /// Records that the condition of the branch at the end of `block` is only as uniform as `level`. Returns whether
+    /// this changed the class of any block or loop.
     pub(super) fn branch(
         &mut self,
         function: &Function,
@@ -172,7 +173,7 @@ impl Control {
         changed
     }
 
-    /// Returns the edges that leave a loop, and the loop around it.
+    /// Returns the edges that leave a loop, and the innermost loop that contains this loop.
     fn exits(&self, function: &Function, number: usize) -> (Vec<Edge>, Option<usize>) {
         let mut edges: Vec<Edge> = Vec::new();
         for &block in self.loops.body(number) {
@@ -197,12 +198,13 @@ struct Spread<'a> {
     next: u32,
     work: BinaryHeap<Reverse<u32>>,
     joins: FxHashSet<Block>,
-    /// For each loop the first label that leaves it or reaches its header again, and whether there are others.
+    /// For each loop, the first label that leaves the loop or reaches its header again, and whether a second label does
+    /// so.
     turns: FxHashMap<usize, (u32, bool)>,
 }
 
 impl<'a> Spread<'a> {
-    /// Propagates a different label along each edge, until only one label is left.
+    /// Propagates a different label along each edge, until only one label is still being propagated.
     fn run(
         control: &'a Control,
         function: &Function,
@@ -259,8 +261,8 @@ impl<'a> Spread<'a> {
             return;
         };
         if target <= source {
-            // The edge leads back to a header, where the next iteration begins. If another label has reached the
-            // header on a forward edge, the header is a second entry of an irreducible loop.
+            // The edge leads back to a header, where a new iteration begins. If another label has reached the header on
+            // a forward edge, the header is a second entry of an irreducible loop.
             let forwards = self.labels.get(&to).is_some_and(|&known| known != label);
             if forwards || *self.came_back.entry(to).or_insert(label) != label {
                 self.joins.insert(to);
@@ -282,7 +284,8 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Returns whether every loop is entered only at its header: the header dominates the sources of the edges back to it.
+/// Returns whether every loop is entered only at its header: that is, whether each header dominates the sources of the
+/// edges back to the header.
 fn is_reducible(cfg: &Cfg) -> bool {
     let dominators = Dominators::new(cfg);
     cfg.rpo().iter().all(|&header| {

@@ -9,7 +9,7 @@ use margay_ops::ops::Opcode;
 use margay_ops::sreg::{self, SpecialReg};
 use margay_ops::types::Class as TypeClass;
 
-/// Number of trailing zero bits of the number zero.
+/// Number of trailing zero bits of the value zero.
 const ALL_ZEROS: u32 = 64;
 
 /// An instruction and the facts about its operands.
@@ -23,7 +23,7 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Returns the fact about the result with this number.
+    /// Returns the fact about the result with index `number`.
     pub(super) fn result(&self, number: usize) -> Fact {
         let desc = self.function.dfg.insts[self.inst].desc();
         match desc.opcode {
@@ -60,7 +60,7 @@ impl Transfer<'_> {
         self.args.get(index).copied().unwrap_or(Fact::VARYING)
     }
 
-    /// Returns the class of a result that depends on all operands in an unknown way.
+    /// Returns the class of a result that may depend on all operands in any way.
     fn worst(&self) -> Class {
         let all = self.args.iter().map(|fact| fact.class);
         match all.fold(Class::Launch, Class::max) {
@@ -81,7 +81,7 @@ impl Transfer<'_> {
         match register {
             SpecialReg::Laneid if self.assumptions.width == 32 => affine(ALL_ZEROS),
             SpecialReg::Laneid => affine(self.assumptions.width.trailing_zeros()),
-            // A chunk begins at a multiple of its width in its row.
+            // The first lane of a chunk is at a multiple of the chunk's width in its row.
             SpecialReg::TidX if rows => affine(self.assumptions.width.trailing_zeros()),
             SpecialReg::TidY | SpecialReg::TidZ if rows => uniform(Class::Warp),
             SpecialReg::NtidX => Fact {
@@ -108,8 +108,8 @@ impl Transfer<'_> {
             _ if desc.mods.nc() => address,
             StateSpace::Local | StateSpace::ParamFunc => Class::Varying,
             _ if self.yields => Class::Varying,
-            // A generic address that is equal for all lanes is not an address of local memory, which has another
-            // address for each lane.
+            // A generic address that is equal for all lanes is not an address of local memory, because each lane has
+            // its local memory at a different generic address.
             _ => Class::Warp,
         }
     }
@@ -119,7 +119,7 @@ impl Transfer<'_> {
         match desc.mods.space() {
             StateSpace::Global | StateSpace::Const | StateSpace::Param => fact,
             StateSpace::Shared | StateSpace::SharedCluster => match fact.class {
-                // Only the low 32 bits of the operand are added to the start of the window.
+                // The instruction adds only the low 32 bits of the operand to the start of the window.
                 Class::Affine(_) if !self.within(fact, 32) => Fact::VARYING,
                 class => Fact {
                     class: class.at_most(Class::Cta),
@@ -140,7 +140,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the class of the result of a `bar.red`, which is equal for the CTA if all threads take part.
+    /// Returns the class of the result of a `bar.red`. The result is equal for the CTA if all its threads take part.
     fn barrier(&self) -> Class {
         let args = self.function.dfg.args(self.inst);
         let all = args
@@ -154,8 +154,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the fact about the result of a pure operation: uniform if the operands are uniform, and affine if
-    /// the operation keeps strides.
+    /// Returns the fact about the result of a pure operation. The result is uniform if all operands are uniform, and
+    /// affine if an operand is affine and the operation preserves strides.
     fn pure(&self, desc: Desc) -> Fact {
         let worst = uniform(self.worst());
         if !desc.ty.is_integer() || desc.ty.elements() != 1 || desc.mods.sat() {
@@ -261,8 +261,8 @@ fn sign_extended(value: i64, bits: u32) -> i64 {
     }
 }
 
-/// Returns whether adding `stride * lane` to the base only changes bits that are zero in the base, in a type of
-/// `bits` bits. Then no wrap and no change of sign occurs between the first lane and the last.
+/// Returns whether adding `stride * lane` to the base changes only bits that are zero in the base, in a type of `bits`
+/// bits. If so, the sum neither wraps nor changes its sign between the first lane and the last.
 fn within(fact: Fact, bits: u32, width: u32) -> bool {
     match fact.class {
         Class::Affine(stride) => {
@@ -321,7 +321,7 @@ mod tests {
         assert!(within(affine(4, 7), 32, 32) && !within(affine(4, 6), 32, 32));
         assert!(within(affine(5, 20), 32, 32) && !within(affine(5, 7), 32, 32));
         assert!(!within(affine(-1, 20), 32, 32));
-        // In a narrower chunk the last lane is nearer to the first.
+        // In a narrower chunk the last lane has a lower number, so fewer zero bits are enough.
         assert!(within(affine(1, 4), 32, 16) && !within(affine(2, 4), 32, 16));
         // Bit 7 is the sign bit of an 8-bit type.
         assert!(within(affine(4, 64), 8, 32) && !within(affine(5, 64), 8, 32));

@@ -1,4 +1,4 @@
-//! Creates instructions that are inserted into a block afterwards.
+//! Creates instructions that the caller inserts into a block afterwards.
 
 use crate::entity::{Inst, Value};
 use crate::function::{Function, SourceLoc};
@@ -58,8 +58,8 @@ impl<'a> Code<'a> {
         self.op(desc, &[base, bytes], Type::B64)
     }
 
-    /// Appends a conversion between address spaces: from local to generic (`mode` none), or from generic to local
-    /// (`to`).
+    /// Appends a conversion between address spaces: from local to generic if `mode` is none, and from generic to local
+    /// if `mode` is `to`.
     pub(super) fn cvta(&mut self, address: Value, mode: Mode) -> Value {
         self.op(cvta(mode), &[address], Type::B64)
     }

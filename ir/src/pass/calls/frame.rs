@@ -1,5 +1,5 @@
-//! Prepares the calls of a function: the code after each call gets a block of its own, and the stack pointer and
-//! the number of the continuation become values. Also assigns the places in a frame.
+//! Prepares the calls of a function: the code after each call is moved to a separate block, and the stack pointer and
+//! the index of the continuation become values. Also assigns offsets in a frame to values.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -13,12 +13,12 @@ use margay_ops::mods::{Mode, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// Largest total size in bytes of a function's slots.
+/// Maximum total size in bytes of a function's slots.
 pub(super) const MAX_SLOTS: u32 = 1 << 28;
-/// Alignment in bytes of frames, and so of the slots at their start.
+/// Alignment in bytes of frames, and therefore of the slots at the start of a frame.
 const ALIGN: u32 = 16;
 
-/// A call. Only a jump follows the call in its block.
+/// A call. In its block, only a jump follows the call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) block: Block,
@@ -35,13 +35,13 @@ pub(super) struct Open {
     pub(super) sites: Vec<Site>,
     /// The stack pointer.
     pub(super) pointer: Value,
-    /// The slot that is the frame, for a kernel.
+    /// For a kernel, the slot that serves as the frame.
     pub(super) slot: Option<Slot>,
 }
 
-/// Prepares the calls of a function. Afterwards calls have the caller's stack pointer as their last operand. In
-/// functions other than kernels, `ret` has the number of the continuation and the stack pointer as operands, and
-/// `local.addr` has the stack pointer.
+/// Prepares the calls of a function. Afterwards the last operand of each call is the caller's stack pointer. In
+/// functions other than kernels, `ret` has the index of the continuation and the stack pointer as operands, and
+/// `local.addr` has the stack pointer as an operand.
 pub(super) fn open(function: &mut Function) -> Open {
     let slot = function.kernel.is_some().then(|| {
         function.slots.push(SlotData {
@@ -132,7 +132,7 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
         function.dfg.values[result].def = ValueDef::Alias(param);
     }
     let back = function.dfg.append_param(tail, Type::B64);
-    // The return passes the arguments later.
+    // [`super::merge`] adds the arguments: the jump at the callee's return passes them.
     let onward = jump(function, block, tail, &[]);
     function.dfg.locs[onward] = function.dfg.locs[call];
     Some(Site {
@@ -143,9 +143,9 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
     })
 }
 
-/// Assigns a place in the frame to each saved value, and returns the places and the size of the frame in bytes.
-/// `at` lists for each value the numbers of the calls across which it is live. Values that are never live across
-/// the same call may share a place.
+/// Assigns an offset in the frame to each saved value. Returns the offsets, and the size of the frame in bytes. For
+/// each value, `at` lists the indices of the calls across which the value is live. Two values may share an offset if no
+/// call exists across which both are live.
 pub(super) fn places(function: &Function, types: &[Type], at: &[Vec<usize>]) -> (Vec<u32>, u32) {
     let calls = at.iter().flatten().max().map_or(0, |&last| last + 1);
     let mut together: Vec<Vec<usize>> = vec![Vec::new(); calls];

@@ -14,15 +14,15 @@ use margay_ops::mods::{CmpOp, Mode, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// A class of functions that return through one common block: all functions of a signature that is called through
-/// handles, or a single function.
+/// A class of functions that return through one common block: either all functions with a signature that is called
+/// through handles, or a single function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Class {
     Signature(usize),
     Function(FuncId),
 }
 
-/// A call in the kernel after all bodies are copied. Only a jump follows the call in its block.
+/// A call in the kernel after all bodies are copied. In its block, only a jump follows the call.
 #[derive(Debug)]
 struct Call {
     block: Block,
@@ -32,7 +32,7 @@ struct Call {
     class: Class,
 }
 
-/// The first block of a function's copy, and the size of its frame in bytes.
+/// The first block of the copy of a function, and the size of the function's frame in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     block: Block,
@@ -131,7 +131,7 @@ impl Merger<'_> {
         blocks
     }
 
-    /// Returns all calls, function by function.
+    /// Returns all calls, grouped by function.
     fn calls(&self, parts: &[Vec<Block>]) -> Vec<Call> {
         let mut found = Vec::new();
         for &block in parts.iter().flatten() {
@@ -159,15 +159,15 @@ impl Merger<'_> {
         found
     }
 
-    /// Fills the return block of each class, and returns the number of each continuation.
+    /// Fills the return block of each class, and returns the index of each continuation.
     fn returns(&mut self, calls: &[Call]) -> FxHashMap<Block, u32> {
         let mut numbers = FxHashMap::default();
         let order = self.kernel.blocks().iter().zip(0..);
         let place: FxHashMap<Block, usize> = order.map(|(&block, at)| (block, at)).collect();
         let mut entries: Vec<usize> = self.entries.values().map(|e| place[&e.block]).collect();
         entries.sort_unstable();
-        // Continuations in the kernel come before those in the functions that it calls. Within a function, later
-        // ones come before earlier ones.
+        // Continuations in the kernel come before continuations in the functions that it calls. Within a function, a
+        // continuation that is later in the code comes first.
         let key = |tail: &Block| {
             let at = place[tail];
             (
@@ -185,7 +185,8 @@ impl Merger<'_> {
             tails.sort_by_key(key);
             let last = tails.len() as u32;
             for (&tail, number) in tails.iter().zip(0..) {
-                // The first continuation is the default target, whose number is the first one beyond the table.
+                // The first continuation is the default target. Its index is the smallest one that is out of range of
+                // the branch table.
                 numbers.insert(tail, if number == 0 { last - 1 } else { number - 1 });
             }
             self.branch_back(block, &tails);
@@ -224,7 +225,7 @@ impl Merger<'_> {
         self.kernel.layout.insts[block] = insts;
     }
 
-    /// Replaces a call by jumps to the functions that it may call, which return to continuation `number`.
+    /// Replaces a call by jumps to the functions that it may call. These functions return to the continuation `number`.
     fn replace(&mut self, call: &Call, number: u32) {
         let insts = &mut self.kernel.layout.insts[call.block];
         insts.truncate(insts.len() - 2);
@@ -294,7 +295,7 @@ impl Merger<'_> {
         Code::new(self.kernel, loc)
     }
 
-    /// Ends a block with the jump to a function. `args` are the arguments and then the function's stack pointer.
+    /// Ends a block with a jump to a function. `args` contains the arguments, followed by the function's stack pointer.
     fn enter(&mut self, call: &Call, block: Block, callee: FuncId, args: &[Value], number: u32) {
         let Some((&pointer, args)) = args.split_last() else {
             return;

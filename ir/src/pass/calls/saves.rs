@@ -1,5 +1,5 @@
-//! Saves the values that are live across calls before each call, and loads or rematerialises them after the call
-//! under new names.
+//! Before each call, saves the values that are live across the call. After the call, loads or rematerialises them as
+//! new SSA values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -21,14 +21,14 @@ use margay_ops::types::Type;
 struct Kept {
     value: Value,
     home: Block,
-    /// Blocks at whose start it is live.
+    /// Blocks at whose start the value is live.
     live: FxHashSet<Block>,
-    /// The numbers of the calls across which it is live.
+    /// The indices of the calls across which the value is live.
     at: Vec<usize>,
     how: How,
 }
 
-/// How a value is restored after a call.
+/// The way in which a value is restored after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum How {
     /// The value is the stack pointer.
@@ -59,7 +59,7 @@ pub(super) fn keep(function: &mut Function) -> u32 {
         kept[i].how = How::Saved(place);
     }
     if !open.sites.is_empty() {
-        // Each frame has at least 16 bytes, so that endless recursion reaches the end of the stack.
+        // Each frame has at least 16 bytes, so that unlimited recursion exhausts the stack.
         bytes = bytes.max(16);
     }
     let again = write(function, (&cfg, &dominators), &open, &kept, bytes);
@@ -107,11 +107,11 @@ fn find(function: &Function, cfg: &Cfg, open: &Open) -> Vec<Kept> {
     kept
 }
 
-/// A new definition at the start of a block: the block, the number of the kept value, and the new value.
+/// A new definition at the start of a block: the block, the index of the kept value, and the new value.
 type Again = (Block, usize, Value);
 
-/// Inserts the saves before the calls and the code that restores values after them. Returns the values that replace
-/// the kept values after each call.
+/// Inserts code that saves values before each call, and code that restores the values after the call. Returns the
+/// values that replace the kept values.
 fn write(
     function: &mut Function,
     (cfg, dominators): (&Cfg, &Dominators),
@@ -173,7 +173,7 @@ fn write(
     again
 }
 
-/// Rematerialises a value from the values in `made` and values that never change.
+/// Rematerialises a value from the values in `made` and from values that never change during a launch.
 fn compute(code: &mut Code<'_>, value: Value, made: &mut FxHashMap<Value, Value>) -> Value {
     if let Some(&known) = made.get(&value) {
         return known;
@@ -293,7 +293,7 @@ impl Walker for Renamer<'_> {
     }
 }
 
-/// Replaces the slots of a called function by places in its frame.
+/// Replaces the slots of a called function by offsets in its frame.
 fn place_slots(function: &mut Function) {
     let offsets = slots::layout(function).0;
     let mut generic: FxHashMap<Value, Value> = FxHashMap::default();

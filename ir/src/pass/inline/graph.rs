@@ -22,7 +22,7 @@ pub(super) enum Fate {
 
 struct Call {
     callee: FuncId,
-    /// Whether its results are unused.
+    /// Whether the results of the call are unused.
     unused: bool,
 }
 
@@ -41,7 +41,7 @@ struct Node {
 /// The functions that a function reaches by direct calls.
 pub(super) struct Graph {
     nodes: FxHashMap<FuncId, Node>,
-    /// The functions; callees come before callers, except in a recursion.
+    /// The functions. A callee comes before its callers, unless the calls are recursive.
     order: Vec<FuncId>,
     root: FuncId,
 }
@@ -50,8 +50,8 @@ pub(super) struct Graph {
 #[derive(Debug)]
 pub(super) struct Plan {
     fates: FxHashMap<FuncId, Vec<Fate>>,
-    /// Number of instructions of the root and of all functions that are not inlined, including what is inlined into
-    /// each of them.
+    /// Total number of instructions of the root and of all functions that are not inlined. Includes the instructions
+    /// that are inlined into each of these functions.
     pub(super) total: usize,
 }
 
@@ -68,7 +68,7 @@ impl Plan {
 }
 
 impl Graph {
-    /// Builds the graph of the functions that `root` reaches. Other functions of the module cost nothing.
+    /// Builds the graph of the functions that `root` reaches. Does not visit other functions of the module.
     pub(super) fn new(module: &Module, root: FuncId) -> Graph {
         let mut graph = Graph {
             nodes: FxHashMap::default(),
@@ -93,7 +93,8 @@ impl Graph {
         graph
     }
 
-    /// Returns whether a function has no effect except its results. Its callees must be in the graph already.
+    /// Returns whether a function has no effect except its results. The callees of the function must be in the graph
+    /// already.
     fn is_silent(&self, module: &Module, id: FuncId) -> bool {
         let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
             return false;
@@ -121,8 +122,9 @@ impl Graph {
         })
     }
 
-    /// Decides about all calls. A function is inlined if it has at most `limit` instructions, including what is
-    /// inlined into it. Small functions are inlined first, as long as the caller has at most `most` instructions.
+    /// Decides about all calls. A function is inlined if it has at most `limit` instructions, including the
+    /// instructions that are inlined into it. Small functions are inlined first. A caller grows to at most `most`
+    /// instructions.
     pub(super) fn plan(&self, limit: usize, most: usize) -> Plan {
         let mut grown: FxHashMap<FuncId, usize> = FxHashMap::default();
         let mut fates: FxHashMap<FuncId, Vec<Fate>> = FxHashMap::default();
@@ -203,8 +205,8 @@ fn has_no_loop(function: &Function) -> bool {
     })
 }
 
-/// Returns the strongly connected components of the functions that `root` reaches, callees first (Tarjan's
-/// algorithm with an explicit stack instead of recursion).
+/// Returns the strongly connected components of the functions that `root` reaches, with callees first. Uses Tarjan's
+/// algorithm with an explicit stack instead of recursion.
 fn components(
     module: &Module,
     root: FuncId,

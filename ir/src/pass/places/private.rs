@@ -1,9 +1,10 @@
-//! Finds shared arrays in which each thread uses an element of its own, as in `state[threadIdx.x].stack[n]`.
+//! Finds shared arrays in which each thread uses only its own element, as in `state[threadIdx.x].stack[n]`.
 //!
 //! Accesses of different threads to such a private array never overlap, so they need no sync points. Invariant: an
-//! array is private only if every access that may be to the array starts at `array + tid.x * stride` and stays in
-//! the element. An access with a variable offset is assumed to stay in the element if the element has at least
-//! [`LEAST_ELEMENT`] times the bytes of the access. Otherwise threads are assumed to share the array.
+//! array is private only if the address of every access that may refer to the array is based on `array + tid.x *
+//! stride`, and the access stays in this element. An access with a variable offset is assumed to stay in the element if
+//! the element has at least [`LEAST_ELEMENT`] times the bytes of the access. Otherwise the analysis assumes that
+//! threads share the array.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,7 +15,7 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-/// An element has at least this number of times the bytes of an access with a variable offset.
+/// Minimum ratio of the size of an element to the size of an access with a variable offset.
 const LEAST_ELEMENT: i64 = 4;
 
 /// The element of an array that a thread uses.
@@ -24,7 +25,7 @@ struct Element {
     stride: i64,
     /// Offset of the array's first element from the symbol.
     start: i64,
-    /// Whether an offset that is not constant is added.
+    /// Whether the address includes an offset that is not constant.
     moves: bool,
 }
 
@@ -57,8 +58,8 @@ pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
     private.map(|(symbol, _)| symbol).collect()
 }
 
-/// Returns whether an instruction reads `tid.y` or `tid.z`. If these differ, threads of a warp may have the same
-/// `tid.x`.
+/// Returns whether an instruction reads `tid.y` or `tid.z`. If a kernel uses these, threads of one warp may have the
+/// same `tid.x`.
 fn is_other_thread_number(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     data.opcode == Opcode::SReg
@@ -68,7 +69,7 @@ fn is_other_thread_number(function: &Function, inst: Inst) -> bool {
         )
 }
 
-/// Returns address and size in bytes of an access to shared memory.
+/// Returns the address and the size in bytes of an access to shared memory.
 fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
     let data = &function.dfg.insts[inst];
     let is_access = matches!(
@@ -91,7 +92,7 @@ fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
     })
 }
 
-/// Returns stride and start of the array, if the access stays in the thread's own element.
+/// Returns the stride and the start of the array if the access stays in the thread's own element.
 fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<(i64, i64)> {
     let (base, offset) = split_address(function, address);
     let Base::Value(base) = base else {
@@ -146,7 +147,7 @@ fn at_array(function: &Function, value: Value, stride: i64) -> Option<Element> {
     }
 }
 
-/// Returns the constant factor of `tid.x`, if `value` is the product of the two.
+/// Returns the constant factor of `tid.x`, if `value` is the product of that factor and `tid.x`.
 fn scaled_thread(function: &Function, value: Value) -> Option<i64> {
     let inst = function.dfg.def_inst(value)?;
     let data = &function.dfg.insts[inst];

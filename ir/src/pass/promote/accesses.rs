@@ -1,4 +1,4 @@
-//! Finds the slots whose addresses do not escape, and how each piece of them is accessed.
+//! Finds the slots whose addresses do not escape, and the accesses to each piece of these slots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -111,7 +111,7 @@ impl Found {
         }
     }
 
-    /// Records an access; with any other use of an address, its slot escapes.
+    /// Records an access. If `inst` uses an address in any other way, marks the slot of the address as escaped.
     fn access(&mut self, function: &Function, block: Block, inst: Inst) {
         let dfg = &function.dfg;
         let args = dfg.args(inst);
@@ -136,7 +136,7 @@ impl Found {
         let inside = |c: &Candidate| c.keys.iter().all(|(slot, ..)| !escaped.contains(slot));
         let mut candidates: Vec<Candidate> = self.candidates.into_iter().filter(inside).collect();
         let mut keep = apart(&candidates);
-        // An access is promoted only if all its elements are.
+        // An access is promoted only if all its elements are promoted.
         loop {
             let before = candidates.len();
             candidates.retain(|c| {
@@ -183,7 +183,7 @@ fn is_plain_64(ty: OpType) -> bool {
     matches!(ty, OpType::U64 | OpType::S64)
 }
 
-/// Returns the pieces that an access touches; `None` if the access cannot be promoted.
+/// Returns the pieces that an access reads or writes; `None` if the access cannot be promoted.
 fn elements(function: &Function, inst: Inst, address: Address) -> Option<Vec<Key>> {
     let data = &function.dfg.insts[inst];
     let space = if address.generic {
@@ -218,8 +218,8 @@ fn elements(function: &Function, inst: Inst, address: Address) -> Option<Vec<Key
     Some(keys.collect())
 }
 
-/// Returns the best type of the variable for one access: floating point if its values are, otherwise an integer
-/// type.
+/// Returns the best type of the variable for one access: a floating-point type if the accessed values are
+/// floating-point, and an integer type otherwise.
 fn value_type(function: &Function, inst: Inst) -> Type {
     let data = &function.dfg.insts[inst];
     let value = match data.opcode {
@@ -233,7 +233,7 @@ fn value_type(function: &Function, inst: Inst) -> Type {
     }
 }
 
-/// Returns the pieces that no other piece overlaps, at most [`MAX_PIECES`].
+/// Returns the pieces that no other piece overlaps, but at most [`MAX_PIECES`] pieces.
 fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     let keys = candidates.iter().flat_map(|c| c.keys.iter().copied());
     let mut keys: Vec<Key> = keys.collect();
@@ -242,7 +242,7 @@ fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     let mut kept = FxHashSet::default();
     let mut start = 0;
     while start < keys.len() {
-        // Find the sequence of overlapping pieces that begins here, by rising offsets.
+        // Find the sequence of overlapping pieces that begins with the piece at `start`, in ascending order of offsets.
         let slot = keys[start].0;
         let mut reach = keys[start].1 + keys[start].2;
         let mut end = start + 1;

@@ -46,8 +46,8 @@ fn live_blocks(function: &Function, cfg: &Cfg, plan: &Plan) -> Vec<(Vec<Block>, 
     for access in &plan.accesses {
         let loads = function.dfg.insts[access.inst].opcode == Opcode::Ld;
         for &piece in &access.pieces {
-            // The accesses of a block are in order: a read after a write in the same block does not read the value
-            // from the start of the block.
+            // The accesses of a block are in order, so a read after a write in the same block does not read the value
+            // that the piece has at the start of the block.
             let written = all[piece].0.last() == Some(&access.block);
             if !loads && !written {
                 all[piece].0.push(access.block);
@@ -104,7 +104,8 @@ impl Renamer<'_> {
         }
     }
 
-    /// Returns a zero of a type; [`place_zeros`](Renamer::place_zeros) inserts it into the entry block.
+    /// Creates a zero constant of a type and returns it. [`place_zeros`](Renamer::place_zeros) inserts the constant
+    /// into the entry block.
     fn zero(&mut self, ty: Type) -> Value {
         let dfg = &mut self.function.dfg;
         let inst = *self.zeros.entry(ty).or_insert_with(|| {
@@ -136,8 +137,8 @@ impl Renamer<'_> {
         }
     }
 
-    /// Converts a value to type `to`: keeps the bits, truncates, or extends as the type of the access `memory`
-    /// requires.
+    /// Converts a value to type `to`. Keeps the bits, truncates the value, or extends it as `memory`, the type of the
+    /// access, requires.
     fn converted(&mut self, value: Value, memory: OpType, to: Type) -> Value {
         let from = self.function.dfg.ty(value);
         if from == to {
@@ -147,7 +148,7 @@ impl Renamer<'_> {
             let desc = plain(Opcode::Bitcast, to.kind().op_type(), from.kind().op_type());
             return self.emit(desc, value, to);
         }
-        // Only integers may be wider or narrower than the access.
+        // Only an integer may be wider or narrower than the access.
         let bits = |ty: Type| Type::bits_of(ty.lane_bits()).unwrap_or(ty);
         let plain_value = self.converted(value, memory, bits(from));
         let signed = memory.is_signed() && to.lane_bits() > from.lane_bits();

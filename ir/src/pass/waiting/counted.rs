@@ -1,8 +1,8 @@
-//! Finds loops that end whatever other threads write.
+//! Finds loops that terminate regardless of what other threads write to memory.
 //!
-//! A loop is counted if each iteration passes an exit test that compares two values: one that changes by the same
-//! step in every iteration, and one that does not change. The test may be at any place that all iterations pass,
-//! and may be one of several exits. It may also be one of several conditions that must all hold for the loop to
+//! A loop is counted if every iteration executes an exit test that compares two values. One value changes by the same
+//! step in every iteration, and the other does not change. The test may be in any block that every iteration executes,
+//! and the loop may have other exits. The test may also be one of several conditions that must all hold for the loop to
 //! continue.
 
 use std::cell::Cell;
@@ -17,8 +17,9 @@ use margay_ops::mods::BoolOp;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Returns, for each loop that `wanted` accepts, whether an exit that every iteration passes compares a value that changes
-/// by a constant or invariant step in each iteration with a value that does not change.
+/// Returns, for each loop that `wanted` accepts, whether the loop has a suitable exit. Every iteration must execute the
+/// test of this exit. The test must compare a value that changes by a constant or loop-invariant step in each iteration
+/// with a value that does not change.
 pub(super) fn find(
     function: &Function,
     cfg: &Cfg,
@@ -43,7 +44,7 @@ pub(super) fn find(
         let Some((condition, then, other)) = branch(function, block) else {
             continue;
         };
-        // The loops that one target leaves begin with those that both leave.
+        // The list of the loops that one target leaves begins with the loops that both targets leave.
         let left = |to: Block| loops.around_only(block, to);
         let both = left(then).zip(left(other)).count();
         let exit = [(then, true), (other, false)]
@@ -99,14 +100,16 @@ fn latches(cfg: &Cfg, dominators: &Dominators, loops: &Loops, number: usize) -> 
         .then_some(extent)
 }
 
-/// Most levels of nested conditions and block parameters that are followed.
+/// Maximum depth of nested conditions and block parameters that the analysis follows.
 const DEPTH: u32 = 4;
 
-/// Most values that are examined for a loop. A loop with more is not proved to be counted.
+/// Maximum number of values that the analysis examines for a loop. If a loop needs more, the analysis does not classify
+/// it as counted.
 const MOST_STEPS: u32 = 100_000;
-/// Most values that are examined for all loops of a function.
+/// Maximum number of values that the analysis examines for all loops of a function.
 const MOST_STEPS_OF_ALL: u32 = 10_000_000;
-/// Most exits that are examined; a branch that leaves several loops is an exit of each.
+/// Maximum number of exits that the analysis examines. A branch that leaves several loops counts as an exit of each of
+/// them.
 const MOST_EXITS: u32 = 20_000_000;
 
 struct Test<'a> {
@@ -114,9 +117,9 @@ struct Test<'a> {
     cfg: &'a Cfg,
     homes: &'a SecondaryMap<Inst, Option<Block>>,
     loops: &'a Loops,
-    /// The loop.
+    /// Index of the loop.
     number: usize,
-    /// How many more values may be examined, for this loop and for all loops.
+    /// Number of values that the analysis may still examine: for this loop, and for all loops.
     steps: [&'a Cell<u32>; 2],
 }
 
@@ -125,7 +128,7 @@ impl Test<'_> {
         self.loops.contains(self.number, block)
     }
 
-    /// Returns whether a condition certainly has the result `value` in some iteration.
+    /// Returns whether a condition is proved to have the result `value` in some iteration.
     fn bounds(&self, condition: Value, value: bool, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let Some(inst) = dfg.def_inst(condition).filter(|_| depth > 0) else {
@@ -134,7 +137,7 @@ impl Test<'_> {
         let data = &dfg.insts[inst];
         let deeper = |v: Value, value| self.bounds(v, value, depth - 1);
         match (data.opcode, dfg.args(inst)) {
-            // The comparison is accepted for both results.
+            // A comparison counts as an exit test whether the loop exits on true or on false.
             (Opcode::Setp, &[a, b]) => self.compares(a, b),
             // If the opposite result requires both conditions, a test of one of them is enough.
             (Opcode::Setp, &[a, b, c]) => {
@@ -174,8 +177,8 @@ impl Test<'_> {
         }
     }
 
-    /// Returns whether a value is a parameter of the header that changes by the same step in each iteration. The
-    /// value may also be this parameter plus a step, or either of these in a wider type.
+    /// Returns whether a value is a parameter of the header that changes by the same step in each iteration. Also
+    /// accepts this parameter plus its step, and both of these values widened to a larger type.
     fn steps(&self, value: Value) -> bool {
         let dfg = &self.function.dfg;
         let header = self.loops.header(self.number);
@@ -198,7 +201,7 @@ impl Test<'_> {
         self.passed(header, index).all(&mut next)
     }
 
-    /// Returns the values that blocks of the body pass to a parameter.
+    /// Returns the values that blocks of the loop pass to a block parameter.
     fn passed(&self, block: Block, index: u16) -> impl Iterator<Item = Value> {
         let incoming = self.cfg.incoming(self.function, block);
         incoming
@@ -206,8 +209,8 @@ impl Test<'_> {
             .map(move |(_, call)| call.args[usize::from(index)])
     }
 
-    /// Returns whether a value is the parameter plus the known step, on all paths that lead to it. The first step that
-    /// is found becomes the known step.
+    /// Returns whether, on all paths that lead to it, `value` is the header's parameter plus the step of the search.
+    /// The first step that the search finds becomes this step.
     fn is_next(&self, value: Value, search: &mut Search, depth: u32) -> bool {
         if search.found.contains(&value) {
             return true;
@@ -241,8 +244,8 @@ impl Test<'_> {
         is_next
     }
 
-    /// Returns the integer of which a value is a conversion to a wider type; the value itself if it is no such
-    /// conversion.
+    /// If a value is an integer converted to a wider type, returns the integer before the conversion. Otherwise returns
+    /// the value itself.
     fn before_widening(&self, value: Value) -> Value {
         let dfg = &self.function.dfg;
         let Some(inst) = dfg.def_inst(value) else {
@@ -258,7 +261,7 @@ impl Test<'_> {
             .unwrap_or(value)
     }
 
-    /// Returns the operand that `inst` changes by an invariant non-zero step, and the step.
+    /// Returns the operand to which `inst` applies a loop-invariant, non-zero step, and the step.
     fn step_of(&self, inst: Inst) -> Option<(Value, Step)> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];
@@ -280,11 +283,11 @@ impl Test<'_> {
     }
 }
 
-/// The state of a search for the values that the next iteration gets.
+/// The state of a search for the values that are passed to the next iteration.
 struct Search {
     /// The parameter of the header.
     param: Value,
-    /// The step by which the parameter changes, once it is known.
+    /// The step by which the parameter changes; `None` until the search finds a step.
     step: Option<Step>,
     /// Values that are the parameter plus the step.
     found: FxHashSet<Value>,

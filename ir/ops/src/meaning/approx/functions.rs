@@ -1,9 +1,9 @@
 //! `sin cos lg2 ex2 tanh` of `f32`, without branches or tables.
 //!
-//! Each function reduces its argument to a small interval and evaluates a polynomial there with fused
-//! multiply-adds. The coefficients come from Chebyshev interpolation of the reduced function in 200-bit
-//! arithmetic, rounded to `f32`. The documentation of each function gives the worst error found over all of
-//! `f32`; `tests/approximations.rs` checks it. NaN results are `0x7fffffff`.
+//! Each function reduces its argument to a small interval and evaluates a polynomial there with fused multiply-adds.
+//! The coefficients come from Chebyshev interpolation of the reduced function in 200-bit arithmetic, rounded to `f32`.
+//! The documentation of each function states the worst error over all `f32` values; `tests/approximations.rs` checks
+//! it. NaN results are `0x7fffffff`.
 
 use super::Arithmetic;
 use std::f32::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, LN_2, LOG2_E, TAU};
@@ -41,9 +41,9 @@ const COSINE: [f32; 3] = [0.041666664, -0.0013888279, 2.4542871e-5];
 /// Coefficients of `(tanh(x) - x) / x^3` in powers of `x^2`, for `x` in [-0.4, 0.4].
 const TANGENT: [f32; 3] = [-0.33333078, 0.13304591, -0.049078684];
 
-/// -2 pi as a sum of three numbers, for more precision.
+/// -2 pi as the sum of three numbers, which is more precise than one `f32`.
 const MINUS_TWO_PI: [f32; 3] = [-TAU, 1.7484555e-7, 6.860498e-15];
-/// -pi / 2 as a sum of two numbers, for more precision.
+/// -pi / 2 as the sum of two numbers, which is more precise than one `f32`.
 const MINUS_HALF_PI: [f32; 2] = [-FRAC_PI_2, 4.371139e-8];
 const TURNS_PER_RADIAN: f32 = FRAC_1_PI / 2.0;
 const QUADRANTS_PER_RADIAN: f32 = FRAC_2_PI;
@@ -62,7 +62,7 @@ fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A:
     sum
 }
 
-/// Clamps to [low, high]; a NaN stays.
+/// Clamps `x` to [low, high]. A NaN stays a NaN.
 fn clamp<A: Arithmetic>(a: &mut A, x: A::Float, low: f32, high: f32) -> A::Float {
     let (low, high) = (a.float(low), a.float(high));
     let below = a.less(x, low);
@@ -88,7 +88,7 @@ fn flip<A: Arithmetic>(a: &mut A, x: A::Float, sign: A::Int) -> A::Float {
     a.of_bits(bits)
 }
 
-/// Returns the canonical NaN where `x` is NaN, else `result`.
+/// Returns the canonical NaN in lanes where `x` is NaN, and `result` in other lanes.
 fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float {
     let nan = a.int(MAGNITUDE);
     let nan = a.of_bits(nan);
@@ -96,7 +96,7 @@ fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float
     a.select(unordered, nan, result)
 }
 
-/// Returns a zero of the same sign where `x` is subnormal, else `x`.
+/// Returns a zero of the same sign in lanes where `x` is subnormal, and `x` in other lanes.
 fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let (size, least) = (magnitude(a, x), a.float(LEAST_NORMAL));
     let zero = sign(a, x);
@@ -143,8 +143,8 @@ pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, x, result)
 }
 
-/// Computes the logarithm to base two; the error is below 0.33 of the ISA's bound (2^-22, absolute from 1/2 to
-/// 2).
+/// Computes the logarithm to base two; the error is below 0.33 times the bound in the PTX ISA. This bound is 2^-22,
+/// absolute for arguments from 1/2 to 2 and relative otherwise.
 pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let zero = a.float(0.0);
     let (argument, offset) = if ftz { (x, zero) } else { normalised(a, x) };
@@ -164,8 +164,8 @@ pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     logarithm_limits(a, x, result, ftz)
 }
 
-/// Returns a positive subnormal number times 2^24 together with 24, and any other number unchanged together
-/// with 0.
+/// Returns a pair of a number and an exponent. For a positive subnormal number `x`, the pair is `x * 2^24` and 24; for
+/// any other `x`, it is `x` and 0.
 fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     let (least, zero) = (a.float(LEAST_NORMAL), a.float(0.0));
     let subnormal = a.less(x, least);
@@ -204,7 +204,7 @@ fn logarithm_limits<A: Arithmetic>(
     with_nan(a, x, result)
 }
 
-/// Splits a non-negative angle into a number of quadrants and a remainder in about [-pi/4, pi/4].
+/// Splits a non-negative angle into a count of quadrants and a remainder in about [-pi/4, pi/4].
 fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float) {
     let scale = a.float(TURNS_PER_RADIAN);
     let turns = a.mul(angle, scale);
@@ -214,7 +214,7 @@ fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float)
     let quadrants = a.mul(rest, scale);
     let quadrants = a.nearest(quadrants);
     let rest = subtract_multiple(a, rest, quadrants, &MINUS_HALF_PI);
-    // Angles too large for any accuracy still give results within [-1, 1].
+    // For an angle that is too large for an accurate reduction, the clamp keeps the result within [-1, 1].
     let rest = clamp(a, rest, -0.8, 0.8);
     (a.to_int(quadrants), rest)
 }
@@ -231,7 +231,7 @@ fn subtract_multiple<A: Arithmetic>(
     })
 }
 
-/// Computes the sine of a remainder plus a number of quadrants.
+/// Computes the sine of `rest` plus `quadrant` quarter turns.
 fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) -> A::Float {
     let square = a.mul(rest, rest);
     let cube = a.mul(square, rest);
@@ -279,7 +279,7 @@ pub fn tanh<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let cube = a.mul(square, size);
     let slope = polynomial(a, square, &TANGENT);
     let near_zero = a.mul_add(cube, slope, size);
-    // For larger arguments: 1 - 2 / (e^2x + 1).
+    // For larger arguments, the result is 1 - 2 / (e^2x + 1).
     let (factor, one, two) = (a.float(TWICE_LOG2_E), a.float(1.0), a.float(2.0));
     let exponent = a.mul(size, factor);
     let power = power_of_two(a, exponent);

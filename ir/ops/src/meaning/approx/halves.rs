@@ -1,15 +1,15 @@
 //! Conversions between `f32` and the 16-bit formats, exact or rounded to nearest even, for any [`Arithmetic`].
 //!
-//! The results have the same bits as those of `cvt`. These functions have no branches, for engines that emit
-//! vector code. A 16-bit value is an integer below 2^16. No intermediate value is subnormal unless the operand
-//! is, and then it counts as zero in any case.
+//! The results have the same bits as the results of `cvt`. These functions have no branches, for engines that emit
+//! vector code. A 16-bit value is an integer below 2^16. An intermediate value is subnormal only if the operand is
+//! subnormal. In this case the result does not depend on whether the host flushes subnormals.
 
 use super::Arithmetic;
 
 const EXPONENT_SHIFT: i32 = 112 << 23;
 const LEAST_HALF: i32 = 113 << 23;
 
-/// Returns the integer `x` where the condition is true, else `y`.
+/// Returns the integer `x` in lanes where the condition is true, and `y` in other lanes.
 fn choose<A: Arithmetic>(a: &mut A, condition: A::Truth, x: A::Int, y: A::Int) -> A::Int {
     let (x, y) = (a.of_bits(x), a.of_bits(y));
     let chosen = a.select(condition, x, y);
@@ -39,13 +39,13 @@ pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
     let magnitude = masked(a, half, 0x7fff);
     let moved = a.shift_left(magnitude, 13);
     let normal = plus(a, moved, EXPONENT_SHIFT);
-    // A subnormal is the distance of this value from the least normal number.
+    // The value of a subnormal is the distance of `above` from the least normal number.
     let above = plus(a, moved, LEAST_HALF);
     let (above, least) = (a.of_bits(above), a.int(LEAST_HALF));
     let least = a.of_bits(least);
     let small = a.sub(above, least);
     let small = a.bits(small);
-    // Infinity and NaN: all ones in the exponent again.
+    // For infinity and NaN, the exponent of the result also has all bits set.
     let special = plus(a, normal, EXPONENT_SHIFT);
     let field = masked(a, half, 0x7c00);
     let is_small = a.is_zero(field);
@@ -66,13 +66,13 @@ pub fn half_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     let bits = a.bits(x);
     let magnitude = masked(a, bits, 0x7fff_ffff);
     let size = a.of_bits(magnitude);
-    // Normal results: add slightly less than half a unit, and one more if the last digit is odd.
+    // Normal results: add half a unit in the last place minus 1, and add 1 more if the last bit is odd.
     let last = a.shift_right(magnitude, 13);
     let odd = masked(a, last, 1);
     let biased = plus(a, magnitude, 0xfff - EXPONENT_SHIFT);
     let rounded = a.int_add(biased, odd);
     let normal = a.shift_right(rounded, 13);
-    // Subnormal results: 1/2 as an `f32` has the same unit in the last place as they have.
+    // Subnormal results: the `f32` value 1/2 has the same unit in the last place as a subnormal `f16`.
     let half = a.float(0.5);
     let shifted = a.add(size, half);
     let shifted = a.bits(shifted);
@@ -111,19 +111,19 @@ pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     choose(a, unordered, nan, result)
 }
 
-/// Computes `x * y + z` of widened `f16` values, rounded to odd in `f32`: if digits were cut off, the last
-/// digit is set. Rounding the result to `f16` is then correct. The product is exact: it has at most 22 digits,
-/// and its lowest digit is at least 2^-48.
+/// Computes `x * y + z` of widened `f16` values, rounded to odd in `f32`: if the sum is inexact, the last bit of the
+/// result is set. With this rounding, a second rounding to `f16` gives the correctly rounded result. The product is
+/// exact, because it has at most 22 significant bits and its lowest bit has a weight of at least 2^-48.
 pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Float) -> A::Float {
     let product = a.mul(x, y);
     let sum = a.add(product, z);
-    // The exact error of the sum (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
+    // `lacks` is the exact error of the sum (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
     let other = a.sub(sum, product);
     let back = a.sub(sum, other);
     let (left, right) = (a.sub(product, back), a.sub(z, other));
     let lacks = a.add(left, right);
     let (bits, missing) = (a.bits(sum), a.bits(lacks));
-    // One unit away from zero if the error has the sum's sign, else one unit towards zero.
+    // The step is one unit away from zero if the error has the sign of the sum, and one unit towards zero otherwise.
     let apart = a.xor(bits, missing);
     let apart = a.shift_right(apart, 31);
     let apart = a.shift_left(apart, 1);
@@ -135,7 +135,7 @@ pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Fl
     let size = masked(a, missing, 0x7fff_ffff);
     let is_exact = a.is_zero(size);
     let odd = choose(a, is_exact, bits, odd);
-    // Infinities and NaN have no error.
+    // For infinities and NaN, the computed error is NaN.
     let endless = a.is_nan(lacks);
     let result = choose(a, endless, bits, odd);
     a.of_bits(result)

@@ -1,8 +1,8 @@
-//! The operations of which approximate functions consist.
+//! The arithmetic operations from which the approximate functions are built.
 
-/// Arithmetic on `f32` values, 32-bit integers and truth values, in one lane or many.
+/// Arithmetic on `f32` values, 32-bit integers and truth values, in one lane or in several.
 ///
-/// An engine implements this trait once, either as values on the host ([`Host`]) or as emitted code. Every
+/// An engine implements this trait once. The operations either compute on the host ([`Host`]) or emit code. Every
 /// function of [`super::functions`] then gives the same bits in all engines. Operations follow IEEE 754 in
 /// round-to-nearest-even; integers wrap.
 pub trait Arithmetic {
@@ -29,7 +29,7 @@ pub trait Arithmetic {
     fn mul_add(&mut self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
     /// Rounds to the nearest integral value, ties to even.
     fn nearest(&mut self, a: Self::Float) -> Self::Float;
-    /// Converts an integral value to an integer; values out of range saturate, a NaN gives 0.
+    /// Converts an integral value to an integer; values out of range saturate, and NaN becomes 0.
     fn to_int(&mut self, a: Self::Float) -> Self::Int;
     /// Converts an integer of magnitude below 2^24.
     fn to_float(&mut self, a: Self::Int) -> Self::Float;
@@ -55,11 +55,11 @@ pub trait Arithmetic {
     fn is_nan(&mut self, a: Self::Float) -> Self::Truth;
     /// Returns whether the integer is zero.
     fn is_zero(&mut self, a: Self::Int) -> Self::Truth;
-    /// Returns `a` where the condition is true, else `b`.
+    /// Returns `a` in lanes where the condition is true, and `b` in other lanes.
     fn select(&mut self, condition: Self::Truth, a: Self::Float, b: Self::Float) -> Self::Float;
 }
 
-/// Arithmetic of one lane on the host.
+/// Arithmetic on one lane, computed on the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Host;
 

@@ -1,4 +1,5 @@
-//! Conversion of one element: decodes it to an exact number, and encodes the number.
+//! Conversion of one element: decodes the element to an exact number, and encodes this number in the destination
+//! format.
 
 use crate::meaning::soft::{self, Format, Number, Real, Round};
 use crate::meaning::{Bits, Desc, float, int, mask};
@@ -10,7 +11,7 @@ const FIXED_FRACTION: i32 = 6;
 /// Exponent bias of `ue8m0`.
 const SCALE_BIAS: i32 = 127;
 
-/// A source element: its exact number, and its bits, which give the payload of a NaN.
+/// A source element: its exact number, and its bits, from which the payload of a NaN is taken.
 #[derive(Clone, Copy)]
 pub(super) struct Value {
     number: Number,
@@ -18,7 +19,8 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// Decodes an element of `desc.src`, and multiplies it by `2^(scale - 127)` if the conversion scales it up.
+    /// Decodes an element of `desc.src`, and multiplies it by `2^(scale - 127)` if the conversion has a scale factor
+    /// that applies to the source.
     pub(super) fn decode(desc: &Desc, bits: Bits, scale: Option<u8>) -> Value {
         let number = decode_number(desc, bits);
         let scaled_up = Format::of(desc.src) != Some(Format::F32) && desc.ty == OpType::BF16x2;
@@ -64,7 +66,7 @@ fn flush_single(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Returns the value of a `ue8m0` element; all ones are NaN.
+/// Returns the value of a `ue8m0` element; an element with all bits set is NaN.
 fn power_of_two(field: u8) -> Number {
     if field == u8::MAX {
         return Number::Nan;
@@ -76,7 +78,7 @@ fn power_of_two(field: u8) -> Number {
     })
 }
 
-/// Multiplies by a power of two (if `direction` is 1) or divides by it (-1).
+/// Multiplies `number` by a power of two if `direction` is 1, or divides it if `direction` is -1.
 fn scaled(number: Number, scale: u8, direction: i32) -> Number {
     match (number, power_of_two(scale)) {
         (_, Number::Nan) => Number::Nan,
@@ -88,8 +90,8 @@ fn scaled(number: Number, scale: u8, direction: i32) -> Number {
     }
 }
 
-/// Encodes an integer: rounds, then clamps to the destination's range. A NaN gives 0. If the source is `f64` or
-/// the destination has 64 bits, it gives the bit pattern of the least signed value instead.
+/// Encodes an integer: rounds the value, and then clamps it to the destination's range. A NaN becomes 0. If the source
+/// is `f64` or the destination has 64 bits, a NaN becomes the bit pattern of the least signed value instead.
 pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
     let ty = desc.ty;
     let (low, high) = int::range(ty);
@@ -159,7 +161,8 @@ fn encode_binary(desc: &Desc, format: &Format, value: Value, round: Round) -> Bi
     }
 }
 
-/// Returns the destination's NaN: canonical, except that conversions to `f64` keep the payload.
+/// Returns the NaN of the destination format. It is the canonical NaN, except that conversions to `f64` keep the
+/// payload.
 fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     if *format != Format::F64 {
         return format.nan;
@@ -179,7 +182,8 @@ fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     }
 }
 
-/// Applies `.sat` and `.relu`. In formats without NaN, a NaN has become the largest value, which stays.
+/// Applies `.sat` and `.relu`. In formats without NaN, a NaN has already become the largest value, which this function
+/// does not change.
 fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     if desc.mods.sat() {
         float::clamp_to_one(format, bits)
@@ -190,7 +194,7 @@ fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     }
 }
 
-/// Moves `tf32` bits to the upper bits of the register; the canonical NaN is that of `f32`.
+/// Moves `tf32` bits to the upper bits of the register; any NaN becomes the canonical NaN of `f32`.
 fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
         Format::F32.nan
@@ -199,8 +203,8 @@ fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Encodes a power of two. The sign is dropped. Zero and values below the least power give the least power.
-/// Values above the greatest power give NaN, or the greatest power with `.satfinite`.
+/// Encodes a power of two. Ignores the sign. Zero and values below the least power become the least power. Values above
+/// the greatest power become NaN, or the greatest power with `.satfinite`.
 fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     let overflow = if desc.mods.satfinite() { 0xfe } else { 0xff };
     let real = match number {
@@ -220,7 +224,7 @@ fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     }
 }
 
-/// Encodes a fixed-point byte, clamped; a NaN gives the greatest value.
+/// Encodes a fixed-point byte. Values out of range are clamped, and a NaN becomes the greatest value.
 fn encode_fixed(desc: &Desc, number: Number, round: Round) -> Bits {
     let (low, high) = (if desc.mods.relu() { 0 } else { -128 }, 127);
     let value = match number {

@@ -1,9 +1,10 @@
-//! `cvt.pack`: converts two integers with saturation and packs them below the bits of a third operand.
+//! `cvt.pack`: converts two integers with saturation and packs them into the low bits of the result, below the bits of
+//! a third operand.
 
 use crate::meaning::{Bits, Desc, arg, int, mask, sign_extend};
 
-/// Packs `a` and `b`, and below 16 bits also `c`. The lowest bits of the result are `b`, followed by `a`,
-/// followed by the low bits of `c`, which only destinations narrower than 16 bits have.
+/// Packs `a` and `b` and, if elements of the destination are narrower than 16 bits, also `c`. The lowest bits of the
+/// result are `b`, followed by `a`, followed by the low bits of `c`.
 pub fn cvt_pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let width = desc.ty.element_bits();
     let part = |i| {

@@ -1,10 +1,10 @@
-//! Matrix products with precomputed layouts, for generated code: loops over whole registers of a warp, which
-//! compilers turn into vector code.
+//! Matrix products with precomputed layouts, for generated code: loops over whole registers of a warp, which the Rust
+//! compiler vectorises.
 //!
-//! Invariant: the results have the same bits as those of [`super::mma`]. Products of elements with at most 24
-//! significant bits are exact in double precision, so a fused multiply-add equals a multiplication and an
-//! addition. Each sum adds its products in the order of `k`. Other products have no plan. A plan computes no
-//! result if an `f64` result is NaN, because the bits of the NaN depend on the processor.
+//! Invariant: the results have the same bits as the results of [`super::mma`]. Products of elements with at most 24
+//! significant bits are exact in double precision, so a fused multiply-add gives the same result as a multiplication
+//! and an addition. Each sum adds its products in the order of `k`. Products for which this does not hold have no plan.
+//! A plan computes no result if an `f64` result is NaN, because the bits of the NaN depend on the processor.
 
 use super::super::soft::Format;
 use super::{Coordinates, Part, Product, double};
@@ -12,19 +12,20 @@ use crate::meaning::{Bits, Desc};
 use crate::mods::{AtomOp, Rounding};
 use crate::types::OpType;
 
-/// Maximum number of registers that a lane holds of a matrix.
+/// Maximum number of registers of a lane that hold a matrix.
 const REGISTERS: usize = 8;
-/// Maximum number of registers that a warp holds of a matrix.
+/// Maximum number of registers of a warp that hold a matrix.
 const WORDS: usize = 32 * REGISTERS;
 /// Maximum number of elements of an integer factor.
 const INTEGERS: usize = 1024;
 /// Maximum number of elements of a floating-point factor.
 const FLOATS: usize = 512;
 
-/// Registers of a matrix: one row of 32 lanes for each register.
+/// The registers of a matrix. Each register is a row of 32 lanes.
 pub type Registers<W> = [[W; 32]; REGISTERS];
 
-/// The registers of the factors and the addend, one row of 32 lanes for each. Unused entries may be any row.
+/// The registers of the factors and the addend. Each register is a row of 32 lanes. Unused entries may refer to any
+/// row.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<'a, W> {
     /// The left factor.
@@ -35,15 +36,15 @@ pub struct Operands<'a, W> {
     pub c: [&'a [W; 32]; REGISTERS],
 }
 
-/// Buffers for the computation of a product. Reuse them, because clearing them takes longer than computing a
-/// small product.
+/// Buffers for the computation of a product. Callers should reuse the buffers, because clearing them takes longer than
+/// computing a small product.
 #[derive(Clone, Debug)]
 pub struct Scratch {
     /// The words of `a`, `b` and `c` in the order of the gather tables.
     words: [[u32; WORDS]; 3],
     /// The words of `d` by rows.
     result: [u32; WORDS],
-    /// The elements of the factors, and the sums by rows.
+    /// The elements of the factors, and the sums, stored by rows.
     left: [f64; FLOATS],
     right: [f64; FLOATS],
     sums: [f64; WORDS],
@@ -71,14 +72,15 @@ impl Default for Scratch {
 #[derive(Clone, Debug)]
 enum Elements {
     Half,
-    /// Formats that are the upper bits of an `f32`; the mask selects these bits.
+    /// Formats whose encodings are the upper bits of an `f32`. The mask selects these bits.
     Single(u32),
-    /// 8-bit formats; the tables hold the values of all encodings for `a` and for `b`.
+    /// 8-bit formats; the tables contain the values of all encodings for `a` and for `b`.
     Small(Box<[[f64; 256]; 2]>),
     Double,
-    /// Integers of eight or four bits; whether those of `a` and of `b` are signed.
+    /// Integers of eight or four bits. The field states for `a` and for `b` whether the integers are signed.
     Integer([bool; 2]),
-    /// Single bits, multiplied 32 at a time; true for exclusive or, false for and.
+    /// Single bits, 32 of which are multiplied at a time. The field is true if the multiplication is an exclusive or,
+    /// and false if it is an and.
     Bits(bool),
 }
 
@@ -88,22 +90,23 @@ pub struct Plan {
     elements: Elements,
     rows: usize,
     columns: usize,
-    /// Words in a row of `a`.
+    /// Number of words in a row of `a`.
     inner: usize,
-    /// Elements in a word of `a`, `c` and `d`.
+    /// Number of elements in a word of `a`, `c` and `d`.
     packed: [u32; 3],
     saturates: bool,
-    /// For each word of `a`, `b` and `c`, the register and lane that hold it, as 32 times the register's number
-    /// plus the lane. The words of `a` and `b` are ordered by `k`, those of `c` by rows.
+    /// For each word of `a`, `b` and `c`, the register and lane that hold it, encoded as 32 times the register's index
+    /// plus the lane. The words of `a` and `b` are ordered by `k`, and the words of `c` by rows.
     gather: [Box<[u8]>; 3],
-    /// For each register and lane, the word of the result (by rows) that it gets.
+    /// For each register and lane, the index of the word of the result that is written there. The words are ordered by
+    /// rows.
     scatter: Box<[u8]>,
-    /// Number of registers that a lane holds of `a`, `b`, `c` and `d`.
+    /// Number of registers of a lane that hold `a`, `b`, `c` and `d`.
     registers: [usize; 4],
 }
 
 impl Plan {
-    /// Returns the plan of the product that an operation describes, if there is one.
+    /// Returns the plan of the product that an operation describes; `None` if plans do not support the product.
     pub fn of(desc: &Desc) -> Option<Plan> {
         let product = Product::of(desc)?;
         let (a, b) = (product.ty(Part::A), product.ty(Part::B));
@@ -176,7 +179,7 @@ impl Plan {
         })
     }
 
-    /// Returns the number of registers that a lane holds of `a`, `b`, `c` and `d`.
+    /// Returns the number of registers of a lane that hold `a`, `b`, `c` and `d`.
     pub fn registers(&self) -> [usize; 4] {
         self.registers
     }
@@ -186,8 +189,8 @@ impl Plan {
         matches!(self.elements, Elements::Double)
     }
 
-    /// Computes a product of 32-bit registers. `FUSED` is whether the processor has fused multiply-adds.
-    /// Returns false and computes nothing if registers have 64 bits.
+    /// Computes a product of 32-bit registers. `FUSED` states whether the processor has fused multiply-adds. Returns
+    /// false and computes nothing if registers have 64 bits.
     #[inline(always)]
     pub fn words<const FUSED: bool>(
         &self,
@@ -382,8 +385,8 @@ impl Plan {
         }
     }
 
-    /// Computes integer products of factors with `inner` elements in each row and adds the addend. The sum of
-    /// the products alone is far from the limits of its type.
+    /// Computes integer products of factors with `inner` elements in each row and adds the addend. The sum of the
+    /// products, without the addend, cannot overflow.
     #[inline(always)]
     fn summed<const N: usize, const R: usize>(
         &self,
@@ -404,13 +407,13 @@ impl Plan {
     }
 }
 
-/// Returns a lane of a register, given 32 times the register's number plus the lane.
+/// Returns the value of a lane of a register. `at` is 32 times the register's index plus the lane.
 #[inline(always)]
 fn cell<W: Copy>(rows: &[&[W; 32]; REGISTERS], at: u8) -> W {
     rows[usize::from(at) / 32][usize::from(at) % 32]
 }
 
-/// Collects the words of a matrix in the order of its table.
+/// Copies the words of a matrix to `words`, in the order of the gather table.
 #[inline(always)]
 fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]) {
     for (word, &at) in words.iter_mut().zip(table) {
@@ -418,9 +421,9 @@ fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]
     }
 }
 
-/// Returns, for each word of a matrix, the register and lane that hold it. `at` returns the coordinate of an
-/// element along the packed direction, and the number of its word. If several lanes hold a word, the table has
-/// the last one, like [`Product::gather`].
+/// Returns, for each word of a matrix, the register and lane that hold it. `at` returns the coordinate of an element
+/// along the direction in which elements are packed, and the index of the element's word. If several lanes hold a word,
+/// the table contains the last of these lanes, as [`Product::gather`] does.
 fn gathered(
     product: &Product,
     part: Part,
@@ -440,8 +443,8 @@ fn gathered(
     table.into_iter().collect()
 }
 
-/// Returns `None` unless the elements of each register are adjacent in the direction `along` and begin at a
-/// multiple of their number.
+/// Returns `Some` if the elements of each register are adjacent in the direction `along`, and the coordinate of the
+/// first is a multiple of the number of elements in a register.
 fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -> Option<()> {
     let packed = product.packed(part);
     for register in 0..product.registers(part) {
@@ -465,8 +468,8 @@ fn small(ty: OpType) -> Option<[f64; 256]> {
     Some(std::array::from_fn(|bits| double(ty, bits as Bits)))
 }
 
-/// Unpacks words of `P` elements each, in rows of `width` words: for each row of words, writes a row with the
-/// first elements, then one with the second elements, and so on.
+/// Unpacks words of `P` elements each, in rows of `width` words: for each row of words, writes a row with the first
+/// elements, then a row with the second elements, and so on.
 #[inline(always)]
 fn unpack<const P: usize, T>(
     words: &[u32; WORDS],
@@ -517,7 +520,7 @@ fn multiply<T: Copy + Default, const N: usize, const R: usize>(
 const SINGLE_NAN: u32 = 0x7fff_ffff;
 const HALF_NAN: u64 = 0x7fff;
 
-/// Returns the value of the half-precision number in the low bits of a word.
+/// Returns the value of the half-precision number in the low 16 bits of a word.
 #[inline(always)]
 fn half(word: u32) -> f64 {
     let magnitude = word & 0x7fff;
@@ -530,7 +533,7 @@ fn half(word: u32) -> f64 {
     f32::from_bits(bits | (word & 0x8000) << 16).into()
 }
 
-/// Rounds to half precision, ties to even.
+/// Rounds to half precision, with ties to even.
 #[inline(always)]
 fn half_of(value: f64) -> u32 {
     let bits = value.to_bits();
@@ -540,7 +543,7 @@ fn half_of(value: f64) -> u32 {
     // the exponent.
     let up = (1 << 41) - 1 + (magnitude >> 42 & 1);
     let normal = ((magnitude + up) >> 42).wrapping_sub((1023 - 15) << 10);
-    // Below the normal halves the unit is 2^-24, which is also the unit of doubles from 2^28 on.
+    // For subnormal halves, the unit in the last place is 2^-24. Doubles from 2^28 on have the same unit.
     let tiny = (f64::from_bits(magnitude) + 268_435_456.0).to_bits() & 0x7ff;
     let number = if magnitude < (1023 - 14) << 52 {
         tiny
