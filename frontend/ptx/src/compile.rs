@@ -13,12 +13,12 @@
 //!
 //! A line that begins with white space continues the previous line.
 //!
-//! *Slots* are places for modifiers, which PTX accepts in any order:
+//! A *slot* accepts one modifier. PTX accepts modifiers in any order:
 //!
 //! - `x` or `CLASS` is required; `{x}` or `{CLASS}` is optional.
 //! - `a|b` is a choice; `field=a|b` is a choice that sets this field of [`Mods`].
 //! - `m<8..24/8>` stands for `m8 m16 m24`.
-//! - Modifiers joined to the head by dots (`mul.half=lo|hi`) must come first, in this order.
+//! Modifiers that dots join to the head (`mul.half=lo|hi`) must come first, in this order.
 //! - *Types* begin with a dot (`.u16|u32`, `.CLASS`) and keep their order.
 //! - Other modifiers that begin with a dot also keep their order among themselves, such as the state spaces
 //!   of a copy (`.space=shared .global`).
@@ -69,8 +69,8 @@
 //! - `-> nothing`: the instruction has no effect.
 //! - `-| family`: the instruction is unsupported.
 //!
-//! Invariant: the table is embedded in the program. A mistake in a line panics when the line is compiled, and
-//! the tests compile every line.
+//! Invariant: the table is embedded in the program. Compiling a line that contains a mistake panics, and the tests
+//! compile every line.
 
 use crate::lowering::Lowering;
 use crate::pattern::{
@@ -219,8 +219,7 @@ impl Lines {
             Some((field, alternatives)) => (Some(field), alternatives),
             None => (None, word),
         };
-        // `|` separates choices, and also targets inside a choice's requirement. A target begins with a
-        // digit.
+        // `|` separates choices, and also the targets inside the requirement of a choice. A target begins with a digit.
         let mut pieces: Vec<&'static str> = Vec::new();
         let mut start = 0;
         let mut in_requirement = false;
@@ -339,7 +338,7 @@ impl Lines {
     }
 }
 
-/// Expands `a<8..24/8>b` to `a8b a16b a24b`.
+/// Expands `a<8..24/8>b` to the texts `a8b`, `a16b` and `a24b`.
 fn expand(line: &str, text: &'static str) -> Vec<&'static str> {
     let Some((before, rest)) = text.split_once('<') else {
         return vec![text];
@@ -565,7 +564,7 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     }
 }
 
-/// Parses what follows the `|` of a pair: `?p` is an optional second operand, `p` a required one.
+/// Parses the text after the `|` of a pair: `?p` is an optional second operand, `p` a required second operand.
 fn pair_of(second: &str) -> Allow {
     if second.starts_with('?') {
         Allow::MAY_PAIR

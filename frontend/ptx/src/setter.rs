@@ -56,7 +56,7 @@ fn flag(text: &str) -> Mods {
 
 fn scope(text: &str) -> Option<Scope> {
     match text {
-        // The name of this scope in `membar`.
+        // `membar` uses this name for the scope.
         "gl" => Some(Scope::Gpu),
         _ => Scope::from_name(text),
     }

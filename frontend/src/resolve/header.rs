@@ -71,7 +71,7 @@ const TARGETS: &[(&str, u32, u32)] = &[
     ("121f", 8, 8),
 ];
 
-/// Words of `.target` that are not architectures.
+/// Words of `.target` that are options, not architectures.
 const OPTIONS: [&str; 4] = [
     "texmode_unified",
     "texmode_independent",
