@@ -1,4 +1,4 @@
-//! Executable memory: whole pages per function, which are never writable and executable at the same time.
+//! Executable memory: whole pages for each function. The pages are never writable and executable at the same time.
 
 use memmap2::{Mmap, MmapMut};
 

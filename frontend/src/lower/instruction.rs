@@ -414,7 +414,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn alloca(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
-        /// The alignment in bytes that the operation guarantees without a limit.
+        /// Alignment in bytes that [`Opcode::Alloca`] guarantees.
         const OWN: u64 = 16;
         let [to, size, alignment @ ..] = operands else {
             return Ok(());
