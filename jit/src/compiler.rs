@@ -60,7 +60,7 @@ pub struct CompiledKernel {
     pub function: Function,
     /// The function's regions and the layout of its frame.
     pub regions: Regions,
-    /// Bytes of local memory that the kernel's own slots need.
+    /// Number of bytes of local memory that the kernel's own slots need.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
     /// The module variables that the function names.

@@ -112,7 +112,7 @@ impl fmt::Display for Target {
 pub struct Requirement {
     /// Lowest PTX version.
     pub version: Version,
-    /// Alternatives; empty if every target is accepted.
+    /// The accepted targets; empty if every target is accepted.
     pub targets: SmallVec<[Target; 2]>,
     /// Targets that have the feature since an earlier version than the other targets, each with that version.
     pub earlier: SmallVec<[(Target, Version); 1]>,

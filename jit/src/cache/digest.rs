@@ -6,7 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
-/// Bytes of a digest.
+/// Size of a digest in bytes.
 pub(crate) const BYTES: usize = 32;
 
 /// A digest.
