@@ -89,8 +89,8 @@ pub struct NativeContext {
     pub ended_handle: u64,
     /// `%nwarpid`.
     pub warps: u32,
-    /// For functions that run phases: the resume point to begin at. When such a function returns `GENERAL`: the
-    /// resume point at which the CTA's current phase began.
+    /// For a function that runs phases, the caller stores here the resume point at which the function begins. If the
+    /// function returns `GENERAL`, it has stored here the resume point at which the CTA's current phase began.
     pub phase: u32,
     /// Number of warps that had run in the current phase when the function returned `GENERAL`.
     pub moved: u32,

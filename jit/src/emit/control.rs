@@ -219,7 +219,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Counts a turn of a waiting loop. The lane yields when it has spent its turns.
+    /// Emits code that counts a turn of a waiting loop, and that makes the lane yield when it has used all its turns.
     fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);

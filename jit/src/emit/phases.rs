@@ -66,7 +66,7 @@ struct Driver<'a> {
     /// only predecessor of their code. Variables read there come from one block, so the time to resolve them grows only
     /// linearly with the number of resume points.
     enter: ir::Block,
-    /// For each sync point that all lanes of a warp can reach together: the code that completes it.
+    /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
     /// Reached when all remaining lanes of the warp wait at the barrier whose index is the parameter, or when all lanes
@@ -83,8 +83,8 @@ struct Driver<'a> {
     general: ir::Block,
     /// Number of warps that have run in the phase when the CTA is left to the scheduler.
     moved: Variable,
-    /// Variables of the scalar code of a region: lanes that have not run, the running lane, the sync point of
-    /// the first lane, and whether other lanes stand elsewhere.
+    /// Variables of the scalar code of a region: the lanes that have not run, the running lane, the sync point of the
+    /// first lane, and whether other lanes wait at other sync points.
     of_region: [Variable; 4],
     /// Variables for values of lanes, by type. Regions reuse these variables, because the builder's memory grows with
     /// the number of variables times the number of blocks.
