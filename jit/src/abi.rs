@@ -26,7 +26,7 @@ pub mod status {
     pub const BREAKPOINT: i32 = 4;
     /// A thread's stack is full.
     pub const STACK: i32 = 5;
-    /// The kernel called a handle that is not a function which can be called.
+    /// The kernel called a handle that names no function that can be called.
     pub const INVALID_PC: i32 = 6;
     /// No fault: the scheduler must continue the context's CTA.
     pub const GENERAL: i32 = 7;
@@ -46,7 +46,8 @@ pub mod sorted {
 /// write.
 pub const TURNS: i32 = 1 << 14;
 
-/// Number of turns that one turn of a loop with atomics, fences or volatile accesses costs. Such a loop probably waits.
+/// Number of turns that count for one turn of a loop with atomics, fences or volatile accesses. Such a loop probably
+/// waits.
 pub const WAITING_TURN: i32 = 64;
 
 /// Launch and CTA data that generated code reads and writes.

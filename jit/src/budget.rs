@@ -38,7 +38,7 @@ impl Shape {
     /// Measures a prepared function.
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if the function is too large.
+    /// Returns [`CompileError::Budget`] if the function is too large.
     pub(crate) fn of(function: &Function, cfg: &Cfg) -> Result<Shape, CompileError> {
         let blocks = cfg.rpo();
         let insts: usize = blocks.iter().map(|&b| function.insts(b).len()).sum();

@@ -131,7 +131,7 @@ impl CompiledKernel {
     /// Prepares a kernel of a module, or a single function for [`CompiledKernel::device`].
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if its native code would take too long to compile.
+    /// Returns [`CompileError::Budget`] if compiling the kernel to native code would take too long.
     pub fn new(module: &Module, id: FuncId) -> Result<CompiledKernel, CompileError> {
         CompiledKernel::within(module, id, &Inlining::of(module, id))
     }

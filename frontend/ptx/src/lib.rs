@@ -81,7 +81,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// The errors of [`spell`].
+    /// Returns the errors of [`spell`].
     pub fn spelled(&mut self, spelled: &str) -> Result<Arc<[Spelling]>, FormError> {
         if let Some(known) = self.seen.get(spelled) {
             return known.clone();
@@ -98,7 +98,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// The errors of [`spell`], or the reason why the operands do not fit the closest form.
+    /// Returns the errors of [`spell`], or the reason why the operands do not fit the closest form.
     pub fn instruction(
         &mut self,
         spelled: &str,
@@ -113,7 +113,7 @@ impl Forms {
 ///
 /// # Errors
 ///
-/// The reason why the operands do not fit the closest spelling: the one with the most matching operands.
+/// Returns the reason why the operands do not fit the closest spelling, in which the most operands match.
 pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matched, FormError> {
     let mut nearest: Option<FormError> = None;
     for (index, candidate) in spelling.iter().enumerate() {

@@ -124,7 +124,7 @@ struct Miss {
 ///
 /// # Errors
 ///
-/// The first operand that does not fit, or a wrong number of operands.
+/// Returns an error for the first operand that does not fit, or for a wrong number of operands.
 pub fn match_operands(spelling: &Spelling, shapes: &OperandShapes) -> Result<Roles, FormError> {
     let patterns: SmallVec<[&'static OperandPattern; 8]> = spelling
         .form

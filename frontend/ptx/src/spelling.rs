@@ -69,7 +69,7 @@ struct Miss {
 ///
 /// # Errors
 ///
-/// The modifier that is wrong or missing, or the version or target that the instruction needs.
+/// The error contains the modifier that is wrong or missing, or the version or target that the instruction needs.
 pub fn spell(
     head: &str,
     modifiers: &[&str],
@@ -174,8 +174,8 @@ impl Fill {
         }
     }
 
-    /// Whether the third type of a video operation is signed. The third type is that of `b`. [`Desc`] has only a flag
-    /// for it, not a field.
+    /// Whether the third type of a video operation is signed. The third type is the type of operand `b`. [`Desc`] has
+    /// only a flag for this type, not a field.
     fn is_third_type_signed(&self, opcode: Opcode) -> bool {
         is_video(opcode) && self.types.get(2).is_some_and(|ty| ty.is_signed())
     }

@@ -6,7 +6,7 @@ use crate::source::Span;
 /// `.file index "name" , timestamp, size`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileEntry {
-    /// The number that `.loc` uses.
+    /// The index that `.loc` uses for the file.
     pub index: u64,
     /// The file's name without its quotes.
     pub name: Ident,
@@ -21,7 +21,7 @@ pub struct FileEntry {
 /// A position in the source file that was compiled to PTX.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourcePosition {
-    /// Index that the file's `.file` directive declares.
+    /// The index of the file, which its `.file` directive declares.
     pub file: u32,
     /// Line, from one.
     pub line: u32,
@@ -85,7 +85,7 @@ pub enum DwarfLine {
 /// One value in a DWARF section.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DwarfValue {
-    /// A number.
+    /// An integer.
     Int(u64),
     /// The address of a label, or of a section by its name with the dot, plus an offset.
     Address(Name, i64),

@@ -1,7 +1,7 @@
 //! Interned identifiers.
 //!
-//! Each identifier, modifier or string of a module is stored once. The tree refers to it by a `u32`, so that
-//! later stages compare and index numbers instead of hashing text. Invariant: equal texts have equal names.
+//! Each identifier, modifier or string of a module is stored once. The tree refers to its text by a `u32`, so that
+//! later stages compare and index integers instead of hashing text. Invariant: equal texts have equal names.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -64,7 +64,7 @@ pub struct Names {
 struct Slot {
     /// Hash of the text, which makes most comparisons of texts unnecessary.
     hash: u32,
-    /// A name's number, from one; zero if the slot is free.
+    /// A name's index plus one; zero if the slot is free.
     number: u32,
 }
 

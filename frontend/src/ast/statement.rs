@@ -205,7 +205,7 @@ pub struct Targets {
 pub struct BranchTarget {
     /// The name, or the part before `<`.
     pub name: Ident,
-    /// `Some(n)` stands for `name0` to `name(n-1)`.
+    /// `Some(n)` means the range `name0` to `name(n-1)`.
     pub range: Option<u64>,
 }
 

@@ -105,7 +105,7 @@ impl fmt::Display for ScalarType {
 pub enum StateSpace {
     /// Registers.
     Reg,
-    /// Memory that kernels can only read; before PTX 2.2 it had numbered banks.
+    /// Memory that kernels can only read. Before PTX 2.2, this space had numbered banks.
     Const,
     /// Global memory.
     Global,

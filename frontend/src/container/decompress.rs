@@ -47,7 +47,7 @@ impl fmt::Display for Codec {
 pub(super) enum Problem {
     /// The data is damaged, with the decoder's message.
     Damaged(String),
-    /// This number of bytes could not be allocated.
+    /// The number of bytes that could not be allocated.
     Memory(u64),
 }
 

@@ -10,9 +10,9 @@ use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
 /// Returns the sort key of a candidate; the candidate with the smallest key is selected.
 ///
-/// The fields are: whether the entry is not for this device; whether it is also specific; the distance between its SM
-/// number and the capability; whether it is specific. An entry is specific if it is for one architecture or family
-/// only.
+/// The key consists of four fields, in this order: whether the entry is not for this device, whether such an entry is
+/// also specific, the distance between its SM number and the capability, and whether the entry is specific. An entry is
+/// specific if it is for one architecture or family only.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();

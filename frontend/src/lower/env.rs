@@ -81,7 +81,7 @@ impl Scopes {
         }
     }
 
-    /// Enters scope `number`, and creates it on the first pass over the function.
+    /// Enters the scope with this number, and creates the scope on the first pass over the function.
     pub(super) fn open(&mut self, number: usize) {
         if number == self.scopes.len() {
             self.scopes.push(Scope {

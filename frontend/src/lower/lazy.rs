@@ -1,8 +1,8 @@
 //! Lowering on demand: a module whose functions get their bodies on first use.
 //!
-//! A program that loads a large image usually launches only a few of its kernels. Invariant: symbols,
-//! functions and their numbers exist from the beginning and never change. Copies of the module taken at
-//! different times therefore differ only in the bodies that they contain.
+//! A program that loads a large image usually launches only a few of its kernels. Invariant: symbols, functions and
+//! their IDs exist from the beginning and never change. Copies of the module taken at different times therefore differ
+//! only in the bodies that they contain.
 
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::payload_func;
@@ -32,7 +32,7 @@ impl LazyModule {
     ///
     /// # Errors
     ///
-    /// The errors of the resolution, and errors outside functions.
+    /// Returns the errors of the resolution, or the errors outside function bodies.
     pub fn new(mut parsed: Parsed, resolution: Resolution) -> Result<LazyModule, Vec<Diagnostic>> {
         let state = begin(&parsed, &resolution)?.state;
         // The contents of the variables are in the module now.
@@ -83,7 +83,7 @@ impl LazyModule {
     ///
     /// # Errors
     ///
-    /// The errors in the requested function and the functions that it may call.
+    /// Returns the errors in the requested function and the functions that it may call.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
         let state = std::mem::take(&mut self.state);
         let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);

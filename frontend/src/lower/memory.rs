@@ -36,8 +36,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address and the state space of a memory operand. The state space of a register operand is that of
-    /// the instruction. The state space of a variable is its own.
+    /// Returns the address and the state space of a memory operand. A register operand has the state space of the
+    /// instruction. A variable has its own state space.
     pub(super) fn address(
         &mut self,
         operand: &Operand,

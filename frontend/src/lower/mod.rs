@@ -42,7 +42,8 @@ use crate::{Code, Diagnostic, Parsed, Span};
 ///
 /// # Errors
 ///
-/// The errors of the resolution, if there are any. Otherwise, the errors that lowering finds, each with its position.
+/// Returns the errors of the resolution, if there are any. Otherwise, returns the errors that lowering finds, each with
+/// its position.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
     let mut lowering = begin(parsed, resolution)?;
     let functions: Vec<FuncId> = lowering.module.functions.keys().collect();

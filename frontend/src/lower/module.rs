@@ -98,7 +98,7 @@ impl<'p> ModuleLowering<'p> {
     ///
     /// # Errors
     ///
-    /// The errors in these parts of the module.
+    /// Returns the errors in these parts of the module.
     pub(super) fn new(
         parsed: &'p Parsed,
         resolution: &'p Resolution,
@@ -407,7 +407,7 @@ impl<'p> ModuleLowering<'p> {
     ///
     /// # Errors
     ///
-    /// The errors in this body.
+    /// Returns the errors in this body.
     pub(super) fn define(&mut self, function: FuncId) -> Result<(), Vec<Diagnostic>> {
         let target = self.target_of(function);
         let ast = self.ast;

@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Maximum numbers of registers and control registers that a function can preserve.
+/// Maximum number of registers, and maximum number of control registers, that a function can preserve.
 const MAX_PRESERVED: u64 = 238;
 const MAX_PRESERVED_CONTROL: u64 = 15;
 /// Maximum size of a kernel's parameters, in bytes.

@@ -6,7 +6,7 @@
 //!
 //! The scope rules of PTX:
 //!
-//! - Braces open scopes, and inner declarations hide outer ones.
+//! - Braces open scopes, and inner declarations hide outer declarations.
 //! - Parameters belong to the body's outermost scope.
 //! - A name must be declared before its use. Only a label may be declared later, in a scope that is open at
 //!   its use.
@@ -58,7 +58,7 @@ struct Numbered {
     span: Span,
 }
 
-/// The binding that a declaration hides, which is restored at the end of the scope.
+/// The binding that a declaration hides. It is restored at the end of the scope.
 #[derive(Debug)]
 enum Hidden {
     Name(Name, Option<Binding>),
@@ -137,7 +137,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// Parameters with equal names. A later parameter hides an earlier parameter of the same name.
+    /// Returns the parameters whose names repeat. A later parameter hides an earlier parameter of the same name.
     pub fn enter_function(&mut self, function: &Function) -> Result<(), Vec<Duplicate>> {
         self.label_lists = self.scope_labels(function);
         self.enter();
@@ -163,7 +163,8 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The name is already declared in this scope. The new declaration hides the earlier one.
+    /// Returns an error if the name is already declared in this scope. The new declaration hides the earlier
+    /// declaration.
     pub fn pass(&mut self, statement: &Statement) -> Result<(), Duplicate> {
         match *statement {
             Statement::ScopeBegin(_) => self.enter(),
@@ -220,7 +221,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The name is already declared in this scope.
+    /// Returns an error if the name is already declared in this scope.
     pub fn declare_variable(&mut self, id: Id<Variable>) -> Result<(), Duplicate> {
         let variable = &self.module[id];
         if let Some(count) = variable.range {
@@ -280,7 +281,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The name is already declared in this scope.
+    /// Returns an error if the name is already declared in this scope.
     pub fn declare(&mut self, name: Ident, symbol: Symbol) -> Result<(), Duplicate> {
         let depth = self.depth();
         let same_scope = self.declared_at(name.name, depth);

@@ -128,7 +128,7 @@ impl Folder {
         let number = self.drafts.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let process = std::process::id();
-        // Processes of different machines or containers may have the same process number.
+        // Processes of different machines or containers can have the same process ID.
         let draft = part.join(format!("{DRAFT}{process}-{number}-{}", now.as_nanos()));
         let mut options = OpenOptions::new();
         let mut file = options

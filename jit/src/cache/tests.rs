@@ -411,7 +411,7 @@ fn the_limit_is_kept_and_the_last_used_stay() {
     }
     assert!(!files.write(&key_of(10), &vec![0; 40_001]));
     assert!(files.read(&key_of(10)).is_none());
-    // A smaller limit than that of the earlier writer.
+    // This limit is smaller than the limit of the earlier writer.
     let less = Folder::new(folder.0.clone(), PARTS * 13_000);
     assert!(less.write(&key_of(11), &entry));
     assert!(size() <= 13_000, "{} bytes", size());

@@ -47,11 +47,11 @@ impl Fixed {
 /// The lane that the emitted code runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
-    /// Linear thread number.
+    /// Linear index of the thread in the CTA.
     pub(crate) thread: ir::Value,
     /// Frame of the lane's warp; `None` in forms without frames.
     pub(crate) frame: Option<ir::Value>,
-    /// Lane number as a pointer-sized value.
+    /// Index of the lane in its warp, as a pointer-sized value.
     pub(crate) lane: ir::Value,
     /// Offset of the function's slots in the thread's local memory.
     pub(crate) local: ir::Value,
@@ -113,12 +113,12 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) results_to: Option<ir::Value>,
     /// Signatures of helpers by name. Each is imported once per function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
-    /// Addresses whose alignment code in the given block has tested, with the tested alignment in bytes.
+    /// A block, and the addresses whose alignment its code has tested, with the tested alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
     /// Whether only the operands of the current instruction have the values of the lane that runs. Other values may
     /// have the values of other lanes.
     pub(crate) operands_only: bool,
-    /// Results of the access tests in the given block (`reach`).
+    /// A block, and the results of the access tests in its code (`reach`).
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),
     /// The block to which the hulls belong, and the hull of the accesses for each root. A hull consists of the offsets
     /// from the root of the first accessed byte and of the byte after the last accessed byte.

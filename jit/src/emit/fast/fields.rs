@@ -47,7 +47,7 @@ fn reaches(lane: &mut Lane<'_, '_>, amount: Value, limit: i64) -> Value {
         .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, amount, limit)
 }
 
-/// Returns an integer whose `length` low bits are ones; `length` is at most 64.
+/// Returns an integer whose `length` low bits are ones. If `length` is 64 or more, all 64 bits are ones.
 fn ones(lane: &mut Lane<'_, '_>, length: Value) -> Value {
     let one = lane.b.ins().iconst(types::I64, 1);
     let power = lane.b.ins().ishl(one, length);

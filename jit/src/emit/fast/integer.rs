@@ -191,7 +191,7 @@ pub(super) fn rem(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let divisor = lane.b.ins().select(zero, one, b);
         lane.b.ins().urem(a, divisor)
     };
-    // GPUs' division sequences return all ones for quotient and remainder.
+    // As in the division sequences of GPUs, quotient and remainder of a division by zero have all bits set.
     let ones = lane.int(ty, u64::MAX);
     let bits = lane.b.ins().select(zero, ones, remainder);
     lane.result(inst, bits);

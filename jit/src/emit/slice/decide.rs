@@ -35,8 +35,8 @@ struct Ordered {
 }
 
 impl Slice<'_, '_> {
-    /// Finds the conditions whose lanes can be computed later: those with one use, by a branch or by another
-    /// such condition.
+    /// Finds the conditions whose lanes can be computed later. Such a condition has only one use, by a branch or by
+    /// another such condition.
     pub(super) fn find_conditions(&mut self) {
         let function = self.lane.function;
         let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();

@@ -252,8 +252,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit numbers, and whether the last
-    /// lane is representable in the operand's type.
+    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit integers, and whether the last lane is
+    /// representable in the operand's type.
     pub(super) fn ends_of(
         &mut self,
         value: Value,

@@ -109,8 +109,8 @@ pub(crate) struct Slice<'a, 'b> {
     full: FxHashMap<Block, ir::Block>,
     work: Vec<Block>,
     masked: Masked,
-    /// Whether the checks of speculatively affine values hold. The value's scalar is then that of the first
-    /// lane.
+    /// Whether the checks of speculatively affine values hold. If a check holds, the value's scalar is the value of the
+    /// first lane.
     holds: FxHashMap<Value, Variable>,
     /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
     /// needed.
@@ -197,7 +197,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         slice
     }
 
-    /// Finds values that lanes take out of a loop in different turns.
+    /// Finds values that different lanes carry out of a loop in different turns.
     fn find_leaving(&mut self) {
         let function = self.lane.function;
         let uniformity = self.view.uniformity;
