@@ -20,7 +20,7 @@ pub mod status {
     pub const HELPER: i32 = 1;
     /// The kernel executed `trap`.
     pub const TRAP: i32 = 2;
-    /// Control reached the end of a path that cannot be taken.
+    /// Control reached code that must be unreachable.
     pub const UNREACHABLE: i32 = 3;
     /// The kernel executed `brkpt`.
     pub const BREAKPOINT: i32 = 4;
@@ -125,9 +125,11 @@ pub struct NativeContext {
     pub local_bytes: u64,
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
-    /// Calls [`Helpers::verify`] and preserves all registers ([`crate::Compiler::verifiers`]).
+    /// Address of the function that calls [`Helpers::verify`] and preserves all registers
+    /// ([`crate::Compiler::verifiers`]).
     pub verify: *const u8,
-    /// Calls [`Helpers::verify_lanes`] and preserves all registers ([`crate::Compiler::verifiers`]).
+    /// Address of the function that calls [`Helpers::verify_lanes`] and preserves all registers
+    /// ([`crate::Compiler::verifiers`]).
     pub verify_lanes: *const u8,
     /// Host functions.
     pub helpers: *const Helpers,

@@ -34,7 +34,7 @@ const BUILD: &str = env!("MARGAY_BUILD");
 /// Minimum duration of a compilation whose code is stored: about the time that writing an entry takes.
 const WORTH: Duration = Duration::from_micros(300);
 
-/// The kernel data that an entry is written from and read with.
+/// The kernel data that is needed to write and to read an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) function: &'a Function,
@@ -91,8 +91,8 @@ impl DiskCache {
         (read(&self.found), read(&self.kept))
     }
 
-    /// Computes the key of a function's code. It covers the part that all keys of one compiler share (`machine`
-    /// adds its features to that part once), the digest of the function, and the form of the code.
+    /// Computes the key of a function's code. The key covers the data that all keys of one compiler share, the digest
+    /// of the function, and the form of the code. `machine` adds the features of the machine to the shared data once.
     pub(crate) fn key(
         &self,
         machine: impl FnOnce(&mut Digester),
@@ -111,7 +111,7 @@ impl DiskCache {
         key.digest()
     }
 
-    /// Returns whether a file with the name of a key exists. Its content is not checked.
+    /// Returns whether a file with the name of a key exists. Does not check the content of the file.
     pub(crate) fn has(&self, key: &Digest) -> bool {
         self.folder.has(key)
     }

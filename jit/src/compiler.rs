@@ -289,8 +289,8 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns whether the disk cache appears to contain the code of a specialisation. Only the name of the file is
-    /// checked.
+    /// Returns whether the disk cache appears to contain the code of a specialisation. Checks only the name of the
+    /// file.
     pub fn is_kept(&self, compiler: &Compiler, specialisation: Specialisation) -> bool {
         let form = match self.has_sync_points() {
             true => Form::Phases,
@@ -358,10 +358,10 @@ impl CompiledKernel {
         slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
-    /// Returns the offsets of the parameters that device addresses are computed from. Code of
-    /// [`Specialisation::trusted`] may run if every such parameter contains an address of device memory, inaccessible
-    /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most
-    /// [`crate::MAX_BLOCKS`] blocks in each dimension.
+    /// Returns the offsets of the parameters that device addresses are computed from. A launch may run code of
+    /// [`Specialisation::trusted`] only if every such parameter contains an address of device memory, inaccessible
+    /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most [`crate::MAX_BLOCKS`] blocks
+    /// in each dimension.
     pub fn roots(&self) -> &[u32] {
         self.pointers.params()
     }
@@ -610,7 +610,7 @@ impl Compiler {
         cache.found_or(&self.key(cache, kernel, form), kernel.source(), make)
     }
 
-    /// Returns whether the cache contains a file for a native function. The file's content is not checked.
+    /// Returns whether the cache contains a file for a native function. Does not check the content of the file.
     fn keeps(&self, kernel: &CompiledKernel, form: Form) -> bool {
         let cache = self.cache.as_ref();
         cache.is_some_and(|cache| cache.has(&self.key(cache, kernel, form)))

@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn raise() {
-        // SAFETY: sends the signal that a write past the limit sends, to this thread.
+        // SAFETY: the call sends to this thread the same signal that a write past the limit sends.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGXFSZ) };
     }
 

@@ -60,8 +60,8 @@ impl Specialisation {
     }
 
     /// Returns this specialisation with or without trust in addresses. A launch may run the specialisation with trust
-    /// only if the pointer parameters contain addresses of device memory and the shared memory ends exactly at the end
-    /// of its accessible pages.
+    /// only if it meets the conditions of [`crate::CompiledKernel::roots`] and its shared memory ends exactly at the
+    /// end of its accessible pages.
     pub fn trusted(self, trusted: bool) -> Specialisation {
         let without = self.0 & !Specialisation::TRUSTED;
         Specialisation(without | if trusted { Specialisation::TRUSTED } else { 0 })

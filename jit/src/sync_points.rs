@@ -31,7 +31,7 @@ pub enum LaneStorage {
     },
 }
 
-/// How a sync point at which all live lanes of a warp wait is completed.
+/// How a sync point is completed if all live lanes of a warp wait at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
     /// Nothing is needed: the lanes continue.
@@ -163,7 +163,7 @@ impl SyncPointTable {
         self.0.len()
     }
 
-    /// Returns how the sync point with an index is completed.
+    /// Returns how the sync point with index `index` is completed.
     pub(crate) fn completion(&self, index: usize) -> Completion {
         self.0[index].completion
     }

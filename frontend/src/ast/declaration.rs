@@ -198,7 +198,7 @@ pub enum DirectiveKind {
     AbiPreserve(u64),
     /// `.abi_preserve_control n`
     AbiPreserveControl(u64),
-    /// `.pragma "...", ...;` the strings without their quotes.
+    /// `.pragma "...", ...;`, with the strings without their quotes.
     Pragma(List<Ident>),
 }
 

@@ -22,7 +22,7 @@ pub enum Statement {
     CallTargets(Id<Targets>),
     /// `name: .callprototype ...;`
     CallPrototype(Id<Prototype>),
-    /// `.pragma "...", ...;` the strings without their quotes.
+    /// `.pragma "...", ...;`, with the strings without their quotes.
     Pragma(List<Ident>),
 }
 

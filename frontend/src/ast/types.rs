@@ -68,8 +68,8 @@ impl ScalarType {
         Self::ALL[self as usize].1
     }
 
-    /// Returns the size of a value in bytes. A predicate has no size. The size of an opaque reference is that
-    /// of its 64-bit handle.
+    /// Returns the size of a value in bytes. A predicate has no size. The size of an opaque reference is the size of
+    /// its 64-bit handle.
     pub fn bytes(self) -> Option<u32> {
         use ScalarType::*;
         match self {

@@ -45,7 +45,7 @@ impl fmt::Display for Codec {
 /// The reason why data cannot be decompressed.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// The data is damaged, with the decoder's message.
+    /// The data is damaged. The field contains the decoder's message.
     Damaged(String),
     /// The number of bytes that could not be allocated.
     Memory(u64),

@@ -31,7 +31,7 @@ const E_PHOFF: u64 = 32;
 const E_PHENTSIZE: u64 = 54;
 const E_PHNUM: u64 = 56;
 
-/// Returns the length of an ELF file's header and header tables, from its first 64 bytes.
+/// Returns the length of an ELF file's header and header tables. `header` contains the first 64 bytes of the file.
 ///
 /// A caller that has a pointer without a length finds the size of the file with this function and [`elf_len`]. The
 /// caller reads 64 bytes, then the length that this function returns, then the length that `elf_len` returns.
@@ -49,7 +49,8 @@ pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError
     bounded(sections.max(segments).max(ELF_HEADER_LEN as u64))
 }
 
-/// Returns the length of the whole ELF file, from at least its first [`elf_tables_len`] bytes.
+/// Returns the length of the whole ELF file. `tables` must contain at least the first [`elf_tables_len`] bytes of the
+/// file.
 pub fn elf_len(tables: &[u8]) -> Result<usize, ImageError> {
     let header = header(tables)?;
     let endian = endian(header)?;

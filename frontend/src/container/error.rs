@@ -16,14 +16,14 @@ pub enum ImageError {
         /// The first bytes, at most eight.
         prefix: Vec<u8>,
     },
-    /// A size or offset in the file points past its end.
+    /// A size or offset in the file points past the end of the file.
     #[error(
         "the {what} at byte {at} needs {needed} bytes, but only {have} follow: the file is cut short or damaged"
     )]
     Truncated {
         /// The part of the file.
         what: &'static str,
-        /// Its position, counted from the start of the image.
+        /// The position of the part, counted in bytes from the start of the image.
         at: u64,
         /// The number of bytes that it needs.
         needed: u64,

@@ -2,15 +2,15 @@
 //! joined into one text.
 //!
 //! A program may copy the result, write it to a file and load it later, so it must be self-contained. A single input is
-//! returned unchanged. The result for several inputs begins with a line that no PTX begins with, and a separator line
-//! precedes each input. [`super::select_ptx`] separates the inputs again.
+//! returned with only a NUL appended. The result for several inputs begins with a line that no PTX begins with, and a
+//! separator line precedes each input. [`super::select_ptx`] separates the inputs again.
 
 /// First line of joined texts.
 const HEAD: &[u8] = b"//@margay linked ptx\n";
 /// Separator line before each text.
 const NEXT: &[u8] = b"\n//@margay next input\n";
 
-/// Joins texts into one text that ends with a NUL.
+/// Joins texts into one text and appends a NUL.
 pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     let mut joined = Vec::new();
     match texts {

@@ -1,5 +1,5 @@
-//! Lowers bulk copies, reductions and stores. Like the operations in [`super::asynchronous`], they complete
-//! immediately.
+//! Lowers bulk copies, reductions and stores. Like the operations in [`super::asynchronous`], these operations complete
+//! when the instruction executes.
 
 use margay_ir::entity::Value;
 use margay_ops::mods::{CmpOp, StateSpace};

@@ -87,8 +87,7 @@ impl FunctionLowering<'_, '_> {
             }
         }
         let index = self.read(index, OpType::U32)?;
-        // An index beyond the list is undefined behaviour. The code traps for such an index instead of branching
-        // anywhere.
+        // An index beyond the list is undefined behaviour. Such an index ends the launch instead of branching anywhere.
         let default = self.b.create_block();
         self.b.br_table(index, default, &blocks);
         self.b.switch_to(default);

@@ -330,7 +330,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Continues in a block, with a jump to it if the current block is not terminated.
+    /// Continues in `block`. If the current block is not terminated, emits a jump to `block`.
     pub(super) fn go_on_in(&mut self, block: Block) {
         if self.b.is_open() {
             self.b.jump(block);

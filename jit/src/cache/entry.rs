@@ -12,7 +12,7 @@
 //! | 92 | the code, with zeros for addresses |
 //! | | source positions: code offset, PTX line, `.loc`, lane |
 //! | | sites: code offset, kind, index ([`Target::parts`]) |
-//! | | descriptions: number of an instruction of the function that has the description |
+//! | | descriptions: index of an instruction of the function that has the description |
 
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, SourceLoc};

@@ -1,9 +1,9 @@
 //! The files of the disk cache: which user may have written them, and how they are created and deleted.
 //!
-//! An entry is the file `FOLDER/xx/KEY`, where `xx` comes from the lowest bits of the key's first byte and
-//! names one of [`PARTS`] parts. The limit is divided equally among the parts, so writing an entry has to list
-//! only the few files of its part. The files are the only state that processes share. An entry appears under
-//! its name as a whole (by `rename`) and never changes. Invariant: a process never waits for another.
+//! An entry is the file `FOLDER/xx/KEY`, where `xx` comes from the lowest bits of the key's first byte and names one of
+//! [`PARTS`] parts. The limit is divided equally among the parts, so writing an entry has to list only the few files of
+//! its part. The files are the only state that processes share. An entry appears under its name as a whole (by
+//! `rename`) and never changes. Invariant: a process never waits for another process.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -140,7 +140,7 @@ impl Folder {
             .write_all(bytes)
             .and_then(|()| fs::rename(&draft, self.path_of(key)));
         if written.is_err() {
-            // If this fails, the file is deleted when it is old.
+            // If this deletion fails, the file is deleted later, when it is old.
             let _ = fs::remove_file(&draft);
         }
         written
@@ -175,7 +175,7 @@ fn is_entry(name: &str) -> bool {
     name.len() == 2 * digest::BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Creates the folder and checks that code from it may be executed. The error is the reason why not.
+/// Creates the folder and checks that this process may execute code from it. If not, returns the reason as the error.
 fn check(path: &Path) -> Result<Rights, String> {
     let user = trusted_user().ok_or("this program runs with the rights of another user")?;
     make_folder(path).map_err(|error| error.to_string())?;

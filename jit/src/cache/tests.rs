@@ -399,7 +399,7 @@ fn the_limit_is_kept_and_the_last_used_stay() {
         assert!(files.write(&key_of(number), &entry));
         age(number, 100 - u64::from(number));
     }
-    // Reading makes the oldest entry the most recently used one.
+    // Reading makes the oldest entry the most recently used entry.
     assert_eq!(files.read(&key_of(1)).as_ref(), Some(&entry));
     for number in 4..=9 {
         assert!(files.write(&key_of(number), &entry));

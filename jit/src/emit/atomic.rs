@@ -144,7 +144,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Adds floats, rounded to nearest even. `f32` flushes subnormals, except in shared memory and with
+    /// Adds floats, rounded to nearest even. For `f32`, subnormals become zero, except in shared memory and with
     /// `.noftz`.
     fn float_sum(
         &mut self,

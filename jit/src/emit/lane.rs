@@ -111,7 +111,7 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) at: SourceLoc,
     /// Where a device function stores its results.
     pub(crate) results_to: Option<ir::Value>,
-    /// Signatures of helpers by name. Each is imported once per function.
+    /// Signatures of helpers by name. Each signature is imported once per function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
     /// A block, and the addresses whose alignment its code has tested, with the tested alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
@@ -245,7 +245,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Finds the values that are in the frame at `first` and that the code after `first` can set again.
+    /// Finds the values that are in the frame at `first` and that the code from `first` on can set again.
     fn set_again(&self, first: Block, live_in: &[Value]) -> FxHashSet<Value> {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return FxHashSet::default();

@@ -35,7 +35,7 @@ use crate::abi::{NativeContext, Verify};
 pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 
 /// Maximum distance in bytes between an access and its root for a test against the whole range. If the root is in the
-/// range, an access at this distance is in the range or in the inaccessible pages at its ends.
+/// range, an access at this distance is in the range or in the inaccessible pages at the ends of the range.
 pub(crate) const NEAR: i128 = 60 << 10;
 /// Limits for code without access tests ([`crate::Specialisation::trusted`]). `MARGIN` is the size in bytes of the
 /// inaccessible margin on each side of device memory. `MAX_BLOCKS` is the maximum number of blocks of a grid in each
@@ -249,8 +249,8 @@ impl Lane<'_, '_> {
             .icmp(IntCC::UnsignedLessThanOrEqual, end, limit)
     }
 
-    /// Tests whether an address is in the range of device memory. A field of the context contains the size to
-    /// test against.
+    /// Tests whether an address is in the range of device memory. `limit` is the offset of the context field that
+    /// contains the size of the range.
     pub(crate) fn in_range(&mut self, address: ir::Value, limit: usize) -> ir::Value {
         let base = self.field(types::I64, offset_of!(NativeContext, reach_base));
         let bytes = self.field(types::I64, limit);

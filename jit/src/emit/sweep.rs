@@ -47,7 +47,7 @@ pub(crate) struct Sweep {
     on: Variable,
     /// First thread of the chunk that runs on the uniform path.
     at: Variable,
-    /// Nonzero if a lane of the CTA has exited before the others.
+    /// Nonzero if a lane of the CTA has exited before the other lanes.
     lost: Variable,
     /// Nonzero while there may be pending spills.
     debt: Variable,
@@ -73,7 +73,7 @@ pub(crate) struct Sweep {
     /// Mask of the resume points at which a phase may begin on the uniform path.
     entries: u64,
     head: ir::Block,
-    /// Reached when a whole chunk has stopped at the sync point whose number is the parameter.
+    /// Reached when a whole chunk has stopped at the sync point that is the parameter.
     arrived: ir::Block,
 }
 
@@ -427,7 +427,7 @@ impl Sweep {
         (frame, b.ins().band_imm_u(thread, 31))
     }
 
-    /// Ends the uniform path and leaves the running chunk and those after it to the loops over warps.
+    /// Ends the uniform path and leaves the running chunk and the chunks after it to the loops over warps.
     fn end(&self, b: &mut FunctionBuilder<'_>) {
         let thread = b.use_var(self.at);
         let agreed = b.use_var(self.left.agreed);

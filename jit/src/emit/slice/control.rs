@@ -34,13 +34,13 @@ pub(super) struct Masked {
     masks: Vec<Vars>,
     /// The masks of the lanes that wait at a loop's end for the next turn.
     back: Vec<Vars>,
-    /// The parameters of the loop headers for these lanes.
+    /// The parameters of the loop headers for the lanes in `back`.
     back_params: FxHashMap<Value, Vars>,
     back_scalars: FxHashMap<Value, Variable>,
     back_holds: FxHashMap<Value, Variable>,
     /// For each position, the code that writes its mask first.
     toucher: Vec<Toucher>,
-    /// Positions that the block being translated has touched.
+    /// Positions whose masks the block being translated has written.
     touched: FxHashSet<u32>,
     /// Position of the block being translated.
     here: u32,

@@ -72,7 +72,7 @@ pub(crate) struct View<'a> {
 pub(crate) struct Ends<'a> {
     /// Reached when all lanes have stopped.
     pub(crate) done: ir::Block,
-    /// Sync point at which the lanes of the warp stopped; [`NOBODY`] before the first has. `None` in forms
+    /// Sync point at which the lanes of the warp stopped; [`NOBODY`] before the first lane has stopped. `None` in forms
     /// without frames.
     pub(crate) common: Option<Variable>,
     /// Nonzero if lanes stopped at different sync points.
