@@ -1,9 +1,9 @@
 //! The stable codes of diagnostics.
 //!
-//! Each row of `codes!` is one kind of problem: its constant, its number and a short description. A published
-//! number never changes its meaning, and new kinds get new numbers. Ranges: 1 to 99 text and grammar, 100 to
-//! 199 names and scopes, 200 to 299 declarations and headers, 300 to 399 instruction forms and operand types,
-//! 400 to 499 lowering to IR, from 500 warnings.
+//! Each row of `codes!` is one kind of problem: its constant, its number and a short description. A published number
+//! never changes its meaning, and new kinds get new numbers. Numbers 1 to 99 are for text and grammar, 100 to 199 for
+//! names and scopes, 200 to 299 for declarations and headers, 300 to 399 for instruction forms and operand types, 400
+//! to 499 for lowering to IR, and 500 and above for warnings.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! Problems found in a source text.
 //!
-//! Lexer, parser, resolution and lowering use one type. A diagnostic contains facts only (code, spans,
-//! message). [`Diagnostic::render`] draws it with source lines and carets. Invariant: a span refers to the
-//! file that is passed to `render`.
+//! Lexer, parser, resolution and lowering all report problems as [`Diagnostic`]s. A diagnostic contains facts only
+//! (code, spans, message). [`Diagnostic::render`] draws it with source lines and carets. Invariant: a span refers to
+//! the file that is passed to `render`.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -45,7 +45,7 @@ pub struct Diagnostic {
     pub related: Vec<Label>,
     /// Advice and background, one sentence each.
     pub notes: Vec<String>,
-    /// For [`Code::OUT_OF_MEMORY`] the bytes that could not be allocated.
+    /// For [`Code::OUT_OF_MEMORY`], the number of bytes that could not be allocated.
     needed_bytes: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates the error for `bytes` bytes of memory that could not be allocated.
+    /// Creates the error for an allocation of `bytes` bytes that failed.
     pub(crate) fn out_of_memory(span: Span, bytes: u64) -> Self {
         let message = format!("out of memory: {bytes} bytes for the contents of the text");
         Diagnostic {
@@ -81,7 +81,7 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the words under the caret.
+    /// Sets the text under the caret.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.label = shortened(label.into());
@@ -246,7 +246,7 @@ impl<'s> Window<'s> {
 
 /// Shortens the words of a message that are longer than any useful name. A word consists of characters of names.
 fn shortened(text: String) -> String {
-    /// Length of the longest word that is kept; mangled names of templates have hundreds of characters.
+    /// Maximum length of a word that is kept unchanged. Mangled names of templates have hundreds of characters.
     const LONGEST: usize = 1024;
     /// Number of characters that remain of a longer word.
     const KEPT: usize = 80;

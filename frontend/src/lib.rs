@@ -1,4 +1,4 @@
-//! Reads PTX text and its containers, and produces checked syntax trees and IR.
+//! Reads PTX text and the files that contain it, and produces checked syntax trees and IR.
 //!
 //! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]), which exists for
 //! every input, and [`Diagnostic`]s for the errors in the text. Resolution and lowering use the tree.

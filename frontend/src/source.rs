@@ -50,7 +50,7 @@ impl Span {
     }
 }
 
-/// A position for messages. Line and column count from one, the column in characters.
+/// A position for messages. Lines and columns count from one. A column counts characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct LineColumn {
     /// Line, from one.

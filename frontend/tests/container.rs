@@ -1,6 +1,6 @@
-//! Tests of container parsing. The images are built by NVIDIA's tools (`tests/data/make.sh`) or assembled
-//! here byte by byte from the description of the format. Both are then damaged by flipping single bits and by
-//! truncation.
+//! Tests of reading fat binaries and ELF files. NVIDIA's tools create some of the images (`tests/data/make.sh`). The
+//! tests assemble the other images byte by byte from the description of the format. The tests also damage both kinds of
+//! image by flipping single bits and by truncation.
 
 use margay_frontend::container::{
     Codec, Container, EntryKind, HostSection, Image, ImageError, ImageFault, ImageKind,
@@ -12,7 +12,7 @@ const LZ4: &[u8] = include_bytes!("data/scale-speed.fatbin");
 const ZSTD: &[u8] = include_bytes!("data/scale-default.fatbin");
 const MANY: &[u8] = include_bytes!("data/scale-many.fatbin");
 const SASS: &[u8] = include_bytes!("data/scale-sass.fatbin");
-/// The container that the linker leaves in every program of one module.
+/// The fat binary that the linker leaves in every program that has only one module.
 const STUB: &[u8] = include_bytes!("data/linked-stub.fatbin");
 const ARCH_90A: &[u8] = include_bytes!("data/scale-90a.fatbin");
 const CUBIN: &[u8] = include_bytes!("data/scale-sm_80.cubin");
@@ -54,7 +54,7 @@ impl<'a> Put<'a> {
     }
 }
 
-/// Creates a container as `fatbinary` writes it, without extensions.
+/// Creates a fat binary as NVIDIA's `fatbinary` writes it, without extensions of the entry headers.
 fn container(entries: &[Put<'_>]) -> Vec<u8> {
     let mut body = Vec::new();
     for put in entries {
@@ -295,7 +295,7 @@ fn host_files() {
     assert_eq!(found[0].section, HostSection::Linked);
     assert!(found[0].container.entries[0].info.relocatable());
     assert!(only_text(RDC, 80).contains(".visible .global .align 4 .f32 factor"));
-    // The ELF header of an x86-64 file, without anything else.
+    // The ELF header of an x86-64 file, without sections and contents.
     let mut bare = HOST[..64].to_vec();
     bare[40..48].fill(0);
     bare[60..64].fill(0);
@@ -364,7 +364,7 @@ fn linked_images_defer_the_device_runtime() {
     assert_eq!(selection.texts[0].text, user);
     let deferred = selection.device_runtime.expect("kept aside");
     assert_eq!(deferred.text().expect("reads").text, runtime);
-    // Loaded alone, the device runtime is an ordinary module.
+    // If the device runtime is the only image, it is an ordinary module.
     assert_eq!(only_text(&with_options, 80), runtime);
 }
 
@@ -421,8 +421,8 @@ fn declared_sizes_are_not_believed() {
     );
 }
 
-/// Reads `image` in every way that the driver library and the tools do. Checks only that this ends without a
-/// panic. Returns whether a selection succeeds.
+/// Passes `image` to every function with which the driver library and the tools read images, and checks only that they
+/// do not panic. Returns whether a selection succeeds.
 fn read_all(image: &[u8]) -> bool {
     if let Some(header) = image.first_chunk() {
         let _ = container_len(header);
@@ -451,7 +451,7 @@ fn every_truncation_is_an_error() {
                 || image == HOST
                 || image == RDC
         );
-        // A prefix below 8 bytes can be mistaken for text.
+        // An image that is truncated to fewer than 8 bytes can be mistaken for text.
         let step = if image.len() > 2000 { 7 } else { 1 };
         for end in (8..image.len()).step_by(step) {
             let ok = read_all(&image[..end]);

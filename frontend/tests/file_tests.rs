@@ -1,8 +1,8 @@
-//! Runs the file tests of `tests/ptx` with parser, lowering and interpreter only. Memory is a few byte
-//! vectors. No code generator is needed, so `cargo xtask mutants` can run these tests for every mutant.
+//! Runs the file tests of `tests/ptx` with parser, lowering and interpreter only. Memory is a few byte vectors. These
+//! tests need no code generator, so `cargo xtask mutants` can run them for every mutant.
 //!
-//! Only launches that expect values run here, and no launches that use system calls.
-//! `tests/tests/file_tests.rs` runs all launches with the whole runtime.
+//! Launches without expected values and launches that use system calls do not run here. `tests/tests/file_tests.rs`
+//! runs all launches with the whole runtime.
 
 #[allow(
     dead_code,
@@ -32,12 +32,12 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use smallvec::SmallVec;
 
-/// Files that need features missing here, each with the reason.
+/// Files that need features that this test program lacks, each with the reason.
 const LEFT_OUT: [(&str, &str); 5] = [
     ("control/system_calls", "calls the system"),
     ("warp/clusters", "launches a cluster"),
     ("texture/", "needs textures and surfaces"),
-    // Here blocks run one after the other.
+    // This test program runs the blocks of a grid one after the other.
     ("semantics/ordering", "blocks wait for blocks"),
     ("semantics/progress", "blocks wait for blocks"),
 ];
@@ -48,7 +48,7 @@ const SHARED: u64 = STEP;
 const LOCAL: u64 = 2 * STEP;
 const PARAMS: u64 = 3 * STEP;
 const FIRST_BUFFER: u64 = 4 * STEP;
-/// Size of the local memory of a thread.
+/// Size in bytes of the local memory of a thread.
 const STRIDE: u32 = 1 << 14;
 
 /// Memory that consists of separate areas.
@@ -57,7 +57,7 @@ struct Bare {
     /// Address and contents of each area.
     pieces: Vec<(u64, Vec<u8>)>,
     time: u64,
-    /// Number of branches until the launch is aborted.
+    /// Number of branches that the launch may still execute before it is aborted.
     patience: u64,
 }
 

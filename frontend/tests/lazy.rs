@@ -23,8 +23,8 @@ fn bodies(module: &Module) -> Vec<&str> {
 
 const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Returns a module of kernels: `a` calls `inner`, `b` may call any function, `c` and `d` call none. `d` is
-/// long.
+/// Returns a module of kernels. `a` calls `inner`, `b` may call any function, and `c` and `d` call no function. The
+/// text of `d` is long.
 fn four_kernels() -> String {
     let long = "add.u32 r, r, 1;\n".repeat(200);
     format!(
@@ -67,7 +67,7 @@ fn who_asks_for_much_gets_more() {
     assert_eq!(lazy.lower(c), Ok(true));
     assert_eq!(bodies(lazy.module()), ["c"]);
     assert!(!lazy.is_whole());
-    // Lowering `d` also lowers other functions, as much text as the first call lowered.
+    // Lowering `d` also lowers other functions whose text is as long as the text that the first call lowered.
     let d = id(&lazy, "d");
     assert_eq!(lazy.lower(d), Ok(true));
     assert_eq!(
@@ -125,7 +125,7 @@ fn text_of(path: &Path) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Prints a function with signatures instead of their numbers, which depend on the order of lowering.
+/// Prints a function with signatures instead of signature indices, which depend on the order of lowering.
 fn printed(module: &Module, id: FuncId) -> String {
     let mut text = module.functions[id].to_string();
     for (sig, signature) in module

@@ -1,6 +1,7 @@
-//! Checks how much memory a text takes, and what happens without enough memory.
+//! Checks how much memory the parser needs for a text, and what happens if there is not enough memory.
 //!
-//! Each measurement runs in a process of its own: this program starts itself with a variable that names the case.
+//! Each measurement runs in a process of its own: this program starts itself with an environment variable that names
+//! the case.
 #![allow(
     clippy::print_stdout,
     reason = "the process that measures tells the one that compares"
@@ -10,11 +11,11 @@ use std::process::{Command, Output};
 
 use margay_frontend::{Code, LazyModule, SourceFile, parse, resolve};
 
-/// The variable that names the case for the process that measures it.
+/// The environment variable that names the case for the measuring process.
 const CASE: &str = "MARGAY_TEST_MEMORY_CASE";
 /// Number of values of an initialiser.
 const VALUES: usize = 1_000_000;
-/// Memory that does not depend on the number of values.
+/// Number of bytes of memory that do not depend on the number of values.
 const CONSTANT: usize = 1 << 20;
 
 /// Returns a variable of a case and its initialiser with [`VALUES`] values.
@@ -35,7 +36,7 @@ fn text(case: &str) -> String {
     text
 }
 
-/// Returns a field of this process's state in bytes [proc_pid_status(5)].
+/// Returns a field of this process's status in bytes [proc_pid_status(5)].
 fn state(field: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("a state");
     let line = status.lines().find_map(|line| line.strip_prefix(field));
@@ -44,7 +45,8 @@ fn state(field: &str) -> usize {
     1024 * number.unwrap_or_else(|| panic!("no {field}"))
 }
 
-/// No test by itself: reads the text of the case that the variable names, and prints how much memory this takes.
+/// No test by itself. In a measuring process, reads the text of the case that the environment variable names, and
+/// prints how much memory this takes.
 #[test]
 fn measure() {
     let Ok(case) = std::env::var(CASE) else {
@@ -76,7 +78,7 @@ fn measure() {
     println!("grown {}", state("VmHWM").saturating_sub(before));
 }
 
-/// Measures a case in a process of its own, which may use `limit` bytes of addresses.
+/// Measures a case in a process of its own, whose address space is limited to `limit` bytes.
 fn measured(case: &str, limit: Option<usize>) -> (Output, String) {
     let program = std::env::current_exe().expect("this program");
     let limit = limit.map_or("unlimited".to_owned(), |limit| (limit / 1024).to_string());
@@ -86,7 +88,7 @@ fn measured(case: &str, limit: Option<usize>) -> (Output, String) {
         .arg(limit)
         .arg(program)
         .env(CASE, case)
-        // One heap, so that the size of the process does not depend on threads.
+        // The process has only one heap, so that its size does not depend on threads.
         .env("MALLOC_ARENA_MAX", "1")
         .output()
         .expect("a shell");
@@ -102,7 +104,7 @@ fn number(text: &str, word: &str) -> usize {
     number.unwrap_or_else(|| panic!("no {word} in {text}"))
 }
 
-// Each value was a node of 32 bytes, in a vector that was copied when it was complete.
+// Regression test: each value was a node of 32 bytes, in a vector that was copied when it was complete.
 #[test]
 fn values_of_initialisers_take_few_bytes() {
     for (case, contents, most) in [
@@ -110,7 +112,7 @@ fn values_of_initialisers_take_few_bytes() {
         ("words", 4, 14),
         ("floats", 8, 28),
         ("lists", 2, 40),
-        // A relocation has 32 bytes, and their vector grows to twice its length.
+        // A relocation has 32 bytes, and the vector of relocations grows by doubling its capacity.
         ("addresses", 8, 32 + 64),
     ] {
         let (output, text) = measured(case, None);
@@ -122,7 +124,7 @@ fn values_of_initialisers_take_few_bytes() {
     }
 }
 
-// A failed allocation ended the process.
+// Regression test: a failed allocation ended the process.
 #[test]
 fn missing_memory_is_an_error() {
     let (_, text) = measured("addresses", None);

@@ -476,7 +476,7 @@ fn debugging_sections() {
     assert_eq!(values(&lines[5]), (8, vec![Int(u64::MAX)]));
 }
 
-/// Parses debugging sections as PTX 1.5 and earlier versions had them, before `.section`.
+/// Parses debugging sections in the syntax of PTX 1.5 and earlier versions, which had no `.section`.
 #[test]
 fn old_debugging_sections() {
     const LINES: &str = "@@DWARF .section .debug_info, \"\", @progbits\n@@DWARF .byte 0x01, 0x02\n\

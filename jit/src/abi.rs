@@ -1,8 +1,8 @@
 //! The kernel ABI: the binary interface between generated code and its host.
 //!
-//! Generated code receives a [`NativeContext`] (one per worker, rewritten for each CTA) and calls the host
-//! through [`Helpers`]. It reaches all data through pointers in the context, with two exceptions: the code
-//! itself contains the addresses of the descriptions of slow operations and of the kernel's sync points
+//! Generated code receives a [`NativeContext`] and calls the host through [`Helpers`]. Each worker has one context and
+//! rewrites it for each CTA. Generated code reaches all data through pointers in the context, with two exceptions: the
+//! code itself contains the addresses of the descriptions of slow operations and of the kernel's sync points
 //! (`addresses`). Invariant: field offsets come from `offset_of!` and are never written by hand.
 
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use margay_ops::mods::StateSpace;
 
 use crate::sync_points::SyncPointPlaces;
 
-/// Status that a region, CTA form or device function returns; 0 if it ran to its end.
+/// Status that a region, CTA form or device function returns. The status is 0 if the function ran to its end.
 pub mod status {
     /// All lanes stopped at a sync point or exited.
     pub const OK: i32 = 0;
@@ -20,13 +20,13 @@ pub mod status {
     pub const HELPER: i32 = 1;
     /// The kernel executed `trap`.
     pub const TRAP: i32 = 2;
-    /// Control reached the end of a path that cannot be taken.
+    /// Control reached code that must be unreachable.
     pub const UNREACHABLE: i32 = 3;
     /// The kernel executed `brkpt`.
     pub const BREAKPOINT: i32 = 4;
     /// A thread's stack is full.
     pub const STACK: i32 = 5;
-    /// An indirect call to an address that is not a function.
+    /// The kernel called a handle that names no function that can be called.
     pub const INVALID_PC: i32 = 6;
     /// No fault: the scheduler must continue the context's CTA.
     pub const GENERAL: i32 = 7;
@@ -36,16 +36,18 @@ pub mod status {
 pub mod sorted {
     /// The lanes in `group` continue after the sync point `sync_point`.
     pub const GROUP: i32 = 0;
-    /// All lanes that have not exited wait at the barrier `sync_point`, or all have exited.
+    /// All lanes of the warp that have not exited wait at the barrier `sync_point`, or all lanes have exited.
     pub const ARRIVED: i32 = 1;
     /// Only the scheduler can decide.
     pub const GENERAL: i32 = 2;
 }
 
-/// Turns that a lane may spend in loops that only read memory which others may write, before it yields.
+/// Maximum number of turns that a lane spends, before it yields, in loops that only read memory which other threads may
+/// write.
 pub const TURNS: i32 = 1 << 14;
 
-/// Cost in turns of one turn of a loop with atomics, fences or volatile accesses; such a loop probably waits.
+/// Number of turns that count for one turn of a loop with atomics, fences or volatile accesses. Such a loop probably
+/// waits.
 pub const WAITING_TURN: i32 = 64;
 
 /// Launch and CTA data that generated code reads and writes.
@@ -58,9 +60,9 @@ pub struct NativeContext {
     pub shared_base: u64,
     /// Address of the CTA's local window.
     pub local_base: u64,
-    /// Bytes of local memory of a thread.
+    /// Size in bytes of the local memory of a thread.
     pub local_stride: u32,
-    /// Turns of waiting loops left before a lane yields.
+    /// Number of turns of waiting loops that are left before a lane yields.
     pub turns: i32,
     /// CTA coordinates.
     pub ctaid: [u32; 3],
@@ -68,29 +70,30 @@ pub struct NativeContext {
     pub sm: u32,
     /// Block shape.
     pub ntid: [u32; 3],
-    /// Threads of a CTA.
+    /// Number of threads of a CTA.
     pub threads: u32,
     /// Grid shape.
     pub nctaid: [u32; 3],
     /// Depth of nested native calls.
     pub depth: u32,
-    /// Linear number of the CTA.
+    /// Linear index of the CTA.
     pub cta: u64,
-    /// Running thread (linear in the CTA), written by generated code.
+    /// Linear index in the CTA of the running thread. Generated code writes this field.
     pub thread: u32,
-    /// PTX line of the instruction that ended the call with a status, written by generated code; 0 if none has.
+    /// PTX line of the instruction that ended the call with a status; 0 if no instruction has. Generated code writes
+    /// this field.
     pub ended_line: u32,
     /// `.loc` of the instruction that ended the call, as in `margay_ir::function::SourceLoc`.
     pub ended_loc: u32,
-    /// The handle that names no function, if the call ended with [`status::INVALID_PC`]; [`UNKNOWN_HANDLE`] if
-    /// vector code ended it.
+    /// The handle that names no function, if the call ended with [`status::INVALID_PC`]. [`UNKNOWN_HANDLE`] if vector
+    /// code ended the call.
     pub ended_handle: u64,
     /// `%nwarpid`.
     pub warps: u32,
-    /// For functions that run phases: the resume point to begin at. When such a function returns `GENERAL`: the
-    /// resume point at which the CTA's current phase began.
+    /// For a function that runs phases, the caller stores here the resume point at which the function begins. If the
+    /// function returns `GENERAL`, it has stored here the resume point at which the CTA's current phase began.
     pub phase: u32,
-    /// Number of warps that have run in the current phase when the function returned `GENERAL`.
+    /// Number of warps that had run in the current phase when the function returned `GENERAL`.
     pub moved: u32,
     /// Lanes of the warp that have not exited: argument and result of `sort_out`.
     pub alive: u32,
@@ -112,18 +115,21 @@ pub struct NativeContext {
     pub reach_base: u64,
     /// Size of the range of device memory in bytes, a power of two.
     pub reach_bytes: u64,
-    /// Size of the range of device memory if inaccessible margins of [`crate::MARGIN`] bytes surround it, else
-    /// 0.
+    /// Size of the range of device memory in bytes if inaccessible margins of [`crate::MARGIN`] bytes surround the
+    /// range, else 0.
     pub margin_bytes: u64,
-    /// Bytes of shared memory that the CTA or, in a cluster, all its CTAs may access.
+    /// Number of bytes of shared memory that the CTA may access. In a cluster, the shared memory of all its CTAs
+    /// counts.
     pub shared_bytes: u64,
-    /// Bytes of local memory that a thread may access.
+    /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
-    /// Calls [`Helpers::verify`] and preserves all registers ([`crate::Compiler::verifiers`]).
+    /// Address of the function that calls [`Helpers::verify`] and preserves all registers
+    /// ([`crate::Compiler::verifiers`]).
     pub verify: *const u8,
-    /// Calls [`Helpers::verify_lanes`] and preserves all registers ([`crate::Compiler::verifiers`]).
+    /// Address of the function that calls [`Helpers::verify_lanes`] and preserves all registers
+    /// ([`crate::Compiler::verifiers`]).
     pub verify_lanes: *const u8,
     /// Host functions.
     pub helpers: *const Helpers,
@@ -131,7 +137,7 @@ pub struct NativeContext {
     pub host: *mut c_void,
 }
 
-/// Value of [`NativeContext::ended_handle`] that tells nothing.
+/// The value of [`NativeContext::ended_handle`] for an unknown handle.
 pub const UNKNOWN_HANDLE: u64 = u64::MAX;
 
 /// A function in [`NativeContext::functions`].
@@ -140,7 +146,7 @@ pub const UNKNOWN_HANDLE: u64 = u64::MAX;
 pub struct FunctionEntry {
     /// Native entry point, or null.
     pub code: *const u8,
-    /// Number of the signature ([`crate::signatures`]).
+    /// ID of the function's signature ([`crate::signatures`]).
     pub signature: u64,
 }
 
@@ -148,8 +154,8 @@ pub struct FunctionEntry {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Helpers {
-    /// Computes a pure operation by its meaning. Arguments: description, operands, results, and the number of
-    /// operands (low 16 bits) and of results (high 16 bits).
+    /// Computes a pure operation by its reference function. Arguments: description, operands, results, and the number
+    /// of operands (low 16 bits) and of results (high 16 bits).
     pub pure_op: unsafe extern "C" fn(*const Desc, *const Bits, *mut Bits, u32),
     /// Performs an atomic read-modify-write at a host address and writes the old content to the last argument.
     pub update:
@@ -158,46 +164,47 @@ pub struct Helpers {
     pub clock: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
     /// Reads a special register that generated code does not compute itself.
     pub special: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
-    /// Performs a system call. Arguments: context, number of the call, operands, results.
+    /// Performs a system call. Arguments: context, ID of the system call, operands, results.
     pub syscall: unsafe extern "C" fn(*mut NativeContext, u32, *const Bits, *mut Bits) -> i32,
     /// Performs a texture or surface access. Arguments: context, payload, operands, results, and the number of
     /// operands (low 16 bits) and of results (high 16 bits).
     pub texture: unsafe extern "C" fn(*mut NativeContext, u64, *const Bits, *mut Bits, u32) -> i32,
     /// Performs a texture or surface access for the lanes of a chunk. Arguments: context; payload; operands and
-    /// results, one row of 8 bytes per lane for each; mask of the active lanes; number of operands (low byte),
-    /// of results (second byte) and of the chunk's lanes (third byte); mask of the operands of which only the
-    /// first lane is set. After a fault, the helper has added the lane's number to the context's thread.
+    /// results, one row of 8 bytes per lane for each; mask of the active lanes; number of operands (low byte), of
+    /// results (second byte) and of the chunk's lanes (third byte); mask of the operands of which only the first lane
+    /// is set. After a fault, the helper has added the faulting lane's index in the chunk to the thread index in the
+    /// context.
     pub texture_lanes:
         unsafe extern "C" fn(*mut NativeContext, u64, *mut u32, u32, u32, u32) -> i32,
     /// Returns whether an address belongs to a state space (`margay_ops::mods::StateSpace as u32`).
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// Performs `cp.async`. Arguments: context, target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
-    /// Completes a collective at which all lanes of a warp stand. Arguments: context, frame, sync point, lanes.
-    /// Returns a nonzero value if the collective is not complete.
+    /// Completes a collective at which all lanes of a warp wait. Arguments: context, frame, sync point, lanes. Returns
+    /// a nonzero value if the collective is not complete.
     pub collective:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
-    /// Decides which lanes of a diverged warp continue, from the header of its frame. The sync points are all
-    /// of the kernel's, followed by their number. Returns one of the values in [`sorted`].
+    /// Decides which lanes of a diverged warp continue, from the header of the warp's frame. Arguments: context, frame,
+    /// all sync points of the kernel, number of sync points. Returns one of the values in [`sorted`].
     pub sort_out:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
-    /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, bytes of a
-    /// frame.
+    /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, size of a frame in
+    /// bytes.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),
-    /// Decides about accesses whose address test failed. Arguments: context, host address of the first lane,
-    /// distance between neighbouring lanes, properties of the accesses, thread of the first lane. Returns a
-    /// nonzero value if the launch must end; the helper has then added the faulting lane's number to the
-    /// context's thread.
+    /// Decides about accesses whose address test failed. Arguments: context, host address of the first lane's access,
+    /// distance in bytes between the accesses of neighbouring lanes, properties of the accesses, thread of the first
+    /// lane. Returns a nonzero value if the launch must end. In this case, the helper has added the faulting lane's
+    /// index to the thread index in the context.
     pub verify: unsafe extern "C" fn(*mut NativeContext, u64, i64, Verify, u32) -> i32,
-    /// Decides, as [`Helpers::verify`] does, about accesses with a separate host address for each lane.
+    /// Decides about accesses as [`Helpers::verify`] does, but with a separate host address for each lane.
     pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
-    /// Writes the frame headers of a CTA whose warps all have 32 lanes: the threads from `first` up to `end`
-    /// stand at a sync point, and the threads from `end` on have not run. Arguments: context, frames, sync
-    /// point, `first`, `end`, bytes of a frame.
+    /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
+    /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,
+    /// `first`, `end`, size of a frame in bytes.
     pub settle: unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32, u32, u32),
 }
 
-/// Properties that the accesses of several lanes have in common.
+/// Properties that the accesses of several lanes share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Verify(pub u64);
@@ -248,14 +255,14 @@ impl std::fmt::Debug for Helpers {
     }
 }
 
-/// A region in the warp form. Arguments: context, frame of the warp, and lanes (low half) with warp number
-/// (high half).
+/// A region in the warp form. Arguments: context, frame of the warp, and mask of lanes (low half) with warp index (high
+/// half).
 pub type RegionFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
-/// The CTA form of a kernel without sync points. Arguments: context with the coordinates of the first CTA,
-/// number of that CTA, number of CTAs.
+/// The CTA form of a kernel without sync points. Arguments: context with the coordinates of the first CTA, linear index
+/// of that CTA, number of CTAs.
 pub type CtaFn = unsafe extern "C" fn(*mut NativeContext, u64, u64) -> i32;
-/// The CTA form of a kernel with sync points. Arguments: context, frames, number of CTAs from the context's CTA
-/// on.
+/// The CTA form of a kernel with sync points. Arguments: context, frames, number of CTAs to run. The first of them is
+/// the CTA in the context.
 pub type PhasesFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
 /// A device function. Arguments: context, thread, offset of its local memory, array for arguments and results.
 pub type DeviceFn = unsafe extern "C" fn(*mut NativeContext, u32, u32, *mut Bits) -> i32;

@@ -1,8 +1,8 @@
-//! Host addresses inside generated code: addresses of the descriptions of operations that are computed by their
-//! meanings, and of a kernel's sync points. Generated code reaches everything else through the context.
+//! Host addresses inside generated code: addresses of the descriptions of operations that the reference functions
+//! compute, and of a kernel's sync points. Generated code reaches all other data through the context.
 //!
-//! Code generation leaves eight bytes empty for each address and records their place ([`Site`]). [`fill`]
-//! writes the addresses of this process there, so cached code also works in other processes (`cache`).
+//! Code generation leaves eight bytes empty for each address and records their offset ([`Site`]). [`fill`] writes the
+//! addresses of this process there, so that cached code also works in other processes (`cache`).
 
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{
@@ -14,7 +14,7 @@ use margay_ops::meaning::Desc;
 
 use crate::sync_points::SyncPointTable;
 
-/// The object whose address is in the code.
+/// The object whose address the code contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// A description in the function's [`DescTable`].
@@ -32,7 +32,7 @@ impl Target {
         }
     }
 
-    /// Creates the target of a kind and an index; `None` if the kind does not exist.
+    /// Creates the target of a kind and an index. Returns `None` if the kind does not exist.
     pub(crate) fn of_parts(kind: u32, index: u32) -> Option<Target> {
         match kind {
             0 => Some(Target::Desc(index)),
@@ -61,12 +61,12 @@ impl Target {
 pub(crate) struct Site {
     /// Offset from the start of the code.
     pub(crate) offset: u32,
-    /// The object whose address is at this place.
+    /// The object whose address these bytes contain.
     pub(crate) target: Target,
 }
 
 impl Site {
-    /// Returns the site of a relocation; `None` if the relocation is of another kind.
+    /// Returns the site of a relocation, or `None` if the relocation is of another kind.
     pub(crate) fn of(function: &ir::Function, reloc: &FinalizedMachReloc) -> Option<Site> {
         let FinalizedRelocTarget::ExternalName(ExternalName::User(name)) = reloc.target else {
             return None;
@@ -82,8 +82,8 @@ impl Site {
     }
 }
 
-/// Writes the addresses of this process into the code. Returns `None`, possibly after some of them are written,
-/// if a site is outside the code or its target does not exist.
+/// Writes the addresses of this process into the code. Returns `None` if a site is outside the code or its target does
+/// not exist; the function may have written other addresses before.
 pub(crate) fn fill(
     code: &mut [u8],
     sites: &[Site],
@@ -100,7 +100,7 @@ pub(crate) fn fill(
     Some(())
 }
 
-/// Replaces all addresses by zeros, so that the code is equal in all processes.
+/// Replaces all addresses with zeros, so that the code is equal in all processes.
 pub(crate) fn clear(code: &mut [u8], sites: &[Site]) -> Option<()> {
     for site in sites {
         bytes_of(code, site)?.fill(0);
@@ -124,7 +124,7 @@ pub struct DescTable(
 );
 
 impl DescTable {
-    /// Returns the index of a description, which is added if it is new.
+    /// Returns the index of a description, and adds the description if it is new.
     pub(crate) fn number_of(&mut self, desc: Desc) -> u32 {
         let index = match self.0.iter().position(|known| **known == desc) {
             Some(index) => index,
@@ -136,7 +136,7 @@ impl DescTable {
         index as u32
     }
 
-    /// Returns the address of a description. It does not change while the table exists.
+    /// Returns the address of a description. The address does not change while the table exists.
     fn address(&self, index: u32) -> Option<u64> {
         let desc: &Desc = self.0.get(index as usize)?;
         Some(std::ptr::from_ref(desc) as u64)

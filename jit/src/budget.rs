@@ -1,8 +1,8 @@
 //! Size limits of functions that are compiled to native code.
 //!
-//! The time and memory of code generation grow with a function's size, some of it faster than linearly. A
-//! function beyond a limit runs in the interpreter. The limits are counts and never times, so whether a kernel
-//! gets native code does not depend on how busy the machine is.
+//! The time and memory of code generation grow with a function's size, in some parts faster than linearly. A function
+//! beyond a limit runs in the interpreter. The limits are counts and never times, so whether a kernel gets native code
+//! does not depend on how busy the machine is.
 
 use margay_ir::analysis::{Cfg, liveness};
 use margay_ir::entity::Block;
@@ -10,27 +10,27 @@ use margay_ir::function::Function;
 
 use crate::error::CompileError;
 
-/// Most instructions of a function, including everything inlined into it.
+/// Maximum number of instructions of a function, including inlined functions.
 const MAX_INSTS: usize = 200_000;
-/// Most blocks.
+/// Maximum number of blocks of a function.
 const MAX_BLOCKS: usize = 50_000;
-/// Most edges between blocks: as many as [`MAX_BLOCKS`] blocks with two successors have. Branch tables may have many
-/// more, and the code generator makes a block of most of them.
+/// Maximum number of edges between blocks. [`MAX_BLOCKS`] blocks with two successors have this number of edges. Branch
+/// tables may have many more, and the code generator creates a block for most of their edges.
 const MAX_EDGES: usize = 2 * MAX_BLOCKS;
-/// Most values that are live at the start of a block, summed over all blocks.
+/// Maximum number of values that are live at the start of a block, summed over all blocks.
 const MAX_LIVE: usize = 4_000_000;
 
-/// Most values that branches pass to blocks.
+/// Maximum number of values that branches pass to blocks.
 const MAX_PASSED: usize = 400_000;
 
 /// Size of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// Number of back edges in reverse postorder, about the number of loops.
+    /// Number of back edges in reverse postorder, which is about the number of loops.
     pub(crate) loops: usize,
-    /// Values that are live at the start of a block, summed over all blocks.
+    /// Number of values that are live at the start of a block, summed over all blocks.
     pub(crate) live: usize,
-    /// Values that branches pass to blocks.
+    /// Number of values that branches pass to blocks.
     pub(crate) passed: usize,
 }
 
@@ -38,7 +38,7 @@ impl Shape {
     /// Measures a prepared function.
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if the function is too large.
+    /// Returns [`CompileError::Budget`] if the function is too large.
     pub(crate) fn of(function: &Function, cfg: &Cfg) -> Result<Shape, CompileError> {
         let blocks = cfg.rpo();
         let insts: usize = blocks.iter().map(|&b| function.insts(b).len()).sum();

@@ -1,11 +1,11 @@
 //! Disk cache of the native code that earlier processes compiled.
 //!
-//! The key of an entry is a digest of everything that determines its code: the sources and the toolchain of
-//! this build, the machine's features, the prepared function with its numbers and source positions, and the
-//! compiled form. Code that compiles faster than an entry is written is not stored. The cache never makes a
-//! compilation fail: if an entry cannot be read, written or trusted, the function is compiled.
+//! The key of an entry is a digest of everything that determines the entry's code: the sources and the toolchain of
+//! this build, the machine's features, the prepared function with its indices and source positions, and the compiled
+//! form. Code that compiles faster than an entry is written is not stored. The cache never makes a compilation fail: if
+//! an entry cannot be read, written or trusted, the function is compiled.
 //!
-//! Invariant: code is taken from a file only after the file's owner, key and checksum have been checked.
+//! Invariant: the cache returns code from a file only after it has checked the file's owner, key and checksum.
 
 mod digest;
 mod entry;
@@ -31,10 +31,10 @@ use crate::sync_points::SyncPointTable;
 /// options.
 const BUILD: &str = env!("MARGAY_BUILD");
 
-/// Shortest compilation whose code is stored: about the time that writing an entry takes.
+/// Minimum duration of a compilation whose code is stored: about the time that writing an entry takes.
 const WORTH: Duration = Duration::from_micros(300);
 
-/// The kernel data that an entry is written from and read with.
+/// The kernel data that is needed to write and to read an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) function: &'a Function,
@@ -47,18 +47,17 @@ pub struct DiskCache {
     folder: Folder,
     build: String,
     worth: Duration,
-    /// Digest of the part that all keys of one compiler have in common.
+    /// Digest of the data that all keys of one compiler share.
     common: OnceLock<Digester>,
     found: AtomicU64,
     kept: AtomicU64,
 }
 
 impl DiskCache {
-    /// Creates a cache of about `limit` bytes at most in a folder. The folder is created at the first access.
+    /// Creates a cache in a folder with a limit of about `limit` bytes. The folder is created at the first access.
     ///
-    /// The process executes code from this folder. A folder or file that belongs to another user, or that other
-    /// users may write to, is therefore refused. If the folder is refused, the cache neither reads nor writes
-    /// entries.
+    /// The process executes code from this folder. Therefore the cache refuses a folder or file that belongs to another
+    /// user or that other users may write to. If the folder is refused, the cache neither reads nor writes entries.
     pub fn new(folder: PathBuf, limit: u64) -> DiskCache {
         DiskCache {
             folder: Folder::new(folder, limit),
@@ -70,7 +69,7 @@ impl DiskCache {
         }
     }
 
-    /// Sets the shortest compilation time whose code is stored; the default is 0.3 ms.
+    /// Sets the minimum duration of a compilation whose code is stored. The default is 0.3 ms.
     pub fn worth(self, worth: Duration) -> DiskCache {
         DiskCache { worth, ..self }
     }
@@ -81,7 +80,7 @@ impl DiskCache {
         DiskCache { build, ..self }
     }
 
-    /// Returns why the folder is refused; `None` if it is usable.
+    /// Returns why the folder is refused, or `None` if it is usable.
     pub fn refusal(&self) -> Option<String> {
         self.folder.refusal()
     }
@@ -92,8 +91,8 @@ impl DiskCache {
         (read(&self.found), read(&self.kept))
     }
 
-    /// Computes the key of a function's code. It covers the part that all keys of one compiler share (`machine`
-    /// adds its features to that part once), the digest of the function, and the form of the code.
+    /// Computes the key of a function's code. The key covers the data that all keys of one compiler share, the digest
+    /// of the function, and the form of the code. `machine` adds the features of the machine to the shared data once.
     pub(crate) fn key(
         &self,
         machine: impl FnOnce(&mut Digester),
@@ -112,13 +111,13 @@ impl DiskCache {
         key.digest()
     }
 
-    /// Returns whether a file with the name of a key exists. Its content is not checked.
+    /// Returns whether a file with the name of a key exists. Does not check the content of the file.
     pub(crate) fn has(&self, key: &Digest) -> bool {
         self.folder.has(key)
     }
 
-    /// Returns the cached code of a key. If there is none, compiles with `make` and stores the code if that
-    /// took long enough.
+    /// Returns the cached code of a key. If there is none, compiles the function with `make` and stores the code if the
+    /// compilation took long enough.
     pub(crate) fn found_or<E>(
         &self,
         key: &Digest,

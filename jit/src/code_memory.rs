@@ -1,4 +1,4 @@
-//! Executable memory: whole pages per function, which are never writable and executable at the same time.
+//! Executable memory: whole pages for each function. The pages are never writable and executable at the same time.
 
 use memmap2::{Mmap, MmapMut};
 
@@ -24,7 +24,7 @@ impl CodeMemory {
     /// Copies code into new pages and makes them executable.
     ///
     /// # Errors
-    /// Errors of the operating system.
+    /// Returns the errors of the operating system.
     pub fn new(code: &[u8]) -> std::io::Result<CodeMemory> {
         let mut pages = MmapMut::map_anon(code.len().max(1))?;
         pages[..code.len()].copy_from_slice(code);

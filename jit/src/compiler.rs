@@ -39,11 +39,11 @@ use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
 
-/// Identifies one native function of a kernel; part of its cache key. Everything that the code depends on
-/// besides the kernel and the compiler must be a field here.
+/// Identifies one native function of a kernel. A form is part of the function's cache key, so everything that the code
+/// depends on besides the kernel and the compiler must be a field here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Form {
-    /// The warp form of the region with this number.
+    /// The warp form of the region with this index.
     Region(u32),
     /// The CTA form of a kernel without sync points: specialisation, and lanes per chunk.
     Cta(Specialisation, u32),
@@ -53,22 +53,22 @@ pub(crate) enum Form {
     Device,
 }
 
-/// A kernel ready to compile. Its regions are computed; each native function is compiled at its first use.
+/// A kernel that is ready to compile. Its regions are computed. Each native function is compiled at its first use.
 #[derive(Debug)]
 pub struct CompiledKernel {
     /// The prepared function.
     pub function: Function,
     /// The function's regions and the layout of its frame.
     pub regions: Regions,
-    /// Bytes of local memory that the kernel's own slots need.
+    /// Number of bytes of local memory that the kernel's own slots need.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
     /// The module variables that the function names.
     symbols: FxHashMap<SymbolId, NamedVariable>,
-    /// Numbers of the signatures that the function calls through handles.
+    /// IDs of the signatures that the function calls through handles.
     signatures: FxHashMap<SigId, u64>,
     pointers: Pointers,
-    /// Why the kernel's code is slower than it could be.
+    /// The reasons why the kernel's code is slower than possible.
     pub fallbacks: Fallbacks,
     /// Size of the function.
     shape: Shape,
@@ -77,7 +77,7 @@ pub struct CompiledKernel {
     pub(crate) sync_points: SyncPointTable,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
-    /// Chunk widths, computed for the first compiler that asks; a kernel is used with one compiler only.
+    /// Chunk widths, which the first compiler that needs them computes. A kernel is used with one compiler only.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
@@ -131,12 +131,12 @@ impl CompiledKernel {
     /// Prepares a kernel of a module, or a single function for [`CompiledKernel::device`].
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if its native code would take too long to compile.
+    /// Returns [`CompileError::Budget`] if compiling the kernel to native code would take too long.
     pub fn new(module: &Module, id: FuncId) -> Result<CompiledKernel, CompileError> {
         CompiledKernel::within(module, id, &Inlining::of(module, id))
     }
 
-    /// Prepares a kernel, or a function that a kernel calls; `inline` is the inlining decided for that kernel.
+    /// Prepares a kernel, or a function that a kernel calls. `inline` contains the inlining decisions for that kernel.
     ///
     /// # Errors
     /// Returns the same errors as [`CompiledKernel::new`].
@@ -185,7 +185,7 @@ impl CompiledKernel {
         })
     }
 
-    /// Returns the data that cached code is written from and read with.
+    /// Returns the kernel data that is needed to write and to read cache entries.
     pub(crate) fn source(&self) -> Source<'_> {
         Source {
             function: &self.function,
@@ -207,7 +207,7 @@ impl CompiledKernel {
         self.regions.resume_points.len() > 1
     }
 
-    /// Returns the sync point with a number.
+    /// Returns the data of a sync point.
     pub fn sync_point_data(&self, sync_point: SyncPoint) -> Option<SyncPointData> {
         self.regions.sync_point_data(&self.function, sync_point)
     }
@@ -261,7 +261,7 @@ impl CompiledKernel {
     }
 
     /// Returns the CTA form of a kernel with sync points, which is compiled at the first call. Fails with
-    /// [`CompileError::Budget`] if one function of all regions would take too long to compile.
+    /// [`CompileError::Budget`] if one function that contains all regions would take too long to compile.
     pub fn phases(
         &self,
         compiler: &Compiler,
@@ -289,8 +289,8 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns whether the disk cache appears to contain the code of a specialisation; only the file name is
-    /// checked.
+    /// Returns whether the disk cache appears to contain the code of a specialisation. Checks only the name of the
+    /// file.
     pub fn is_kept(&self, compiler: &Compiler, specialisation: Specialisation) -> bool {
         let form = match self.has_sync_points() {
             true => Form::Phases,
@@ -339,7 +339,7 @@ impl CompiledKernel {
         })
     }
 
-    /// Returns the lanes per chunk of a specialisation; 1 for scalar code.
+    /// Returns the number of lanes per chunk of a specialisation, which is 1 for scalar code.
     fn width(&self, compiler: &Compiler, specialisation: Specialisation) -> u32 {
         let widths = self.widths(compiler);
         match specialisation {
@@ -358,16 +358,16 @@ impl CompiledKernel {
         slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
-    /// Returns the offsets of the parameters that device addresses are computed from. Code of
-    /// [`Specialisation::trusted`] may run if every such parameter contains an address of device memory, inaccessible
-    /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most
-    /// [`crate::MAX_BLOCKS`] blocks in each dimension.
+    /// Returns the offsets of the parameters that device addresses are computed from. A launch may run code of
+    /// [`Specialisation::trusted`] only if every such parameter contains an address of device memory, inaccessible
+    /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most [`crate::MAX_BLOCKS`] blocks
+    /// in each dimension.
     pub fn roots(&self) -> &[u32] {
         self.pointers.params()
     }
 
-    /// Returns the specialisation to display: the one for the block shape that the kernel requires, else for a
-    /// block of one row.
+    /// Returns the specialisation to display: the specialisation for the block shape that the kernel requires, or for a
+    /// block of one row if the kernel requires none.
     fn shown(&self, compiler: &Compiler) -> Specialisation {
         let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
         let widths = self.widths(compiler);
@@ -379,8 +379,8 @@ impl CompiledKernel {
         &self.sync_points
     }
 
-    /// Counts the instructions of all regions that phases contain. An instruction shared by several regions
-    /// counts once for each. Stops counting when the sum exceeds `most`.
+    /// Counts the instructions of all regions that the phases contain. An instruction in several regions counts once
+    /// for each region. Stops counting when the sum exceeds `most`.
     fn size_in_regions(&self, most: usize) -> usize {
         let mut size = 0;
         for (index, resume_point) in self.regions.resume_points.iter().enumerate() {
@@ -400,7 +400,7 @@ impl CompiledKernel {
     /// Checks that all regions may be compiled, each as a separate function.
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if that would take too long.
+    /// Returns [`CompileError::Budget`] if compiling them would take too long.
     pub fn check_regions(&self) -> Result<(), CompileError> {
         let resume_points = self.regions.resume_points.len();
         if resume_points > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
@@ -411,8 +411,8 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// Returns the number of values stored by yielding lanes, over all sync points where lanes may yield, times
-    /// the number of instructions of the function.
+    /// Returns the number of values that yielding lanes store, over all sync points where lanes may yield, times the
+    /// number of instructions of the function.
     fn stores_to_yield(&self) -> usize {
         let resume_points = self.regions.resume_points.iter().enumerate();
         let yields = |index| self.sync_points.completion(index) == Completion::General;
@@ -446,7 +446,7 @@ impl CompiledKernel {
         insts.any(|&block| self.function.insts(block).iter().any(checks))
     }
 
-    /// Returns the functions that are called directly, and whether any function is called through a handle.
+    /// Returns the functions that the kernel calls directly, and whether it calls any function through a handle.
     pub fn calls(&self) -> (Vec<FuncId>, bool) {
         let mut direct = Vec::new();
         let mut indirect = false;
@@ -498,25 +498,26 @@ impl CompiledKernel {
     }
 }
 
-/// Most instructions, over all regions, of a kernel that is compiled as phases.
+/// Maximum number of instructions, over all regions, of a kernel that is compiled as phases.
 const MAX_PHASES: usize = 30_000;
-/// Most regions of a kernel that are compiled as separate functions, and most instructions of all of them.
+/// Maximum number of regions of a kernel that are compiled as separate functions, and maximum number of their
+/// instructions.
 const MAX_REGIONS: usize = 4_000;
 const MAX_IN_REGIONS: usize = 100_000;
 
-/// Compiles native code for the machine that it runs on. Several threads may share a compiler.
+/// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
     /// For scalar code. Cranelift's optimiser folds addresses and computes each of them only once.
     isa: OwnedTargetIsa,
-    /// For vector code. Cranelift's optimiser would move all loads of an unrolled body to its front and spill
-    /// their results, which halves the speed of a matrix product; without it, instructions stay in the order in
-    /// which they are emitted.
+    /// For vector code. Cranelift's optimiser would move all loads of an unrolled loop body to its front and spill
+    /// their results, which halves the speed of a matrix multiply. Without the optimiser, instructions stay in the
+    /// order in which they are emitted.
     plain: OwnedTargetIsa,
-    /// For functions so large that the better register allocator would take minutes: where tens of thousands of
-    /// values are live at once, its time grows quadratically.
+    /// For functions so large that the better register allocator would take minutes. If tens of thousands of values are
+    /// live at once, the time of that allocator grows quadratically.
     large: OwnedTargetIsa,
     has_fma: bool,
-    /// Whether generated code tests that accesses stay in memory of the kernel.
+    /// Whether generated code tests that accesses stay in the kernel's memory.
     isolated: bool,
     verifiers: OnceLock<Result<Verifiers, CompileError>>,
     /// Lanes per chunk of all kernels; `None` to choose for each kernel.
@@ -525,12 +526,11 @@ pub struct Compiler {
     pub(crate) cache: Option<DiskCache>,
 }
 
-/// Most Cranelift instructions of a function that gets the better register allocator.
+/// Maximum number of Cranelift instructions of a function that gets the better register allocator.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Largest product of stores by yielding lanes and instructions ([`CompiledKernel::stores_to_yield`]) of a
-/// function that gets the better register allocator. A function of a hundred loops with twenty live values
-/// would take minutes.
+/// Maximum product of stores by yielding lanes and instructions ([`CompiledKernel::stores_to_yield`]) of a function
+/// that gets the better register allocator. A function of a hundred loops with twenty live values would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
 /// Further limits for the better register allocator: the number of loops (each nested loop counts), the number
@@ -538,10 +538,10 @@ const MAX_STORES: usize = 3_000_000;
 const MAX_LOOPS: usize = 400;
 const MAX_BLOCKS: usize = 6_000;
 const MAX_LIVE: usize = 400_000;
-/// Most values that branches pass to blocks of a function that gets the better register allocator.
+/// Maximum number of values that branches pass to blocks of a function that gets the better register allocator.
 const MAX_PASSED: usize = 20_000;
 
-/// Most Cranelift instructions of a function that is compiled at all.
+/// Maximum number of Cranelift instructions of a function that is compiled at all.
 const MAX_FORM: usize = 1_000_000;
 
 /// Creates a Cranelift code generator for this machine.
@@ -597,7 +597,7 @@ impl Compiler {
         cache.key(machine, content, &form)
     }
 
-    /// Returns the cached code of a native function; if there is none, compiles it with `make`.
+    /// Returns the cached code of a native function. If there is none, compiles the function with `make`.
     fn cached(
         &self,
         kernel: &CompiledKernel,
@@ -610,7 +610,7 @@ impl Compiler {
         cache.found_or(&self.key(cache, kernel, form), kernel.source(), make)
     }
 
-    /// Returns whether the cache contains a file for a native function. The file's content is not checked.
+    /// Returns whether the cache contains a file for a native function. Does not check the content of the file.
     fn keeps(&self, kernel: &CompiledKernel, form: Form) -> bool {
         let cache = self.cache.as_ref();
         cache.is_some_and(|cache| cache.has(&self.key(cache, kernel, form)))
@@ -645,7 +645,7 @@ impl Compiler {
         })
     }
 
-    /// Sets the lanes per chunk for every kernel: 1, 4, 8, 16 or 32. Other values are ignored.
+    /// Sets the number of lanes per chunk for every kernel: 1, 4, 8, 16 or 32. Other values are ignored.
     pub fn with_width(self, width: Option<u32>) -> Compiler {
         let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
         Compiler { width, ..self }
@@ -661,7 +661,7 @@ impl Compiler {
         self.isolated
     }
 
-    /// Returns the functions through which generated code calls the host about accesses, for
+    /// Returns the functions through which generated code asks the host about accesses, for
     /// [`crate::abi::NativeContext`].
     pub fn verifiers(&self) -> Result<[*const u8; 2], CompileError> {
         let made = self.verifiers.get_or_init(|| Verifiers::new(&*self.isa));
@@ -676,12 +676,12 @@ impl Compiler {
         [&*self.isa, &*self.plain, &*self.large]
     }
 
-    /// Returns the lanes per chunk requested for all kernels, if any.
+    /// Returns the number of lanes per chunk requested for all kernels, if there is such a request.
     pub(crate) fn asked_width(&self) -> Option<u32> {
         self.width
     }
 
-    /// Replaces the target machine by one with only the given features.
+    /// Replaces the target machine with a machine that has only the given features.
     #[cfg(test)]
     pub(crate) fn set_features(&mut self, names: &[&str]) {
         let builder = cranelift_native::builder_with_options(false);
@@ -717,7 +717,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles one native function whose body `emit` writes; `sliced` tells whether it is vector code.
+    /// Compiles one native function whose body `emit` writes. `sliced` is true for vector code.
     fn function(
         &self,
         (signature, sliced): (ir::Signature, bool),

@@ -2,10 +2,10 @@
 
 use crate::fallback::Fallback;
 
-/// Why a function has no native code.
+/// The reason why a function has no native code.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The function uses something that native code cannot do, but the interpreter can.
+    /// The function uses an operation that only the interpreter supports.
     #[error("no native code for {0}")]
     Unsupported(String),
     /// Native code would take too much time or memory to compile.

@@ -1,4 +1,4 @@
-//! Why a kernel's code is slower than it could be. Every place that falls back to slower code counts a
+//! The reasons why a kernel's code is slower than possible. All code that falls back to slower code counts a
 //! [`Fallback`].
 //!
 //! [`Fallback`] is the only list of these reasons. A test checks that `docs/fallbacks.md` matches it.
@@ -57,8 +57,8 @@ fallbacks! {
     SlowOperation "slow-operation" "An operation that the code generator has no instructions for is a call of its reference meaning.";
 }
 
-/// Counts how often each reason occurred for a kernel in this process, while it was prepared or compiled.
-/// Reasons that occur only in compilation are not counted for code from the disk cache.
+/// Counts how often each reason occurred in this process while a kernel was prepared or compiled. Reasons that occur
+/// only in compilation are not counted for code from the disk cache.
 #[derive(Debug)]
 pub struct Fallbacks([AtomicU32; Fallback::ALL.len()]);
 

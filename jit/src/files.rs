@@ -1,8 +1,8 @@
 //! Writing to files and standard error in a process with a limit on file sizes (`RLIMIT_FSIZE`).
 //!
-//! A write past the limit ends the process by `SIGXFSZ`, unless the signal is ignored or blocked; then the
-//! write fails with `EFBIG` [setrlimit(2)]. A program must not end because this library writes a cache, and the
-//! library must not change the program's action for the signal. It therefore blocks the signal during a write.
+//! A write past the limit ends the process by `SIGXFSZ`, unless the signal is ignored or blocked. If it is, the write
+//! fails with `EFBIG` [setrlimit(2)]. A program must not end because this library writes a cache, and the library must
+//! not change the program's action for the signal. The library therefore blocks the signal during a write.
 
 use std::io::Write;
 use std::mem::MaybeUninit;
@@ -21,10 +21,10 @@ pub fn tell(line: std::fmt::Arguments<'_>) {
     });
 }
 
-/// A guard: `SIGXFSZ` is blocked in this thread while it exists.
+/// A guard that blocks `SIGXFSZ` in this thread while the guard exists.
 struct Blocked {
     signal: libc::sigset_t,
-    /// Whether the signal was blocked before. Dropping the guard then changes nothing.
+    /// Whether the signal was already blocked. If so, dropping the guard changes nothing.
     before: bool,
 }
 
@@ -32,7 +32,7 @@ impl Blocked {
     fn new() -> Blocked {
         let mut signal = MaybeUninit::<libc::sigset_t>::uninit();
         let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: `sigemptyset` initialises the set. The mask contains zeros or what the system wrote.
+        // SAFETY: `sigemptyset` initialises the set. The mask contains zeros or the mask that the system wrote.
         unsafe {
             libc::sigemptyset(signal.as_mut_ptr());
             libc::sigaddset(signal.as_mut_ptr(), libc::SIGXFSZ);
@@ -70,7 +70,7 @@ mod tests {
     fn pending_or_blocked() -> (bool, bool) {
         let mut pending = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: both are valid for the calls.
+        // SAFETY: both sets are valid for the calls.
         unsafe {
             libc::sigpending(pending.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), mask.as_mut_ptr());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn raise() {
-        // SAFETY: sends the signal that a write past the limit sends, to this thread.
+        // SAFETY: the call sends to this thread the same signal that a write past the limit sends.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGXFSZ) };
     }
 

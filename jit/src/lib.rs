@@ -1,10 +1,10 @@
-//! Native code from IR regions, through Cranelift.
+//! Generates native code from IR regions with Cranelift.
 //!
-//! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions. The *warp form*
-//! is one function per resume point; it runs the lanes of a mask from there to their next sync points. The *CTA
-//! form* is one function that loops over a range of CTAs, over the phases between their barriers, and over
-//! their threads. Both forms keep live values in the same frames ([`margay_ir::analysis::Regions`]), so the
-//! scheduler of [`margay_exec`] can take a CTA over from the CTA form in the middle of its execution.
+//! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions. The *warp form* has one
+//! function per resume point. The function runs the lanes of a mask from the resume point to their next sync points.
+//! The *CTA form* is one function that loops over a range of CTAs, over the phases between their barriers, and over
+//! their threads. Both forms keep live values in the same frames ([`margay_ir::analysis::Regions`]), so the scheduler
+//! of [`margay_exec`] can continue a CTA that the CTA form has run to any sync point.
 //!
 //! No Cranelift type appears in this crate's interface.
 

@@ -1,7 +1,7 @@
-//! Numbers of signatures, with which generated code tests calls through handles.
+//! IDs of signatures, with which generated code tests calls through handles.
 //!
-//! A function that is called through a handle reads its parameters from the caller's stack and writes its results there,
-//! so the caller tests first that the function has the signature of the call.
+//! A function that is called through a handle reads its parameters from the caller's stack and writes its results
+//! there. Therefore the caller first tests that the function has the signature of the call.
 
 use margay_ir::entity::{Entity, SigId};
 use margay_ir::function::{Function, Signature, payload_sig};
@@ -11,10 +11,11 @@ use rustc_hash::FxHashMap;
 
 use crate::abi::FunctionEntry;
 
-/// Number of a signature that no function of the module has.
+/// ID of a signature that no function of the module has.
 const NO_FUNCTION: u64 = u64::MAX;
 
-/// Returns an entry without code for each function of a module. Functions with equal signatures have the same number.
+/// Returns an entry without code for each function of a module. Functions with equal signatures have the same signature
+/// ID.
 pub fn function_entries(module: &Module) -> Vec<FunctionEntry> {
     let mut numbers: FxHashMap<&Signature, u64> = FxHashMap::default();
     let number = |(id, function): (margay_ir::entity::FuncId, _)| {
@@ -28,8 +29,8 @@ pub fn function_entries(module: &Module) -> Vec<FunctionEntry> {
     module.functions.iter().map(number).collect()
 }
 
-/// Returns the numbers of the signatures with which a function calls others through handles, as in
-/// [`function_entries`].
+/// Returns the IDs of the signatures with which a function calls other functions through handles. [`function_entries`]
+/// uses the same IDs.
 pub(crate) fn called_signatures(module: &Module, function: &Function) -> FxHashMap<SigId, u64> {
     let mut found = FxHashMap::default();
     for &block in function.blocks() {

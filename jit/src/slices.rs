@@ -12,31 +12,34 @@ use rustc_hash::FxHashSet;
 
 use crate::fallback::{Fallback, Fallbacks};
 
-/// Approximate limit of the vector instructions of a native function. More would take too long to compile.
+/// Approximate maximum number of vector instructions of a native function. More instructions would take too long to
+/// compile.
 const BUDGET: usize = 20_000;
-/// Most live vectors at the start of a block. The machine has 16 vector registers; a moderate number of spills
-/// costs little.
+/// Maximum number of live vectors at the start of a block. The machine has 16 vector registers, but a moderate number
+/// of spills costs little.
 const MAX_LIVE: usize = 40;
-/// Most live vectors for chunks of a whole warp in a kernel with collectives. With narrower chunks, the host
-/// would have to perform the collectives.
+/// Maximum number of live vectors for chunks of a whole warp in a kernel with collectives. With narrower chunks, the
+/// host would have to perform the collectives.
 const MAX_LIVE_WARP: usize = 160;
-/// Most blocks. The time to order the blocks of masked code grows with their number and nesting depth.
+/// Maximum number of blocks. The time to order the blocks of masked code grows with their number and nesting depth.
 const MAX_BLOCKS: usize = 2_000;
-/// Most edges between blocks. Each branch is followed along the edges to find where its lanes meet, and masked code
-/// updates a mask for each edge. Only branch tables have that many edges in so few blocks.
+/// Maximum number of edges between blocks. The analysis follows the edges from each branch to find where the lanes
+/// reconverge, and masked code updates a mask for each edge. Only functions with branch tables have that many edges
+/// between so few blocks.
 const MAX_EDGES: usize = 4 * MAX_BLOCKS;
 
-/// Most vectors that are live after sync points, summed over all sync points: diverged lanes save and reload
-/// them there. Code with twice this number compiles in seconds.
+/// Maximum number of vectors that are live after sync points, summed over all sync points. Diverged lanes save and
+/// reload these vectors. Code with twice this number compiles in seconds.
 const MAX_SAVED: usize = 1_600;
 
-/// Most live vectors anywhere, also inside blocks, for chunks of a whole warp in a kernel without collectives.
+/// Maximum number of live vectors anywhere, including inside blocks, for chunks of a whole warp in a kernel without
+/// collectives.
 const MAX_LIVE_WIDE: usize = 32;
 
-/// Lanes per chunk of a kernel; 1 for scalar code.
+/// Number of lanes per chunk of a kernel, which is 1 for scalar code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Widths {
-    /// Width if every chunk then is located in one row of the block.
+    /// Width for block shapes in which every chunk of this width is in one row of the block.
     pub wide: u32,
     /// Width for other block shapes, at most `wide`.
     pub narrow: u32,
@@ -52,8 +55,7 @@ impl Widths {
     }
 }
 
-/// Chooses the chunk widths of a function. `asked` replaces the preferred width, but the budgets still limit
-/// it.
+/// Chooses the chunk widths of a function. `asked` replaces the preferred width, but the limits still apply to it.
 pub(crate) fn widths(
     function: &Function,
     regions: &Regions,
@@ -94,7 +96,7 @@ pub(crate) fn widths(
         Some(_) => (0, usize::MAX),
     };
     let saved = saved(regions);
-    // The function contains two copies of the code, with and without masks; an instruction takes one vector per
+    // The function contains two copies of the code, with and without masks. An instruction needs one vector for every
     // four lanes.
     let refused = |width: u32| {
         let vectors = width as usize / 4;
@@ -143,8 +145,8 @@ fn saved(regions: &Regions) -> usize {
         .sum()
 }
 
-/// Returns the most 32-bit words of varying values of a lane that are live at the start of a block, and
-/// anywhere.
+/// Returns two maxima of the number of 32-bit words in a lane's live varying values: the maximum over the starts of
+/// blocks, and the maximum over all positions in the code.
 fn live_words(function: &Function) -> (usize, usize) {
     let cfg = Cfg::new(function);
     let rows = Assumptions {
@@ -187,7 +189,7 @@ fn live_words(function: &Function) -> (usize, usize) {
     (starts, anywhere.max(starts))
 }
 
-/// Returns the compile budget: how long a kernel should run as scalar code before vector code is compiled. It
+/// Returns the compile budget: how long a kernel should run as scalar code before vector code is compiled. The budget
 /// is about the time that compiling the vector code takes.
 pub(crate) fn compile_budget(function: &Function, regions: &Regions, width: u32) -> Duration {
     let insts: usize = function

@@ -1,10 +1,10 @@
-//! Specialisations of a kernel's code, by what they assume about the launch.
+//! Specialisations of a kernel's code: variants that make different assumptions about the launch.
 
 use margay_ir::analysis::uniformity::Assumptions;
 
 use crate::slices::Widths;
 
-/// A specialisation of a kernel's code: what the code assumes about the blocks and pointers of a launch.
+/// A specialisation of a kernel's code: the assumptions of the code about the blocks and pointers of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Specialisation(u8);
 
@@ -12,7 +12,7 @@ impl Specialisation {
     /// Number of specialisations.
     pub const COUNT: usize = 18;
 
-    /// Scalar code, one lane after the other, for blocks of any shape. It compiles in a tenth of the time of
+    /// Scalar code, which runs one lane after the other, for blocks of any shape. It compiles in a tenth of the time of
     /// vector code.
     pub const SINGLE: Specialisation = Specialisation(8);
 
@@ -26,8 +26,8 @@ impl Specialisation {
     /// memory, and the shared memory of a CTA ends exactly at the end of its accessible pages.
     const TRUSTED: u8 = 16;
 
-    /// Returns the specialisation for a block shape: wide chunks if each chunk then is located in one row, else
-    /// narrow chunks.
+    /// Returns the specialisation for a block shape. The specialisation has wide chunks if each wide chunk is in one
+    /// row of the block, else narrow chunks.
     pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Specialisation {
         let row = y == 1 && z == 1;
         let aligned = |width: u32| x > 0 && x % width == 0;
@@ -59,8 +59,8 @@ impl Specialisation {
         }
     }
 
-    /// Returns this specialisation with or without the trust in addresses: for launches whose pointer
-    /// parameters are known to contain addresses of device memory, and whose shared memory ends exactly at the
+    /// Returns this specialisation with or without trust in addresses. A launch may run the specialisation with trust
+    /// only if it meets the conditions of [`crate::CompiledKernel::roots`] and its shared memory ends exactly at the
     /// end of its accessible pages.
     pub fn trusted(self, trusted: bool) -> Specialisation {
         let without = self.0 & !Specialisation::TRUSTED;

@@ -1,7 +1,7 @@
 //! Where the operands and results of a kernel's sync points are stored, for the host's helpers.
 //!
-//! Generated code passes the address of a [`SyncPointPlaces`] to the helper that completes the sync point.
-//! Invariant: a table never changes after its construction, so these addresses are valid as long as it exists.
+//! Generated code passes the address of a [`SyncPointPlaces`] to the helper that completes the sync point. Invariant: a
+//! table never changes after its construction, so these addresses are valid as long as the table exists.
 
 use margay_exec::SyncPoint;
 use margay_ir::analysis::Regions;
@@ -20,18 +20,18 @@ pub enum LaneStorage {
     /// The operand does not exist, or the result is never read.
     #[default]
     Absent,
-    /// The same constant in every lane.
+    /// Every lane has this constant.
     Constant(u64),
     /// An array of 32 elements in the warp's frame.
     Stored {
         /// Offset from the start of the frame.
         offset: u32,
-        /// Bytes of an element: 1, 2, 4, 8 or 16.
+        /// Size of an element in bytes: 1, 2, 4, 8 or 16.
         bytes: u32,
     },
 }
 
-/// How a sync point is completed at which all live lanes of a warp stand.
+/// How a sync point is completed if all live lanes of a warp wait at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
     /// Nothing is needed: the lanes continue.
@@ -54,8 +54,8 @@ impl Completion {
         match desc.opcode {
             Opcode::Converge => Completion::Nothing,
             Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
-            // Lanes that stand here may wait, by their masks, for lanes that stand elsewhere. The host must
-            // check the masks.
+            // Lanes that wait here may have masks that include lanes which wait elsewhere. The host must check the
+            // masks.
             Opcode::BarWarp
             | Opcode::Shfl
             | Opcode::Vote
@@ -81,22 +81,22 @@ impl Completion {
     }
 }
 
-/// A sync point.
+/// How a sync point is completed, and where its operands and results are stored.
 #[derive(Clone, Debug)]
 pub struct SyncPointPlaces {
     /// How the sync point is completed.
     pub completion: Completion,
     /// The operation.
     pub desc: Desc,
-    /// Places of the operands, in the op's order; at least four.
+    /// Where the operands are stored, in the op's order; at least four elements.
     pub args: SmallVec<[LaneStorage; 4]>,
-    /// Places of the results, in the op's order; at least two.
+    /// Where the results are stored, in the op's order; at least two elements.
     pub results: SmallVec<[LaneStorage; 2]>,
-    /// The precomputed plan of a matrix product, if the op is one and a plan exists for it.
+    /// The precomputed plan of a matrix multiply, if the op is a matrix multiply and a plan exists for it.
     pub plan: Option<Box<Plan>>,
 }
 
-/// The sync points of a kernel, by number.
+/// The sync points of a kernel, by index.
 #[derive(Debug)]
 pub struct SyncPointTable(Box<[SyncPointPlaces]>);
 
@@ -153,7 +153,7 @@ impl SyncPointTable {
         SyncPointTable(places.collect())
     }
 
-    /// Returns the sync point with a number.
+    /// Returns the entry of a sync point.
     pub fn get(&self, sync_point: SyncPoint) -> Option<&SyncPointPlaces> {
         self.0.get(sync_point.0 as usize)
     }
@@ -163,12 +163,12 @@ impl SyncPointTable {
         self.0.len()
     }
 
-    /// Returns how the sync point with a number is completed.
+    /// Returns how the sync point with index `index` is completed.
     pub(crate) fn completion(&self, index: usize) -> Completion {
         self.0[index].completion
     }
 
-    /// Returns whether a phase may begin at the resume point with this number.
+    /// Returns whether a phase may begin at the resume point after this sync point.
     pub fn begins_at(&self, sync_point: SyncPoint) -> bool {
         let barrier = |places: &SyncPointPlaces| places.completion.is_barrier();
         sync_point == SyncPoint::START || self.get(sync_point).is_some_and(barrier)

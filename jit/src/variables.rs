@@ -7,7 +7,7 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
-/// What compiled code relies on about a module variable.
+/// The properties of a module variable that compiled code relies on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct NamedVariable {
     pub(crate) space: StateSpace,

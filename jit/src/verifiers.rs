@@ -1,6 +1,6 @@
-//! Functions through which generated code calls [`Helpers::verify`] and [`Helpers::verify_lanes`]. They
-//! preserve all registers, including those for results, so that a call on a rarely taken path does not force
-//! the values around it out of registers. The helper's result is therefore stored in the context.
+//! Functions through which generated code calls [`Helpers::verify`] and [`Helpers::verify_lanes`]. These functions
+//! preserve all registers, including the registers for results, so that a call on a rarely executed path does not make
+//! the surrounding code spill its values. The helper's result is therefore stored in the context.
 
 use std::mem::offset_of;
 

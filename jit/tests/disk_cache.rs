@@ -1,8 +1,8 @@
 //! Several processes share a folder of native code at the same time.
 //!
-//! The children are instances of this test program with one test selected and the folder named in
-//! `MARGAY_CHILD`. Each child compiles, reads, deletes and runs the same functions. The folder has room for
-//! only some of them, and the parent process damages entries meanwhile.
+//! The children are instances of this test program with one test selected and the folder named in `MARGAY_CHILD`. Each
+//! child compiles, reads, deletes and runs the same functions. The size limit of the folder is too small for all
+//! functions, and the parent process damages entries meanwhile.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -18,9 +18,9 @@ use margay_ops::meaning::Bits;
 
 /// Number of functions.
 const FUNCTIONS: u32 = 200;
-/// How often a child runs all functions.
+/// Number of times that a child runs all functions.
 const ROUNDS: u32 = 5;
-/// Size limit of the folder: each of its 64 parts has room for one or two entries.
+/// Size limit of the folder. Each of its 64 parts can hold one or two entries.
 const LIMIT: u64 = 64 * 8192;
 
 /// Compiles a function that adds `number` to its argument.
@@ -45,11 +45,11 @@ fn compiler(folder: &Path) -> Compiler {
 
 fn run(kernel: &CompiledKernel, compiler: &Compiler, argument: u32) -> u32 {
     let code = kernel.device(compiler).expect("it compiles");
-    // SAFETY: all fields are integers or pointers, for which zero is valid; an addition reads none of them.
+    // SAFETY: all fields are integers or pointers, for which zero is valid. An addition reads none of the fields.
     let mut context: NativeContext = unsafe { std::mem::zeroed() };
     context.local_stride = 1 << 16;
     let mut cells = [Bits::from(argument); 2];
-    // SAFETY: the code was made for this signature; the cell holds its operand and its result.
+    // SAFETY: the code was compiled for this signature. The cells contain its operand and take its result.
     let status = unsafe {
         let entry: DeviceFn = std::mem::transmute(code.code.start());
         entry(&mut context, 0, 0, cells.as_mut_ptr())
@@ -92,8 +92,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// Changes a byte of the code in a file. A process that executed the damaged code would compute wrong results
 /// or crash.
 ///
-/// The file may have been deleted meanwhile. It is then not created again: an unfinished file that has become
-/// an entry must not come back.
+/// Another process may have deleted or renamed the file meanwhile. This function then fails and does not create the
+/// file again.
 fn damage(path: &Path) -> std::io::Result<()> {
     let file = fs::File::options().read(true).write(true).open(path)?;
     let mut byte = [0];
@@ -151,7 +151,7 @@ fn processes_share_a_folder_that_is_too_small_and_gets_damaged() {
                 .next_multiple_of(4096)
         })
         .sum();
-    // Each of the three processes may have counted the room for the same last entry.
+    // All three processes may have counted the same free space before each of them wrote its entry.
     assert!(bytes <= 3 * LIMIT, "{bytes} bytes");
     assert!(damaged > 0 && found > 0, "{damaged} damaged, {found} found");
     assert!(found < 3 * ROUNDS * FUNCTIONS, "nothing was ever dropped");

@@ -1,8 +1,8 @@
-//! Compares native code of single operations with their meanings and with the literal tables of `margay-ops`.
-//! Each head of the tables becomes a device function, which runs on the table's operands and on random ones.
-//! Fast lowerings and the slow path are both compared.
+//! Compares native code of single operations with their reference functions and with the literal tables of
+//! `margay-ops`. Each head of the tables becomes a device function. The test runs this function on the table's operands
+//! and on random operands. Both fast lowerings and the slow path are compared.
 //!
-//! All NaNs count as equal: PTX leaves the bits of most NaNs open, and fast lowerings keep those of the host.
+//! All NaNs count as equal: PTX does not define the bits of most NaNs, and fast lowerings keep the NaNs of the host.
 
 #[path = "../../ir/ops/tests/support/mod.rs"]
 mod support;
@@ -20,8 +20,8 @@ use margay_ops::mods::Half;
 use margay_ops::ops::{Opcode, Pattern};
 use margay_ops::types::{OpType, Type};
 
-/// Table lines that the verifier refuses: no instruction has their type, or their operands are held differently
-/// from [`shape`]. Builds without debug assertions run these lines too.
+/// Table lines that the verifier refuses, because no instruction has their type, or because the type of an operand
+/// differs from [`shape`]. Builds without debug assertions run these lines too.
 const REFUSED: [&str; 15] = [
     "abs.ue8m0",
     "cvt.pack.sat.s4.s32.b32",
@@ -40,7 +40,7 @@ const REFUSED: [&str; 15] = [
     "rcp.s32",
 ];
 
-/// Returns the type that a letter of a shape stands for; `margay_ops::ops::Shape` lists the letters.
+/// Returns the type that a letter of an op's shape represents. `margay_ops::ops::Shape` lists the letters.
 fn held(desc: &Desc, letter: char) -> Type {
     let mixed = desc.src != OpType::None;
     match letter {
@@ -93,9 +93,9 @@ fn result_type(desc: &Desc, index: usize) -> Type {
     }
 }
 
-/// Builds a device function that computes one operation of its parameters. Parameters for which `fixed` returns
-/// a value become constants. Passes verify functions when debug assertions are on, so the result is then `None`
-/// if the verifier refuses the operation's types or operands.
+/// Builds a device function that computes one operation of its parameters. Parameters for which `fixed` returns a value
+/// become constants. If debug assertions are on, passes verify functions, and this function returns `None` if the
+/// verifier refuses the operation's types or operands.
 fn function_of(
     desc: Desc,
     params: &[Type],
@@ -221,7 +221,7 @@ impl Case<'_> {
     }
 }
 
-/// Returns an operand; boundary values of most types are frequent.
+/// Returns a random operand. For most types, boundary values are frequent.
 fn random_operand(state: &mut u64, ty: Type) -> Bits {
     *state = state
         .wrapping_mul(0x5851_f42d_4c95_7f2d)
@@ -333,8 +333,8 @@ fn native_code_computes_what_tables_and_meanings_say() {
     assert_eq!(Vec::from_iter(refused), expected);
 }
 
-/// Shift amounts, tables and selectors are constants in most programs, and their code differs from that for
-/// variables.
+/// Shift amounts, tables and selectors are constants in most programs. Their native code differs from the code for
+/// variable operands.
 #[test]
 fn constant_operands_give_the_same_results() {
     let compiler = &Compiler::new().expect("a code generator for this machine");

@@ -13,12 +13,12 @@
 //!
 //! A line that begins with white space continues the previous line.
 //!
-//! *Slots* are places for modifiers, which PTX accepts in any order:
+//! A *slot* accepts one modifier. PTX accepts modifiers in any order:
 //!
 //! - `x` or `CLASS` is required; `{x}` or `{CLASS}` is optional.
 //! - `a|b` is a choice; `field=a|b` is a choice that sets this field of [`Mods`].
-//! - `m<8..24/8>` stands for `m8 m16 m24`.
-//! - Modifiers joined to the head by dots (`mul.half=lo|hi`) must come first, in this order.
+//! - `m<8..24/8>` means `m8 m16 m24`.
+//! - Modifiers that dots join to the head (`mul.half=lo|hi`) must come first, in this order.
 //! - *Types* begin with a dot (`.u16|u32`, `.CLASS`) and keep their order.
 //! - Other modifiers that begin with a dot also keep their order among themselves, such as the state spaces
 //!   of a copy (`.space=shared .global`).
@@ -31,29 +31,36 @@
 //! - `until@70/6.4` withdraws the line for modules of at least this target and version.
 //! - `both=order,scope` means that memory order and scope must be given together or not at all.
 //!
-//! *Operands* are separated by commas. Each consists of flags, a core, `:type` and conditions.
+//! *Operands* are separated by commas. Each operand consists of flags, a core, `:type` and conditions.
 //!
 //! Flags:
 //!
 //! - `>`: the instruction writes the operand.
 //! - `_`: the sink `_` is accepted.
-//! - `%`: constants are not accepted; `#`: registers are not accepted.
-//! - `!`: a negated predicate is accepted; `-`: a minus sign is accepted; `~`: a video selector is accepted.
-//! - `+`: special registers are accepted; `$`: special registers and the addresses of variables and functions
-//!   are accepted.
+//! - `%`: constants are not accepted.
+//! - `#`: registers are not accepted.
+//! - `!`: a negated predicate is accepted.
+//! - `-`: a minus sign is accepted.
+//! - `~`: a video selector is accepted.
+//! - `+`: special registers are accepted.
+//! - `$`: special registers and the addresses of variables and functions are accepted.
 //! - `^`: a variable in the instruction's state space is accepted.
 //!
 //! Cores:
 //!
 //! - `name`: a scalar. Without a name (`>_`), only the sink is accepted.
-//! - `name|p`: a pair; `name|?p`: a scalar or a pair.
-//! - `[name]`: an address in the state space that the modifier names; `[name=space]`: an address in this
-//!   space; `[name=?]`: an address in any space.
+//! - `name|p`: a pair.
+//! - `name|?p`: a scalar or a pair.
+//! - `[name]`: an address in the state space that the modifier names.
+//! - `[name=space]`: an address in this space.
+//! - `[name=?]`: an address in any space.
 //! - `[a, b]`: several operands in brackets.
 //! - `{name*count}`: a vector. A count is `4`, `vec`, `num*2` or `m*k/64`. A `?` after the count permits a
 //!   single element without braces, and a `-` permits fewer elements.
-//! - `@name`: a label; `=name`: a list of targets or a prototype; `&name`: a function; `(name)`: a list in
-//!   parentheses.
+//! - `@name`: a label.
+//! - `=name`: a list of targets or a prototype.
+//! - `&name`: a function.
+//! - `(name)`: a list in parentheses.
 //!
 //! Types: `0` (the instruction's first type; the default), `0+` (the register may be wider), `0*2` (twice the
 //! size), `u32`, `int` (any integer), `any`.
@@ -63,14 +70,14 @@
 //!
 //! *Actions*:
 //!
-//! - `-> Opcode`: the instruction becomes this op; `-> *`: the op named like the head.
-//! - `-> lowering`: the instruction is lowered by a [`Lowering`], because it is control flow or becomes
-//!   several operations.
+//! - `-> Opcode`: the instruction becomes this op.
+//! - `-> *`: the instruction becomes the op with the name of the head.
+//! - `-> lowering`: a [`Lowering`] lowers the instruction, because it is control flow or becomes several operations.
 //! - `-> nothing`: the instruction has no effect.
 //! - `-| family`: the instruction is unsupported.
 //!
-//! Invariant: the table is embedded in the program. A mistake in a line panics when the line is compiled, and
-//! the tests compile every line.
+//! Invariant: the table is embedded in the program. Compiling a line that contains a mistake panics, and the tests
+//! compile every line.
 
 use crate::lowering::Lowering;
 use crate::pattern::{
@@ -185,7 +192,7 @@ impl Lines {
         }
     }
 
-    /// Returns the choices that one word of a set stands for.
+    /// Returns the choices that one word of a set represents.
     fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
         let (text, requirement) = match word.split_once('@') {
             Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),
@@ -219,8 +226,7 @@ impl Lines {
             Some((field, alternatives)) => (Some(field), alternatives),
             None => (None, word),
         };
-        // `|` separates choices, and also targets inside a choice's requirement. A target begins with a
-        // digit.
+        // `|` separates choices, and also the targets inside the requirement of a choice. A target begins with a digit.
         let mut pieces: Vec<&'static str> = Vec::new();
         let mut start = 0;
         let mut in_requirement = false;
@@ -339,7 +345,7 @@ impl Lines {
     }
 }
 
-/// Expands `a<8..24/8>b` to `a8b a16b a24b`.
+/// Expands `a<8..24/8>b` to the texts `a8b`, `a16b` and `a24b`.
 fn expand(line: &str, text: &'static str) -> Vec<&'static str> {
     let Some((before, rest)) = text.split_once('<') else {
         return vec![text];
@@ -565,7 +571,7 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     }
 }
 
-/// Parses what follows the `|` of a pair: `?p` is an optional second operand, `p` a required one.
+/// Parses the text after the `|` of a pair: `?p` is an optional second operand, `p` a required second operand.
 fn pair_of(second: &str) -> Allow {
     if second.starts_with('?') {
         Allow::MAY_PAIR

@@ -19,7 +19,8 @@ pub enum FormErrorKind {
     UnknownOpcode,
     /// No instruction has this modifier.
     UnknownModifier(usize),
-    /// The instruction does not take this modifier here, or not together with its other modifiers.
+    /// The instruction does not take this modifier at this position, or does not take it together with its other
+    /// modifiers.
     IllegalModifier(usize),
     /// A type is missing.
     MissingType,
@@ -40,7 +41,7 @@ pub enum FormErrorKind {
     Range(usize),
     /// The module's `.version` is too low.
     Version(Version),
-    /// The module's `.target` lacks the instruction. Each of these targets has it.
+    /// The instruction does not exist on the module's `.target`. It exists on each of these targets.
     Target(SmallVec<[Target; 2]>),
     /// The instruction was withdrawn for this version and target.
     Withdrawn,

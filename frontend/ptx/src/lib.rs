@@ -5,16 +5,15 @@
 //! the notation. The lines of a head (the first word of an instruction) are compiled when the head is first
 //! used.
 //!
-//! ptxas accepts the modifiers after the head in nearly any order; only types must keep their order. An
-//! instruction is therefore a head, a multiset of modifiers and a list of types. [`spell`] finds the forms
-//! that fit these three parts, and [`match_operands`] checks the operands against one of the forms. [`Forms`]
-//! caches the results of [`spell`], because a module of a million instructions has only a few hundred
-//! different spellings.
+//! ptxas accepts the modifiers after the head in nearly any order. Only types must keep their order. An instruction is
+//! therefore a head, a multiset of modifiers and a list of types. [`spell`] finds the forms that fit these three parts,
+//! and [`match_operands`] checks the operands against one of the forms. [`Forms`] caches the results of [`spell`],
+//! because a module of a million instructions has only a few hundred different spellings.
 //!
 //! A form names the row of the op table that the instruction becomes ([`Action::Becomes`]), a [`Lowering`],
 //! or the reason why the instruction is unsupported. A module with unsupported instructions still loads.
 //!
-//! Invariant: matching never panics and is linear in the number of operands, whatever they are.
+//! Invariant: for any operands, matching does not panic and takes time linear in the number of operands.
 
 mod compile;
 mod describe;
@@ -45,7 +44,7 @@ use std::sync::Arc;
 /// An instruction that matches a form.
 #[derive(Clone, Debug)]
 pub struct Matched {
-    /// All spellings that the text of the instruction allows: each is a form with the chosen modifiers.
+    /// All spellings that the text of the instruction allows. Each spelling is a form with the chosen modifiers.
     pub spelling: Arc<[Spelling]>,
     /// The index of the matching spelling.
     pub index: usize,
@@ -82,7 +81,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// The errors of [`spell`].
+    /// Returns the errors of [`spell`].
     pub fn spelled(&mut self, spelled: &str) -> Result<Arc<[Spelling]>, FormError> {
         if let Some(known) = self.seen.get(spelled) {
             return known.clone();
@@ -99,7 +98,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// The errors of [`spell`], or the reason why the operands do not fit the closest form.
+    /// Returns the errors of [`spell`], or the reason why the operands do not fit the closest form.
     pub fn instruction(
         &mut self,
         spelled: &str,
@@ -114,7 +113,7 @@ impl Forms {
 ///
 /// # Errors
 ///
-/// The reason why the operands do not fit the closest spelling: the one with the most matching operands.
+/// Returns the reason why the operands do not fit the closest spelling, in which the most operands match.
 pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matched, FormError> {
     let mut nearest: Option<FormError> = None;
     for (index, candidate) in spelling.iter().enumerate() {
@@ -138,7 +137,7 @@ pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matche
     }))
 }
 
-/// Ranks an operand error by its position: the number of operands checked, or 0 for any other error.
+/// Ranks the error of an operand by the operand's position. Returns 0 for any other error.
 fn depth(error: &FormError) -> usize {
     match error.kind {
         FormErrorKind::Operand(at) | FormErrorKind::StateSpace(at) | FormErrorKind::Range(at) => {

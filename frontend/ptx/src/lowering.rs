@@ -1,4 +1,4 @@
-//! How instructions are lowered that become several operations or control flow.
+//! The lowerings of instructions that become several operations or control flow.
 
 /// Declares [`Lowering`] and the names of its variants in the table.
 macro_rules! lowerings {

@@ -1,7 +1,7 @@
 //! Matches operands: shapes, register types, constants, state spaces.
 //!
-//! The type rules are those of ptxas: a register may be used as another type of its size, and loads and
-//! conversions accept wider registers. `frontend/ptx/tests/data` holds the recorded results of ptxas.
+//! The type rules are those of ptxas: a register may be used as another type of the same size, and loads and
+//! conversions accept wider registers. `frontend/ptx/tests/data` contains the recorded results of ptxas.
 
 use crate::error::{FormError, FormErrorKind};
 use crate::pattern::{Allow, OperandPattern, Shape, Space, TypeRule};
@@ -25,8 +25,8 @@ pub enum OperandShape {
     Special(OpType),
     /// The name of a variable or parameter, with its state space.
     Symbol(StateSpace),
-    /// `variable + constant`, with the variable's state space. Counts as an integer constant where no address
-    /// is expected.
+    /// `variable + constant`, with the variable's state space. This shape counts as an integer constant where no
+    /// address is expected.
     SymbolOffset(StateSpace),
     /// `variable[index]`, with the variable's state space: the address of the element. `ld`, `ldu` and `st`
     /// accept it as their memory operand.
@@ -63,7 +63,7 @@ pub enum OperandShape {
     Tuple(Nested),
     /// `(...)`
     Group(Nested),
-    /// An undeclared name, which is already reported. It fits every pattern.
+    /// An undeclared name, whose error is already reported. An undeclared name fits every pattern.
     Unknown,
 }
 
@@ -124,7 +124,7 @@ struct Miss {
 ///
 /// # Errors
 ///
-/// The first operand that does not fit, or a wrong number of operands.
+/// Returns an error for the first operand that does not fit, or for a wrong number of operands.
 pub fn match_operands(spelling: &Spelling, shapes: &OperandShapes) -> Result<Roles, FormError> {
     let patterns: SmallVec<[&'static OperandPattern; 8]> = spelling
         .form
@@ -167,8 +167,8 @@ struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    /// Matches the operands from index `at` on. An optional pattern is first tried as present, then as
-    /// absent.
+    /// Matches the operands from index `at` on. First assumes that an optional pattern has an operand, then that it has
+    /// none.
     fn assign(
         &self,
         patterns: &[&'static OperandPattern],
@@ -229,7 +229,7 @@ impl Matcher<'_> {
         self.assign(rest, at + 1, roles)
     }
 
-    /// Returns the type that the rule gives, and whether larger registers are accepted.
+    /// Returns the type that `rule` requires, and whether larger registers are accepted.
     fn wanted(&self, rule: TypeRule) -> (OpType, bool) {
         let at = |index: u8| {
             self.spelling
@@ -320,7 +320,8 @@ impl Matcher<'_> {
             }
         }
         let class = |class: &'static [Class]| move |part: &OperandShape| matches!(part, OperandShape::Register(ty) if class.contains(&ty.class()));
-        // Texture coordinates have the type `any`: an integer array index next to floating-point coordinates.
+        // Texture coordinates have the type `any`, because an integer array index can precede floating-point
+        // coordinates.
         if pattern.ty != TypeRule::Any
             && parts.iter().any(class(&[Class::Float]))
             && parts.iter().any(class(&[Class::Signed, Class::Unsigned]))
@@ -501,7 +502,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Whether the instruction accepts `array[index]` as an address. Only plain loads and stores do.
+    /// Whether the instruction accepts `array[index]` as an address. Only plain loads and stores accept it.
     fn takes_element(&self) -> bool {
         matches!(self.spelling.form.head, "ld" | "ldu" | "st")
     }
@@ -515,7 +516,7 @@ impl Matcher<'_> {
         if parts.len() < required || parts.len() > patterns.len() {
             return Err(Wrong::operand("wrong number of parts in brackets"));
         }
-        // At most one part of a tuple is optional (the sampler).
+        // At most one part of a tuple is optional: the sampler.
         let skip = parts.len() < patterns.len();
         let present = patterns.iter().filter(|p| !(skip && optional(p)));
         for (pattern, &part) in present.zip(parts) {

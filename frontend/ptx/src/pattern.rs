@@ -51,7 +51,7 @@ pub enum Action {
     LeftOut(&'static str),
 }
 
-/// A place for one modifier.
+/// A position that accepts one modifier.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) choices: Vec<Choice>,

@@ -13,8 +13,8 @@ pub fn state_space(text: &str) -> Option<StateSpace> {
     }
 }
 
-/// Returns modifiers in which `field` has the value that `text` names, or `None` if `text` is not a value of
-/// this field. Without a field, `text` names a flag; a text that names no flag sets nothing.
+/// Returns modifiers in which `field` has the value that `text` names, or `None` if `text` is not a value of this
+/// field. Without a field, `text` names a flag. If no flag has this name, the returned modifiers are empty.
 pub(super) fn set(field: Option<&str>, text: &str) -> Option<Mods> {
     let none = Mods::NONE;
     Some(match field {
@@ -56,7 +56,7 @@ fn flag(text: &str) -> Mods {
 
 fn scope(text: &str) -> Option<Scope> {
     match text {
-        // The name of this scope in `membar`.
+        // `membar` uses this name for the scope.
         "gl" => Some(Scope::Gpu),
         _ => Scope::from_name(text),
     }

@@ -58,7 +58,7 @@ impl Spelling {
     }
 }
 
-/// The reason why a form does not match; `progress` counts the modifiers that matched.
+/// The reason why a form does not match. `progress` is the number of modifiers that matched.
 struct Miss {
     progress: usize,
     kind: FormErrorKind,
@@ -69,7 +69,7 @@ struct Miss {
 ///
 /// # Errors
 ///
-/// The modifier that is wrong or missing, or the version or target that the instruction needs.
+/// The error contains the modifier that is wrong or missing, or the version or target that the instruction needs.
 pub fn spell(
     head: &str,
     modifiers: &[&str],
@@ -174,8 +174,8 @@ impl Fill {
         }
     }
 
-    /// Whether the third type of a video operation is signed. This is the type of `b`; [`Desc`] has no field
-    /// for it, only a flag.
+    /// Whether the third type of a video operation is signed. The third type is the type of operand `b`. [`Desc`] has
+    /// only a flag for this type, not a field.
     fn is_third_type_signed(&self, opcode: Opcode) -> bool {
         is_video(opcode) && self.types.get(2).is_some_and(|ty| ty.is_signed())
     }
@@ -208,7 +208,7 @@ impl Fill {
         self.repeats(modifier)
     }
 
-    /// Whether this modifier is a repetition that does no harm.
+    /// Whether the instruction already has this modifier and may repeat it.
     fn repeats(&self, modifier: &str) -> bool {
         const HARMLESS: [&str; 7] = ["sync", "sat", "cc", "approx", "shiftamt", "uni", "NaN"];
         HARMLESS.contains(&modifier) && self.texts.contains(&modifier)
@@ -244,7 +244,7 @@ impl Fill {
         }
         for (index, slot) in form.slots.iter().enumerate() {
             if slot.required && self.taken & (1 << index) == 0 {
-                // Ranks above a missing type, because the types match as well.
+                // This error ranks above a missing type, because the types match here.
                 return Err(missing(FormErrorKind::MissingModifier, slot, given + 1));
             }
         }

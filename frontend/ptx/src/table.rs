@@ -61,7 +61,7 @@ impl Form {
     }
 }
 
-/// Returns the forms with this head, in the table's order; none if the head is unknown.
+/// Returns the forms with this head, in the table's order. Returns no forms if the head is unknown.
 pub fn forms_of(head: &str) -> &'static [&'static Form] {
     let Some((&head, cell)) = TABLE.by_head.get_key_value(head) else {
         return &[];

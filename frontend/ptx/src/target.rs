@@ -1,8 +1,7 @@
 //! PTX versions, targets, and the requirements of forms.
 //!
-//! Invariant: raising the version never makes a module fail a [`Requirement`]. The same holds for raising the
-//! target, except for the architecture-specific (`a`) and family-specific (`f`) variants, which a requirement
-//! lists.
+//! Invariant: raising the version never makes a module fail a [`Requirement`]. Raising the target does not either,
+//! except for the architecture-specific (`a`) and family-specific (`f`) variants, which a requirement lists.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -31,10 +30,10 @@ impl fmt::Display for Version {
     }
 }
 
-/// The instructions that a target has beyond the portable ones.
+/// The instructions that a target has in addition to the portable instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Variant {
-    /// None: `sm_100`.
+    /// No additional instructions: `sm_100`.
     #[default]
     Base,
     /// The instructions of a family of architectures: `sm_100f`.
@@ -81,9 +80,9 @@ impl Target {
         Some(Target { number, variant })
     }
 
-    /// Whether a module for `self` may use a feature that `needed` introduced. A portable feature exists on
-    /// its target and all later ones. A family-specific feature exists on the `f` and `a` variants of its own
-    /// and later targets of the same family. An architecture-specific feature exists on its own target only.
+    /// Whether a module for `self` may use a feature that `needed` introduced. A portable feature exists on its own
+    /// target and on all later targets. A family-specific feature exists on the `f` and `a` variants of its own and
+    /// later targets of the same family. An architecture-specific feature exists on its own target only.
     pub fn has(self, needed: Target) -> bool {
         match needed.variant {
             Variant::Base => self.number >= needed.number,
@@ -108,14 +107,14 @@ impl fmt::Display for Target {
     }
 }
 
-/// The version and the target that a form needs. The module's target must have one of the targets listed.
+/// The version and the target that a form needs. The module's target must satisfy one of the listed targets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requirement {
     /// Lowest PTX version.
     pub version: Version,
-    /// Alternatives; empty if every target is accepted.
+    /// The accepted targets; empty if every target is accepted.
     pub targets: SmallVec<[Target; 2]>,
-    /// Targets that have the feature since an earlier version than the others, each with that version.
+    /// Targets that have the feature since an earlier version than the other targets, each with that version.
     pub earlier: SmallVec<[(Target, Version); 1]>,
 }
 

@@ -1,7 +1,7 @@
 //! Storage for the nodes of a syntax tree.
 //!
-//! There is one vector for each kind of node. An [`Id`] names one node, and a [`List`] names contiguous
-//! nodes. Invariant: only an arena creates the ids and lists that index it, so indexing cannot fail.
+//! There is one vector for each kind of node. An [`Id`] refers to one node, and a [`List`] refers to contiguous nodes.
+//! Invariant: only an arena creates the IDs and lists that index it, so indexing cannot fail.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -45,7 +45,7 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
-    /// The list without nodes.
+    /// The empty list.
     pub const EMPTY: List<T> = List {
         start: 0,
         len: 0,
@@ -66,7 +66,7 @@ impl<T> List<T> {
         (self.start, self.len)
     }
 
-    /// Returns the list with these parts.
+    /// Returns the list that starts at node index `start` and has `len` nodes.
     pub(super) fn from_parts(start: u32, len: u32) -> Self {
         List {
             start,
@@ -153,7 +153,7 @@ macro_rules! arena {
         pub struct Arena {
             $($field: Vec<$node>,)*
             values: Values,
-            /// The allocation that failed, if one has failed: its size in bytes.
+            /// Size in bytes of the allocation that failed, if one has failed.
             failed: Option<usize>,
         }
 
@@ -193,20 +193,21 @@ arena! {
 }
 
 impl Arena {
-    /// Creates an arena with the capacity that a text of this length usually needs. A long text may be made of other
-    /// things than statements, so its arena grows with what is found.
+    /// Creates an arena with the capacity that a text of this length usually needs. The initial capacity is limited,
+    /// because a long text can consist mostly of things other than statements.
     pub(crate) fn for_text(bytes: usize) -> Self {
         const LONG: usize = 16 << 20;
         let bytes = bytes.min(LONG);
         let mut arena = Arena::default();
-        // Without this memory the vectors grow as needed.
+        // If this reservation fails, the vectors grow as needed.
         let _ = arena.statements.try_reserve_exact(bytes / 32);
         let _ = arena.operands.try_reserve_exact(bytes / 16);
         let _ = arena.modifiers.try_reserve_exact(bytes / 16);
         arena
     }
 
-    /// Adds one node. If there is no memory for it, [`Arena::take_failure`] returns so, and the id names another node.
+    /// Adds one node. If memory for the node cannot be allocated, [`Arena::take_failure`] returns the size of the
+    /// failed allocation, and the returned ID refers to another node.
     pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
         let nodes = T::nodes_mut(self);
         let last = nodes.len();
@@ -222,7 +223,8 @@ impl Arena {
         }
     }
 
-    /// Adds contiguous nodes. If there is no memory for them, [`Arena::take_failure`] returns so, and the list is empty.
+    /// Adds contiguous nodes. If memory for the nodes cannot be allocated, [`Arena::take_failure`] returns the size of
+    /// the failed allocation, and the returned list is empty.
     pub(crate) fn add_list<T: Node>(&mut self, items: impl IntoIterator<Item = T>) -> List<T> {
         let items = items.into_iter();
         let nodes = T::nodes_mut(self);
@@ -235,15 +237,16 @@ impl Arena {
         List::new(start, nodes.len() - start)
     }
 
-    /// Begins a list of an initialiser's values whose text begins at `start`: of a variable, or inside the list begun
-    /// before. `None` if there is no memory.
+    /// Begins a list of an initialiser's values: the outermost list of a variable, or a list inside the list that was
+    /// begun last. The text of the list begins at `start`. Returns `None` if memory cannot be allocated.
     pub(crate) fn begin_values(&mut self, start: u32) -> Option<OpenList> {
         let list = self.values.begin(start);
         list.map_err(|NoMemory(bytes)| self.failed = Some(bytes))
             .ok()
     }
 
-    /// Adds a value to a list. A list with values is already there and is only counted.
+    /// Adds a value to a list. If the value is a list with values, these values are already stored, and this function
+    /// only counts the value.
     pub(crate) fn add_value(&mut self, list: &mut OpenList, value: &Initializer) {
         list.count();
         if let InitializerKind::List(inner) = value.kind
@@ -261,22 +264,23 @@ impl Arena {
         self.values.end(&list, end)
     }
 
-    /// Returns the values of a list, in order; none after [`Arena::release_values`].
+    /// Returns the values of a list, in order. Returns no values after [`Arena::release_values`].
     pub fn values(&self, list: ValueList) -> ValueIter<'_> {
         self.values.of(list)
     }
 
-    /// Frees the memory of all values in lists, when no one needs them any more. The lists keep their lengths.
+    /// Frees the memory of the values in all lists when the values are no longer needed. The lists keep their lengths.
     pub(crate) fn release_values(&mut self) {
         self.values = Values::default();
     }
 
-    /// Returns the number of bytes of an allocation that failed since the last call. The nodes are incomplete then.
+    /// Returns the size in bytes of an allocation that failed since the last call, if one has failed. After a failed
+    /// allocation, the tree lacks nodes.
     pub(crate) fn take_failure(&mut self) -> Option<usize> {
         self.failed.take()
     }
 
-    /// Returns the number of nodes of one kind. This is the start of a list that [`Arena::list_since`] ends.
+    /// Returns the number of nodes of one kind. [`Arena::list_since`] takes this number as the start of a list.
     pub(crate) fn count<T: Node>(&self) -> usize {
         T::nodes(self).len()
     }
@@ -287,7 +291,7 @@ impl Arena {
     }
 }
 
-/// Makes room for `more` nodes.
+/// Reserves memory for `more` nodes.
 fn reserve<T>(nodes: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
     if nodes.capacity() - nodes.len() >= more {
         return Ok(());

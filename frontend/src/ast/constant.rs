@@ -9,7 +9,7 @@
 pub enum Constant {
     /// An integer in two's complement.
     Int {
-        /// The 64 bits.
+        /// The value as 64 bits.
         bits: u64,
         /// True for `.u64`, false for `.s64`.
         unsigned: bool,

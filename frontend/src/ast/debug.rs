@@ -6,13 +6,13 @@ use crate::source::Span;
 /// `.file index "name" , timestamp, size`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileEntry {
-    /// The number that `.loc` uses.
+    /// The index that `.loc` uses for the file.
     pub index: u64,
     /// The file's name without its quotes.
     pub name: Ident,
     /// Time of the last modification.
     pub timestamp: Option<u64>,
-    /// Length in bytes.
+    /// Size of the file in bytes.
     pub size: Option<u64>,
     /// The whole directive.
     pub span: Span,
@@ -21,7 +21,7 @@ pub struct FileEntry {
 /// A position in the source file that was compiled to PTX.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourcePosition {
-    /// Index of its `.file`.
+    /// The index of the file, which its `.file` directive declares.
     pub file: u32,
     /// Line, from one.
     pub line: u32,
@@ -34,7 +34,7 @@ pub struct SourcePosition {
 pub struct LocationFunction {
     /// The label.
     pub label: Name,
-    /// Bytes after it.
+    /// Offset in bytes from the label.
     pub offset: i64,
 }
 
@@ -48,8 +48,8 @@ pub struct Location {
     /// `inlined_at file line column`: the position that this code was inlined into. An earlier `.loc` has the
     /// same position.
     pub inlined_at: Option<SourcePosition>,
-    /// The earlier `.loc` of the same function with the position `inlined_at`, if there is one. Its code can
-    /// be inlined too.
+    /// The earlier `.loc` of the same function whose position is `inlined_at`, if there is one. The code of this `.loc`
+    /// can be inlined too.
     pub caller: Option<Id<Location>>,
     /// The whole directive.
     pub span: Span,
@@ -78,14 +78,14 @@ pub enum DwarfLine {
         /// The values.
         values: List<DwarfValue>,
     },
-    /// `@@dwarf .section name` and other lines, of which only the words are kept.
+    /// `@@dwarf .section name` or another `@@dwarf` line. Only the words of the line are kept.
     Words(List<Ident>),
 }
 
 /// One value in a DWARF section.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DwarfValue {
-    /// A number.
+    /// An integer.
     Int(u64),
     /// The address of a label, or of a section by its name with the dot, plus an offset.
     Address(Name, i64),

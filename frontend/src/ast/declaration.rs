@@ -21,21 +21,21 @@ pub enum Linkage {
     Common,
 }
 
-/// The length of one array dimension; `None` for `[]`.
+/// One array dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dimension {
-    /// Number of elements.
+    /// Number of elements; `None` for `[]`.
     pub length: Option<u64>,
     /// The position of the brackets and their contents.
     pub span: Span,
 }
 
-/// `.ptr`: the state space that a kernel's pointer parameter points to, and the alignment there.
+/// `.ptr`: the state space that a kernel's pointer parameter points to, and the alignment of the memory there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pointer {
-    /// `.const`, `.global`, `.local` or `.shared`; generic if not given.
+    /// `.const`, `.global`, `.local` or `.shared`; `None` means that the pointer is generic.
     pub space: Option<StateSpace>,
-    /// Alignment of the memory that it points to.
+    /// Alignment in bytes of the memory that the parameter points to.
     pub align: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ pub struct Variable {
     pub attributes: List<Attribute>,
     /// The value after `=`.
     pub initializer: Option<Id<Initializer>>,
-    /// From the declaration's first word to the end of this declarator.
+    /// The source range from the declaration's first word to the end of this declarator.
     pub span: Span,
 }
 
@@ -94,13 +94,13 @@ pub struct Initializer {
 pub enum InitializerKind {
     /// A number.
     Constant(Constant),
-    /// An address: `name + offset`, `generic(name) + offset` or one byte of it, `mask(name)`.
+    /// An address: `name + offset` or `generic(name) + offset`, or one byte of such an address, `mask(name)`.
     Address {
         /// The variable or function.
         name: Name,
         /// Bytes added, wrapping.
         offset: i64,
-        /// `generic(...)`: the generic address instead of the one in the variable's own space.
+        /// Whether this is the generic address (`generic(...)`) instead of the address in the variable's own space.
         generic: bool,
         /// Index of the byte to take from the address: 0 for `0xFF(name)`, up to 7 for
         /// `0xFF00000000000000(name)`.
@@ -158,7 +158,7 @@ pub struct Function {
     pub directives: List<Directive>,
     /// The statements, if this is a definition.
     pub body: Option<List<Statement>>,
-    /// From linkage or keyword to the end of the head.
+    /// The source range from the linkage or the keyword to the end of the head.
     pub span: Span,
 }
 
@@ -198,7 +198,7 @@ pub enum DirectiveKind {
     AbiPreserve(u64),
     /// `.abi_preserve_control n`
     AbiPreserveControl(u64),
-    /// `.pragma "...", ...;` the strings without their quotes.
+    /// `.pragma "...", ...;`, with the strings without their quotes.
     Pragma(List<Ident>),
 }
 

@@ -68,7 +68,7 @@ pub enum Item {
     Variable(Id<Variable>),
     /// `.alias name, target;`
     Alias(Id<Alias>),
-    /// `.pragma "...", ...;` the strings without their quotes.
+    /// `.pragma "...", ...;`, with the strings without their quotes.
     Pragma(List<Ident>),
     /// `.file index "name"`.
     File(Id<FileEntry>),

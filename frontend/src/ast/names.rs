@@ -1,7 +1,7 @@
 //! Interned identifiers.
 //!
-//! Each identifier, modifier or string of a module is stored once. The tree refers to it by a `u32`, so that
-//! later stages compare and index numbers instead of hashing text. Invariant: equal texts have equal names.
+//! Each identifier, modifier or string of a module is stored once. The tree refers to its text by a `u32`, so that
+//! later stages compare and index integers instead of hashing text. Invariant: equal texts have equal names.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -20,7 +20,7 @@ impl Name {
         self.0.get() as usize - 1
     }
 
-    /// Returns the name with an index; `None` if there can be no such name.
+    /// Returns the name with this index, or `None` if the index is too large for a name.
     pub(super) fn at_index(index: u64) -> Option<Name> {
         let number = u32::try_from(index + 1).ok()?;
         Name::in_slot(number)
@@ -55,7 +55,7 @@ pub struct Names {
     ends: Vec<u32>,
     /// Open-addressed hash table. Its length is a power of 2.
     slots: Vec<Slot>,
-    /// The allocation that failed, if one has failed: its size in bytes.
+    /// Size in bytes of the allocation that failed, if one has failed.
     failed: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ pub struct Names {
 struct Slot {
     /// Hash of the text, which makes most comparisons of texts unnecessary.
     hash: u32,
-    /// A name's number, from one; zero if the slot is free.
+    /// A name's index plus one; zero if the slot is free.
     number: u32,
 }
 
@@ -101,7 +101,7 @@ impl Names {
         self.ends.is_empty()
     }
 
-    /// Returns the name of a text, or `None` if the text does not occur in the module.
+    /// Returns the name of `text`, or `None` if the module does not contain this text.
     pub fn get(&self, text: &str) -> Option<Name> {
         if self.slots.is_empty() {
             return None;
@@ -110,8 +110,9 @@ impl Names {
         Name::in_slot(self.slots[slot].number)
     }
 
-    /// Returns the name of `text`, which is added if it is new. If there is no memory for it, [`Names::take_failure`]
-    /// returns so, and the name is that of another text.
+    /// Returns the name of `text`, and adds the name if it is new. If memory for the name cannot be allocated,
+    /// [`Names::take_failure`] returns the size of the failed allocation, and the returned name is that of another
+    /// text.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         self.try_intern(text).unwrap_or_else(|NoMemory(bytes)| {
             self.failed = Some(bytes);
@@ -119,7 +120,7 @@ impl Names {
         })
     }
 
-    /// Returns the number of bytes of an allocation that failed since the last call.
+    /// Returns the size in bytes of an allocation that failed since the last call, if one has failed.
     pub(crate) fn take_failure(&mut self) -> Option<usize> {
         self.failed.take()
     }

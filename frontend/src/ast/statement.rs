@@ -22,7 +22,7 @@ pub enum Statement {
     CallTargets(Id<Targets>),
     /// `name: .callprototype ...;`
     CallPrototype(Id<Prototype>),
-    /// `.pragma "...", ...;` the strings without their quotes.
+    /// `.pragma "...", ...;`, with the strings without their quotes.
     Pragma(List<Ident>),
 }
 
@@ -42,7 +42,7 @@ pub struct Instruction {
     pub operands: List<Operand>,
     /// The `.loc` that applies to this instruction.
     pub location: Option<Id<Location>>,
-    /// From guard or opcode to the last operand, without the semicolon.
+    /// The source range from the guard or the opcode to the last operand, without the semicolon.
     pub span: Span,
 }
 
@@ -135,8 +135,8 @@ pub enum OperandKind {
     },
     /// `[number]`
     MemoryAt(i64),
-    /// `[a, b, ...]` of textures, surfaces and tensors. The first part is the address
-    /// ([`OperandKind::Memory`] or [`OperandKind::MemoryAt`]); the others are names and vectors.
+    /// `[a, b, ...]` of textures, surfaces and tensors. The first part is the address ([`OperandKind::Memory`] or
+    /// [`OperandKind::MemoryAt`]). The other parts are names and vectors.
     MemoryTuple(List<Operand>),
     /// `{a, b, ...}`
     Vector(List<Operand>),
@@ -160,7 +160,8 @@ pub struct Call {
 }
 
 impl Instruction {
-    /// Returns the parts of a `call`, which differ in their kinds of operand; `None` if there is no target.
+    /// Returns the parts of a `call`, which differ in their kinds of operand. Returns `None` if the instruction has no
+    /// target.
     pub fn call(&self, module: &Module) -> Option<Call> {
         let mut rest = &module[self.operands];
         let returns = take_group(&mut rest);
@@ -176,7 +177,8 @@ impl Instruction {
     }
 }
 
-/// Removes a parenthesised list from the front.
+/// Removes a parenthesised list from the front and returns its operands. Returns the empty list if the first operand is
+/// no such list.
 fn take_group(rest: &mut &[Operand]) -> List<Operand> {
     if let Some((first, tail)) = rest.split_first()
         && let OperandKind::Group(list) = first.kind
@@ -203,7 +205,7 @@ pub struct Targets {
 pub struct BranchTarget {
     /// The name, or the part before `<`.
     pub name: Ident,
-    /// `Some(n)` stands for `name0` to `name(n-1)`.
+    /// `Some(n)` means the range `name0` to `name(n-1)`.
     pub range: Option<u64>,
 }
 

@@ -68,8 +68,8 @@ impl ScalarType {
         Self::ALL[self as usize].1
     }
 
-    /// Returns the size of a value in bytes. A predicate has no size. The size of an opaque reference is that
-    /// of its 64-bit handle.
+    /// Returns the size of a value in bytes. A predicate has no size. The size of an opaque reference is the size of
+    /// its 64-bit handle.
     pub fn bytes(self) -> Option<u32> {
         use ScalarType::*;
         match self {
@@ -105,7 +105,7 @@ impl fmt::Display for ScalarType {
 pub enum StateSpace {
     /// Registers.
     Reg,
-    /// Memory that kernels can only read; before PTX 2.2 it had numbered banks.
+    /// Memory that kernels can only read. Before PTX 2.2, this space had numbered banks.
     Const,
     /// Global memory.
     Global,

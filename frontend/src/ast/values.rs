@@ -4,13 +4,15 @@
 //! million. A value in a list is therefore no node of the arena. The values of all lists are encoded one after another
 //! in one vector of bytes, most of them in three or four bytes, and [`ValueIter`] decodes them.
 //!
-//! An encoded value begins with a byte that holds its form and, if it is under [`FAR`], the distance from the end of
-//! the value before it to its first character. The number of its characters and its contents follow, as numbers of
-//! seven bits for each byte. A list has a header of fixed size instead, which is filled in at its end, and then its
-//! values; so a reader can skip it.
+//! An encoded value begins with a byte that contains its form and the distance from the end of the previous value's
+//! text to the start of this value's text. If the distance is [`FAR`] or more, the byte contains `FAR`, and the
+//! distance follows as a number. The length of the value's text and the contents of the value come next. Numbers have
+//! seven bits in each byte, except that the bits of a floating-point value are stored unchanged. A list has a header of
+//! fixed size instead of a length and contents, and the values of the list follow the header. The encoder completes the
+//! header at the end of the list. A reader can skip the list with the size in the header.
 //!
-//! Invariant: only [`Values`] creates the [`ValueList`]s that refer to it. Decoding never panics: values that were
-//! released are missing.
+//! Invariant: only [`Values`] creates the [`ValueList`]s that refer to it. Decoding never panics. If the values of a
+//! list were released, decoding returns no values.
 
 use super::{Constant, Initializer, InitializerKind, List, Name};
 use crate::source::Span;
@@ -18,12 +20,12 @@ use crate::source::Span;
 /// The values of a list, in the [`Values`] of its module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ValueList {
-    /// The bytes that encode the values.
+    /// Range of the bytes that encode the values.
     start: usize,
     end: usize,
     /// Number of values.
     count: u32,
-    /// Offset of the list's text.
+    /// Offset of the list in the source text.
     position: u32,
 }
 
@@ -43,19 +45,19 @@ impl ValueList {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     bytes: Vec<u8>,
-    /// End of the text of the last value.
+    /// Source offset of the end of the last value.
     position: u32,
 }
 
 /// A list whose values are being added.
 pub(crate) struct OpenList {
-    /// Place of the list's header.
+    /// Index of the first byte of the list's header.
     header: usize,
     start: u32,
     count: u32,
 }
 
-/// Memory for this number of bytes could not be allocated.
+/// The error for memory that could not be allocated, with the number of bytes.
 pub(super) struct NoMemory(pub(super) usize);
 
 /// The forms of encoded values.
@@ -68,19 +70,21 @@ mod form {
     pub(super) const LIST: u8 = 5;
     pub(super) const PROPERTIES: u8 = 6;
     pub(super) const EMPTY_LIST: u8 = 7;
-    /// Bits of a form.
+    /// Number of bits that encode a form.
     pub(super) const BITS: u32 = 3;
 }
 
-/// A distance that does not fit in the first byte and follows it.
+/// The distance in the first byte of a value whose actual distance does not fit there and follows the byte.
 const FAR: u32 = 31;
-/// Bytes of the header of a list: the number of its characters, of its values and of their bytes.
+/// Size in bytes of the header of a list: the length of its text, the number of its values, and the size of their
+/// encoding.
 const HEADER: usize = 4 + 4 + 8;
-/// Maximum number of bytes of an encoded value, without the values in a list.
+/// Maximum number of bytes of an encoded value. For a list, this includes the header but not the values in the list.
 const LONGEST: usize = 40;
 
 impl Values {
-    /// Begins a list whose text begins at `start`, either for itself or as the next value of the list begun before.
+    /// Begins a list whose text begins at `start`. The list is either the outermost list of a variable or the next
+    /// value of the list that was begun last.
     pub(super) fn begin(&mut self, start: u32) -> Result<OpenList, NoMemory> {
         self.head(form::LIST, start)?;
         let header = self.bytes.len();
@@ -110,7 +114,7 @@ impl Values {
         }
     }
 
-    /// Adds a value other than a list with values, which [`Values::begin`] and [`Values::end`] add.
+    /// Adds a value that is not a list with values. [`Values::begin`] and [`Values::end`] add lists with values.
     pub(super) fn push(&mut self, value: &Initializer) -> Result<(), NoMemory> {
         let form = match value.kind {
             InitializerKind::Constant(Constant::Int {
@@ -182,7 +186,8 @@ impl Values {
         Ok(())
     }
 
-    /// Writes a number in groups of seven bits, the lowest first; the high bit says that more follow.
+    /// Writes a number in groups of seven bits, the lowest group first. The high bit of a byte is set if another group
+    /// follows.
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -230,7 +235,8 @@ impl ValueIter<'_> {
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Decodes the header of a list that begins at `start` and skips its values. Returns the number of its characters.
+    /// Decodes the header of a list whose text begins at `start`, and skips its values. Returns the list and the length
+    /// of its text.
     fn list(&mut self, start: u32) -> Option<(ValueList, u32)> {
         let len = u32::from_le_bytes(self.take()?);
         let count = u32::from_le_bytes(self.take()?);
@@ -307,7 +313,7 @@ impl Iterator for ValueIter<'_> {
 }
 
 impl OpenList {
-    /// Counts a value that was added.
+    /// Adds 1 to the number of values.
     pub(crate) fn count(&mut self) {
         self.count += 1;
     }

@@ -1,8 +1,8 @@
 //! Little-endian fields at checked offsets.
 //!
-//! Every container format stores offsets and sizes, which a hostile file can set to any value. All reads
-//! therefore go through [`Bytes`], whose methods return `None` instead of reading past the slice. No caller
-//! adds an offset from a file without a check.
+//! Fat binaries, wrappers and ELF files store offsets and sizes, which a hostile file can set to any value. All reads
+//! therefore go through [`Bytes`], whose methods return `None` instead of reading past the slice. No caller adds an
+//! offset from a file without a check.
 
 use super::ImageError;
 
@@ -44,7 +44,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Returns an empty buffer with room for `len` bytes.
+/// Returns an empty buffer with a capacity of `len` bytes.
 pub(super) fn buffer(len: usize) -> Result<Vec<u8>, ImageError> {
     let mut buffer = Vec::new();
     let reserved = buffer.try_reserve_exact(len);
@@ -53,7 +53,7 @@ pub(super) fn buffer(len: usize) -> Result<Vec<u8>, ImageError> {
     Ok(buffer)
 }
 
-/// Returns a copy of bytes.
+/// Returns a copy of `bytes`.
 pub(super) fn copy(bytes: &[u8]) -> Result<Vec<u8>, ImageError> {
     let mut copy = buffer(bytes.len())?;
     copy.extend_from_slice(bytes);

@@ -14,8 +14,8 @@ use super::bytes::buffer;
 /// The largest accepted size of an uncompressed entry. The largest real entries known are under 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
-/// The largest accepted window of a Zstandard frame, which can exceed its content. Real frames use at most 8
-/// MiB.
+/// The largest accepted window of a Zstandard frame, unless the declared size of the content is larger. A frame's
+/// window can be larger than its content. Real frames have windows of at most 8 MiB.
 const MAX_WINDOW: u64 = 32 << 20;
 
 /// The largest compression ratio of LZ4: each byte of an LZ4 block produces at most 255 bytes of output.
@@ -28,7 +28,7 @@ pub enum Codec {
     Lz4,
     /// A Zstandard frame.
     Zstd,
-    /// A compression that the entry's flags do not name.
+    /// An unknown compression: the payload is compressed, but the entry's flags do not name the method.
     Unknown,
 }
 
@@ -45,9 +45,9 @@ impl fmt::Display for Codec {
 /// The reason why data cannot be decompressed.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// The data is damaged, with the decoder's message.
+    /// The data is damaged. The field contains the decoder's message.
     Damaged(String),
-    /// This number of bytes could not be allocated.
+    /// The number of bytes that could not be allocated.
     Memory(u64),
 }
 
@@ -118,7 +118,7 @@ fn zstd_up_to(data: &[u8], declared: u64, wanted: u64) -> Result<Vec<u8>, Proble
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(declared.max(MAX_WINDOW));
     let stream = StreamingDecoder::new_with_decoder(data, decoder).map_err(|e| e.to_string())?;
-    // The buffer grows with the real output.
+    // The buffer grows with the actual output, not with the declared size.
     let mut out = Vec::new();
     let read = stream.take(wanted).read_to_end(&mut out);
     read.map_err(|error| match error.kind() {

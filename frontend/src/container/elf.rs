@@ -1,5 +1,5 @@
-//! ELF files: cubins, which are recognised and rejected with their name, and host programs or objects, in
-//! which fat binaries are found.
+//! ELF files. Cubins are recognised and rejected with an error that lists their kernels. Host programs and objects are
+//! searched for fat binaries.
 //!
 //! Invariant: this module never executes or trusts machine code. It only reads the SM number and the kernel
 //! names of a cubin.
@@ -15,26 +15,26 @@ use super::error::Cubin;
 use super::fatbin::{CONTAINER_HEADER_LEN, CONTAINER_MAGIC, container_len};
 use super::{Container, ImageError};
 
-/// Bytes of an ELF file's header.
+/// Size in bytes of an ELF file's header.
 pub const ELF_HEADER_LEN: usize = 64;
 /// `e_machine` of CUDA machine code.
 pub const EM_CUDA: u16 = 190;
 /// The largest accepted ELF file.
 pub const MAX_ELF: u64 = 1 << 36;
 
-/// Offsets of the header fields with the position, the entry size and the number of the section headers.
+/// Offsets of the header fields that contain the position, the entry size and the count of the section headers.
 const E_SHOFF: u64 = 40;
 const E_SHENTSIZE: u64 = 58;
 const E_SHNUM: u64 = 60;
-/// Offsets of the header fields with the position, the entry size and the number of the program headers.
+/// Offsets of the header fields that contain the position, the entry size and the count of the program headers.
 const E_PHOFF: u64 = 32;
 const E_PHENTSIZE: u64 = 54;
 const E_PHNUM: u64 = 56;
 
-/// Returns the length of an ELF file's header and header tables, from its first 64 bytes.
+/// Returns the length of an ELF file's header and header tables. `header` contains the first 64 bytes of the file.
 ///
-/// With [`elf_len`], callers that have a pointer without a length find the size of the file. They read 64
-/// bytes, then the length that this function returns, then the length that `elf_len` returns.
+/// A caller that has a pointer without a length finds the size of the file with this function and [`elf_len`]. The
+/// caller reads 64 bytes, then the length that this function returns, then the length that `elf_len` returns.
 pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError> {
     let b = Bytes(header);
     let table = |at, size, count| {
@@ -49,7 +49,8 @@ pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError
     bounded(sections.max(segments).max(ELF_HEADER_LEN as u64))
 }
 
-/// Returns the length of the whole ELF file, from at least its first [`elf_tables_len`] bytes.
+/// Returns the length of the whole ELF file. `tables` must contain at least the first [`elf_tables_len`] bytes of the
+/// file.
 pub fn elf_len(tables: &[u8]) -> Result<usize, ImageError> {
     let header = header(tables)?;
     let endian = endian(header)?;
@@ -110,8 +111,8 @@ pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     }
 }
 
-/// Reads the SM number from the header's flags. It is in the low byte up to CUDA 12, and in the second byte
-/// from ABI version 8 on.
+/// Reads the SM number from the header's flags. The number is in the low byte in files of CUDA 12 and earlier, and in
+/// the second byte from ABI version 8 on.
 fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     const E_IDENT_ABIVERSION: usize = 8;
     const E_FLAGS: u64 = 48;
@@ -139,13 +140,13 @@ fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
     Some(names.collect())
 }
 
-/// The section of a host file that contains a container.
+/// The kind of section in which a fat binary was found in a host program, library or object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostSection {
-    /// `.nv_fatbin`: the container is a separate module.
+    /// `.nv_fatbin`: the fat binary is a separate module.
     Module,
-    /// `__nv_relfatbin`: the container is one of the objects that are linked into one module when the program
-    /// starts (`nvcc -rdc=true`).
+    /// `__nv_relfatbin`: the fat binary is one of the objects that are linked into one module when the program starts
+    /// (`nvcc -rdc=true`).
     Linked,
 }
 
@@ -155,22 +156,22 @@ const HOST_SECTIONS: [(&str, HostSection); 2] = [
     ("__nv_relfatbin", HostSection::Linked),
 ];
 
-/// A container inside a host program, library or object file.
+/// A fat binary inside a host program, library or object file.
 #[derive(Clone, Debug)]
 pub struct HostContainer<'a> {
-    /// The kind of section.
+    /// The kind of section in which the fat binary was found.
     pub section: HostSection,
-    /// The container's bytes.
+    /// The bytes of the fat binary.
     pub bytes: &'a [u8],
-    /// Its contents.
+    /// The parsed fat binary.
     pub container: Container<'a>,
 }
 
 /// Finds the fat binaries in the ELF file of a host program, shared library or object.
 ///
-/// Containers without entries are omitted: the linker leaves such a container if there was only PTX to link.
-/// The result is empty for a program without device code. [`ImageError::Object`] means that the file is not a
-/// readable ELF file.
+/// Fat binaries without entries are omitted: the linker leaves such a fat binary if there was only PTX to link. The
+/// result is empty for a program without device code. [`ImageError::Object`] means that the file is not a readable ELF
+/// file.
 pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError> {
     let file = object::File::parse(elf).map_err(|e| unreadable("ELF file", &e))?;
     let mut found = Vec::new();
@@ -194,7 +195,7 @@ pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError>
     Ok(found)
 }
 
-/// Whether a cubin has neither functions nor variables. Linking leaves such a cubin in a program of one
+/// Whether a cubin has neither functions nor variables. The linker leaves such a cubin in a program that has only one
 /// module.
 pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     const CONTENT: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".nv.shared"];
@@ -207,7 +208,7 @@ pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     })
 }
 
-/// Splits a section into its containers, which are aligned to 8 bytes.
+/// Splits a section into its fat binaries, which are aligned to 8 bytes.
 pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
     const ALIGN: usize = 8;
     let mut found = Vec::new();
@@ -236,7 +237,7 @@ pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
 pub struct ArchiveMember<'a> {
     /// The file's name in the archive.
     pub name: String,
-    /// The containers of the file.
+    /// The fat binaries in the file.
     pub containers: Vec<HostContainer<'a>>,
 }
 

@@ -16,14 +16,14 @@ pub enum ImageError {
         /// The first bytes, at most eight.
         prefix: Vec<u8>,
     },
-    /// A size or offset in the file points past its end.
+    /// A size or offset in the file points past the end of the file.
     #[error(
         "the {what} at byte {at} needs {needed} bytes, but only {have} follow: the file is cut short or damaged"
     )]
     Truncated {
         /// The part of the file.
         what: &'static str,
-        /// Its position, counted from the start of the image.
+        /// The position of the part, counted in bytes from the start of the image.
         at: u64,
         /// The number of bytes that it needs.
         needed: u64,
@@ -81,7 +81,7 @@ pub enum ImageError {
     /// The ELF file or archive cannot be read.
     #[error("this {what} cannot be read: {reason}")]
     Object {
-        /// Kind of file.
+        /// The kind of file.
         what: &'static str,
         /// The message of the reader.
         reason: String,
@@ -138,7 +138,7 @@ impl fmt::Display for Cubin {
     }
 }
 
-/// At most this many kernel names are listed in a message.
+/// Maximum number of kernel names in a message.
 const NAMES_SHOWN: usize = 4;
 
 fn write_names(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
@@ -160,7 +160,7 @@ pub struct Found {
     pub cubins: Vec<u32>,
     /// SM numbers of its link-time intermediate code, ascending.
     pub lto: Vec<u32>,
-    /// Codes of the other entry kinds.
+    /// Codes of the entries of unknown kinds.
     pub other: Vec<u16>,
 }
 

@@ -1,9 +1,9 @@
-//! The fat binary container: a header, then entries one after another.
+//! The format of a fat binary, which the code also calls a container: a header and then any number of entries.
 //!
-//! All fields are little-endian. The header has 16 bytes: magic, version, header size, size of all entries.
-//! An entry has a 64-byte header, an extension with file name and compiler options, and the payload padded to
-//! 8 bytes. A [`Container`] is parsed completely before any entry is returned, so an [`Entry`] is always
-//! inside the bytes of its container.
+//! All fields are little-endian. The header has 16 bytes: magic number, version, size of the header, size of all
+//! entries. An entry has a 64-byte header, an extension with file name and compiler options, and the payload padded to
+//! 8 bytes. [`Container::parse`] parses a fat binary completely before it returns any entry, so an [`Entry`] is always
+//! inside the bytes of its fat binary.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use super::bytes::{Bytes, copy, until_nul};
 use super::decompress::{self, Codec, MAX_UNCOMPRESSED, Problem};
 use super::{ImageError, PtxText};
 
-/// The first word of a container.
+/// The first word of a fat binary.
 pub const CONTAINER_MAGIC: u32 = 0xba55_ed50;
-/// Bytes of a container's header.
+/// Size in bytes of a fat binary's header.
 pub const CONTAINER_HEADER_LEN: usize = 16;
-/// The largest accepted container.
+/// The largest accepted size of a fat binary, in bytes.
 pub const MAX_CONTAINER: u64 = 1 << 36;
 
-/// Bytes of the fixed part of an entry's header.
+/// Size in bytes of the fixed part of an entry's header.
 const ENTRY_HEADER_LEN: u64 = 64;
 
 /// The kind of an entry's payload.
@@ -129,19 +129,19 @@ impl EntryInfo {
     }
 }
 
-/// One entry of a container.
+/// One entry of a fat binary.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
     /// Its description.
     pub info: EntryInfo,
-    /// The payload as stored; without padding if the header contains its length.
+    /// The payload as stored. It excludes the padding if the header contains the length of the payload.
     stored: &'a [u8],
     codec: Option<Codec>,
     uncompressed: u64,
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the payload as stored in the container.
+    /// Returns the payload as stored in the fat binary.
     pub fn stored(&self) -> &'a [u8] {
         self.stored
     }
@@ -151,7 +151,7 @@ impl<'a> Entry<'a> {
         self.codec
     }
 
-    /// Returns the length of the decompressed payload, as the header declares it (not verified).
+    /// Returns the length of the decompressed payload that the header declares. The actual length can differ.
     pub fn declared_len(&self) -> u64 {
         match self.codec {
             Some(_) => self.uncompressed,
@@ -171,8 +171,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns the first `wanted` bytes of the decompressed payload. Decompresses no more than that if the
-    /// format permits.
+    /// Returns the first `wanted` bytes of the decompressed payload. If the format permits, decompresses only these
+    /// bytes.
     pub fn prefix(&self, wanted: usize) -> Result<Vec<u8>, ImageError> {
         match self.codec {
             None => copy(&self.stored[..wanted.min(self.stored.len())]),
@@ -192,7 +192,7 @@ impl<'a> Entry<'a> {
                 .is_ok_and(|payload| super::elf::is_empty_cubin(&payload))
     }
 
-    /// Returns the payload as PTX text. Only valid for entries of [`EntryKind::Ptx`].
+    /// Returns the payload as PTX text. The entry must be of kind [`EntryKind::Ptx`].
     pub fn text(&self) -> Result<PtxText, ImageError> {
         Ok(PtxText {
             text: super::text_of(self.payload()?),
@@ -223,16 +223,16 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A parsed container.
+/// A parsed fat binary.
 #[derive(Clone, Debug, Default)]
 pub struct Container<'a> {
-    /// The entries in file order; the order has no significance.
+    /// The entries in file order. Their order has no significance.
     pub entries: Vec<Entry<'a>>,
 }
 
-/// Returns the length of the whole container whose first 16 bytes are `header`.
+/// Returns the length of the whole fat binary whose first 16 bytes are `header`.
 ///
-/// This is for callers that have a pointer without a length.
+/// Callers that have a pointer without a length use this function.
 pub fn container_len(header: &[u8; CONTAINER_HEADER_LEN]) -> Result<usize, ImageError> {
     container_len_at(Bytes(header), 0)
 }
@@ -266,7 +266,7 @@ fn container_len_at(bytes: Bytes<'_>, at: u64) -> Result<usize, ImageError> {
 }
 
 impl<'a> Container<'a> {
-    /// Parses the container at the start of `bytes`; bytes after it are ignored.
+    /// Parses the fat binary at the start of `bytes`. Ignores the bytes after the fat binary.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let total = container_len_at(Bytes(bytes), 0)?;
         let whole = bytes.get(..total).ok_or(ImageError::Truncated {
@@ -302,7 +302,7 @@ struct RawEntry {
 }
 
 impl RawEntry {
-    /// Reads the fields of the 64 bytes in `b`; `None` if there are fewer.
+    /// Reads the fields from the first 64 bytes of `b`. Returns `None` if `b` is shorter.
     fn read(b: Bytes<'_>) -> Option<Self> {
         Some(RawEntry {
             kind: b.u16(0)?,
@@ -392,8 +392,8 @@ fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-/// Returns the text at `at` in `header`. A bad offset gives `None` instead of an error, because nothing
-/// depends on these texts.
+/// Returns the text at `at` in `header`. Returns `None` instead of an error for a bad offset, because nothing depends
+/// on these texts.
 fn string_at(header: &[u8], at: u64, len: u64) -> Option<String> {
     if at == 0 || len == 0 {
         return None;

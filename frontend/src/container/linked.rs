@@ -1,16 +1,16 @@
 //! The output of Margay's linkers (`cuLinkComplete` and the replacement for nvJitLink): several PTX texts
 //! joined into one text.
 //!
-//! A program may copy the result, write it to a file and load it later, so it must be self-contained. A
-//! single input is returned unchanged. Several inputs are joined after a first line that no PTX begins with,
-//! and a separator line precedes each input. [`super::select_ptx`] separates the inputs again.
+//! A program may copy the result, write it to a file and load it later, so it must be self-contained. A single input is
+//! returned with only a NUL appended. The result for several inputs begins with a line that no PTX begins with, and a
+//! separator line precedes each input. [`super::select_ptx`] separates the inputs again.
 
 /// First line of joined texts.
 const HEAD: &[u8] = b"//@margay linked ptx\n";
 /// Separator line before each text.
 const NEXT: &[u8] = b"\n//@margay next input\n";
 
-/// Joins texts. The result ends with a NUL.
+/// Joins texts into one text and appends a NUL.
 pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     let mut joined = Vec::new();
     match texts {
@@ -31,7 +31,7 @@ pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
 pub fn calls_device_runtime(text: &[u8]) -> bool {
     let declares = |line: &[u8]| find(line, b".extern").is_some() && find(line, b".func").is_some();
     let mut lines = text.split(|&byte| byte == b'\n');
-    // The name follows the result, on the same line or on the next line.
+    // The function's name follows its return parameter, on the same line or on the next line.
     while let Some(line) = lines.next() {
         if declares(line) {
             let next = lines.clone().next().unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn calls_device_runtime(text: &[u8]) -> bool {
     false
 }
 
-/// Whether a text was joined from several.
+/// Whether [`join`] created this text from several texts.
 pub(super) fn is_joined(text: &[u8]) -> bool {
     text.starts_with(HEAD)
 }

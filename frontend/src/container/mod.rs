@@ -1,10 +1,10 @@
 //! Device images: everything that a program can pass to `cuModuleLoadData` and related functions.
 //!
-//! An image is recognised by its first bytes ([`Image::parse`]). [`select_ptx`] extracts the PTX text to
-//! compile: plain text, or the best PTX entry of a fat binary container, decompressed. Cubins are recognised
-//! and rejected with an error that names them. A CUDA *wrapper* contains raw pointers, which only the driver
-//! library can follow; [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] are the functions
-//! for this that need no pointers.
+//! An image is recognised by its first bytes ([`Image::parse`]). [`select_ptx`] extracts the PTX text to compile: plain
+//! text, or the best PTX entry of a fat binary, decompressed. The code also calls a fat binary a *container*. Cubins
+//! are recognised and rejected with an error that names them. A CUDA *wrapper* contains raw pointers, which only the
+//! driver library can dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] work on
+//! bytes and dereference no pointers.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;
@@ -46,18 +46,18 @@ pub const WRAPPER_LEN: usize = 24;
 /// The number of bytes of an image that [`detect`] reads.
 pub const DETECT_LEN: usize = 8;
 
-/// PTX text, with the description of its entry if it came from a fat binary.
+/// PTX text. If the text is from a fat binary, the description of its entry is included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxText {
     /// The text, without the closing NUL. Bytes that are not UTF-8, which can only occur in comments and
     /// strings, are replaced.
     pub text: String,
-    /// The fat binary entry it came from; `None` for plain text.
+    /// The fat binary entry that the text is from; `None` for plain text.
     pub origin: Option<EntryInfo>,
 }
 
 impl PtxText {
-    /// Creates a text that came from no fat binary.
+    /// Creates a text that is not from a fat binary.
     fn bare(bytes: &[u8]) -> Result<PtxText, ImageError> {
         Ok(PtxText {
             text: text_of(copy(bytes)?),
@@ -66,12 +66,12 @@ impl PtxText {
     }
 }
 
-/// Kind of an image, by its first bytes.
+/// The kind of an image, which its first bytes determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageKind {
     /// A wrapper with pointers; see [`wrapper`].
     Wrapper,
-    /// A fat binary container.
+    /// A fat binary.
     Fatbin,
     /// An ELF file: a cubin or a host program.
     Elf,
@@ -83,8 +83,8 @@ pub enum ImageKind {
 
 /// Returns the kind of the image that begins with `prefix`, from its first [`DETECT_LEN`] bytes.
 ///
-/// Returns `None` for an unknown format. The image counts as text if its first byte can begin a line of PTX.
-/// An empty prefix, or one that begins with NUL, is an empty text.
+/// Returns `None` for an unknown format. The image counts as text if its first byte can begin a line of PTX. An empty
+/// prefix, or a prefix that begins with NUL, is an empty text.
 pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     let prefix = &prefix[..prefix.len().min(DETECT_LEN)];
     match Bytes(prefix).u32(0) {
@@ -109,15 +109,15 @@ pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
 /// A wrapper's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrapper {
-    /// 1: `container` is a module; 2: `list` refers to containers that are linked together.
+    /// Version 1: `container` is a module. Version 2: `list` refers to fat binaries that are linked together.
     pub version: u32,
-    /// Address of a container. In version 2, this is the result of linking at build time and can be empty.
+    /// Address of a fat binary. In version 2, this fat binary is the result of linking at build time and can be empty.
     pub container: u64,
-    /// Version 2: address of an array of container addresses, which ends with a null address.
+    /// Version 2: address of an array of fat binary addresses, which ends with a null address.
     pub list: u64,
 }
 
-/// Reads a wrapper's fields. The caller must follow the addresses.
+/// Reads a wrapper's fields. The caller must dereference the addresses.
 pub fn wrapper(bytes: &[u8; WRAPPER_LEN]) -> Result<Wrapper, ImageError> {
     let b = Bytes(bytes);
     let field = |what, value| ImageError::Field { what, at: 0, value };

@@ -1,21 +1,22 @@
-//! Selects the entry of a container to compile.
+//! Selects the entry of a fat binary to compile.
 //!
-//! Like a CUDA driver, it selects the PTX for the highest architecture that is not above the device's. If
-//! there is none, it selects the lowest architecture above it, because libraries often contain PTX for their
-//! newest target only. PTX for one architecture (`sm_90a`) or one family (`sm_100f`) might not run on later
-//! devices. For any device but its own, such PTX is the last choice.
+//! Like a CUDA driver, this module selects the PTX for the highest architecture that is not above the device's. If
+//! there is no such PTX, this module selects the lowest architecture above the device's, because libraries often
+//! contain PTX for their newest target only. PTX for one architecture (`sm_90a`) or one family (`sm_100f`) might not
+//! run on later devices. On a device of any other architecture, such PTX is the last choice.
 
 use super::error::Found;
 use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
 /// Returns the sort key of a candidate; the candidate with the smallest key is selected.
 ///
-/// The fields are: not for this device; not for this device and also specific; distance from the capability;
-/// specific. Specific PTX is PTX for one architecture or family.
+/// The key consists of four fields, in this order: whether the entry is not for this device, whether such an entry is
+/// also specific, the distance between its SM number and the capability, and whether the entry is specific. An entry is
+/// specific if it is for one architecture or family only.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();
-    // Specific code might not run on any later device, so it only suits a device of exactly its architecture.
+    // Specific code might not run on any later device, so it is only suitable for a device of exactly its architecture.
     let foreign = info.sm > capability || (specific && info.sm != capability);
     (
         foreign,
@@ -25,11 +26,11 @@ fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     )
 }
 
-/// Returns the PTX entry of `container` for a device of `capability` (80 for 8.0), or an error that lists the
-/// container's contents.
+/// Returns the PTX entry of the fat binary `container` for a device of `capability` (80 for 8.0), or an error that
+/// lists the contents of the fat binary.
 ///
-/// Of several entries for the same architecture, the one with the highest ISA version is selected, then the
-/// first in the file.
+/// If several entries have the best architecture, selects the entry with the highest ISA version. If several of these
+/// entries have that version, selects the first of them in the file.
 pub fn choose<'c, 'a>(
     container: &'c Container<'a>,
     capability: u32,
@@ -71,16 +72,16 @@ fn found_instead(container: &Container<'_>) -> Found {
 pub struct Selection<'a> {
     /// PTX of each image, in order.
     pub texts: Vec<PtxText>,
-    /// The device runtime's PTX (`libcudadevrt`), still compressed. It is large, was made for one recent GPU,
+    /// The device runtime's PTX (`libcudadevrt`), still compressed. This PTX is large, was compiled for one recent GPU,
     /// and is needed only if the other texts leave one of its symbols undefined.
     pub device_runtime: Option<Entry<'a>>,
 }
 
 /// Selects and decompresses the PTX of each image, for a device of `capability` (80 for 8.0).
 ///
-/// Several images are parts of one program that are linked together: the list of a version 2 wrapper, or the
-/// inputs of a linker. Among several images, an image without entries is skipped; a single image without
-/// entries is an error.
+/// Several images are the parts of one program that are linked together: the list of a version 2 wrapper, or the inputs
+/// of a linker. If there are several images, an image without entries is skipped. If there is only one image, an image
+/// without entries is an error.
 pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<'a>, ImageError> {
     let mut selection = Selection::default();
     for bytes in images {
@@ -133,8 +134,8 @@ fn add<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the PTX of `libcudadevrt`. Its symbols contain the name of its source file from the
-/// first line on, so decompressing the beginning is enough.
+/// Whether `entry` is the PTX of `libcudadevrt`. Its symbols contain the name of its source file and begin at its first
+/// line, so decompressing the beginning is enough.
 fn is_device_runtime(entry: &Entry<'_>) -> bool {
     const LOOK_AT: usize = 4096;
     const MARK: &[u8] = b"_cuda_device_runtime_cu_";

@@ -1,5 +1,5 @@
-//! Lowers asynchronous stores and reductions, which signal an mbarrier. They complete immediately: the access
-//! and the signal for its bytes happen at the instruction, which is one of the orders that PTX permits.
+//! Lowers asynchronous stores and reductions, which signal an mbarrier. The access and the signal for its bytes both
+//! happen when the instruction executes. PTX permits this order.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;

@@ -1,5 +1,5 @@
-//! Lowers bulk copies, reductions and stores. Like the operations in [`super::asynchronous`], they complete
-//! immediately.
+//! Lowers bulk copies, reductions and stores. Like the operations in [`super::asynchronous`], these operations complete
+//! when the instruction executes.
 
 use margay_ir::entity::Value;
 use margay_ops::mods::{CmpOp, StateSpace};
@@ -10,12 +10,12 @@ use margay_ops::types::{OpType, Type};
 use super::Lowered;
 use super::function::FunctionLowering;
 use super::parts::{At, Parts};
-/// Bytes that each iteration of a bulk copy moves. Sizes are multiples of this.
+/// Number of bytes that each iteration of a bulk copy moves. Sizes of bulk copies are multiples of this number.
 const CHUNK: u64 = 16;
 
 impl FunctionLowering<'_, '_> {
-    /// Emits a loop that counts from 0 to `size` (usually in bytes) by `step`. `body` receives the counter, a
-    /// `u64`.
+    /// Emits a loop whose counter runs from 0 to `size` (usually in bytes) in steps of `step`. `body` receives the
+    /// counter, a `u64`.
     pub(super) fn count_up(
         &mut self,
         size: Value,
@@ -53,8 +53,9 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Emits code for each target of a copy and its mbarrier. A multicast copy has one target in each block
-    /// whose bit is set in its mask, and the target and the mbarrier have the same offsets in each block.
+    /// Emits `code` for each target of a copy and the target's mbarrier. A multicast copy has one target in each block
+    /// whose bit is set in the copy's mask. The targets have the same offset in the shared memory of each block, and so
+    /// do the mbarriers.
     pub(super) fn for_each_target(
         &mut self,
         parts: &Parts<'_>,
@@ -91,7 +92,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the address of the same offset in the shared memory of the block with this rank.
+    /// Returns the address in the shared memory of the block of rank `rank` that has the same offset as `at`.
     pub(super) fn at_block(&mut self, at: At, rank: Value) -> At {
         let ty = self.address_type(at.address);
         let address = self.plain(at.address);
@@ -144,7 +145,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Emits a copy of the bytes whose bit is set in a 16-bit mask, which applies to each 16 bytes.
+    /// Emits a copy of the bytes whose bit is set in a 16-bit mask. The same mask applies to each group of 16 bytes.
     pub(super) fn copy_masked(
         &mut self,
         parts: &Parts<'_>,

@@ -103,7 +103,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the prototype of an indirect call: the one given, or that of the first possible target.
+    /// Returns the prototype that an indirect call names, or else the prototype of its first possible target.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(

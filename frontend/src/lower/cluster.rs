@@ -1,9 +1,9 @@
 //! Lowers instructions for addresses in the shared memory of a cluster: `mapa` and `getctarank` (PTX ISA
 //! 9.7.9.23 and 9.7.9.24).
 //!
-//! These addresses count from the start of the cluster's window (`margay_exec::LaunchInfo::shared_shift`), so
-//! the address of a block's variable contains the block's rank. `mapa` to a rank that does not exist in the
-//! cluster traps.
+//! These addresses are offsets from the start of the cluster's window (`margay_exec::LaunchInfo::shared_shift`), so the
+//! address of a block's variable contains the block's rank. A `mapa` to a rank that does not exist in the cluster
+//! traps.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -29,8 +29,8 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
     }
 
-    /// Returns the address of the same offset in the shared memory of the block with another rank, which must
-    /// exist in the cluster.
+    /// Returns the address in the shared memory of the block of rank `rank` that has the same offset as `offset`. The
+    /// rank must exist in the cluster.
     pub(super) fn in_block(&mut self, offset: Value, rank: Value) -> Value {
         let shift = self.shared_shift();
         let one = self.b.constant(Type::B32, 1);

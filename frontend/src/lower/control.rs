@@ -87,7 +87,7 @@ impl FunctionLowering<'_, '_> {
             }
         }
         let index = self.read(index, OpType::U32)?;
-        // An index beyond the list is undefined behaviour: stop there instead of branching anywhere.
+        // An index beyond the list is undefined behaviour. Such an index ends the launch instead of branching anywhere.
         let default = self.b.create_block();
         self.b.br_table(index, default, &blocks);
         self.b.switch_to(default);
@@ -95,7 +95,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits `ret`: ends a kernel, or returns to the caller with the results.
+    /// Emits `ret`. In a kernel, `ret` ends the thread. In a function, it returns to the caller with the results.
     pub(super) fn emit_ret(&mut self) {
         if self.b.function.kernel.is_some() {
             self.b.end(Opcode::Exit, &[]);

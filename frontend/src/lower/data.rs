@@ -7,19 +7,20 @@ use super::{Lowered, op_type};
 use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, StateSpace, Variable};
 use crate::{Code, Diagnostic, Span};
 
-/// Size of the largest variable, which a 48-bit address space could hold.
+/// Maximum size of a variable in bytes, except in global memory. A 48-bit address space can hold a variable of this
+/// size.
 const MAX_BYTES: u64 = 1 << 46;
-/// Size of the largest initialised variable.
+/// Maximum size of an initialised variable in bytes.
 const MAX_INIT: u64 = 1 << 32;
 
-/// Returns the bytes of one element, which can be a vector.
+/// Returns the size in bytes of one element, which can be a vector.
 pub(super) fn element_bytes(variable: &Variable) -> u64 {
     u64::from(op_type(variable.scalar).bits().div_ceil(8)) * u64::from(variable.vector.count())
 }
 
-/// Returns the bytes of a variable. An unsized dimension has the length of the initialiser, or 0 without one.
-/// A size of global memory that does not fit in 64 bits becomes the largest number; loading then fails for
-/// lack of memory.
+/// Returns the size of a variable in bytes. If the first dimension has no length, its length is that of the
+/// initialiser, or 0 without an initialiser. For global memory, a size that does not fit in 64 bits becomes the largest
+/// `u64`, and loading the module then fails for lack of memory.
 pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     let mut size = element_bytes(variable);
     for (i, dimension) in module[variable.dimensions].iter().enumerate() {
@@ -167,7 +168,7 @@ impl<'m> Contents<'m> {
     }
 }
 
-/// Returns the error of a failed allocation of `count` elements.
+/// Returns the out-of-memory error for a failed allocation of `count` elements.
 fn no_memory<T>(span: Span, count: usize) -> Diagnostic {
     Diagnostic::out_of_memory(span, (count as u64).saturating_mul(size_of::<T>() as u64))
 }

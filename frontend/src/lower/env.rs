@@ -1,4 +1,4 @@
-//! Scopes of a function: the meanings of registers, variables and labels by name.
+//! Scopes of a function: the registers, variables and labels that names refer to.
 
 use margay_ir::builder::Variable;
 use margay_ir::entity::{Block, Slot, SymbolId};
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{Id, Name, Prototype, Targets};
 
-/// The meaning of a name.
+/// What a name refers to.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     /// A register.
@@ -31,7 +31,7 @@ pub(super) enum Binding {
 }
 
 impl Binding {
-    /// Creates a register; a vector if it has more than one element.
+    /// Creates the binding of a register, which is a vector if it has more than one element.
     pub(super) fn register(
         ty: OpType,
         elements: u32,
@@ -81,7 +81,7 @@ impl Scopes {
         }
     }
 
-    /// Enters scope `number`, and creates it on the first pass over the function.
+    /// Enters the scope with this number, and creates the scope on the first pass over the function.
     pub(super) fn open(&mut self, number: usize) {
         if number == self.scopes.len() {
             self.scopes.push(Scope {

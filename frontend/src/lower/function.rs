@@ -35,12 +35,12 @@ pub(super) struct FunctionLowering<'a, 'p> {
     carry: Option<Variable>,
     /// Names of the `.param` variables that need memory, because some access reads or writes a part of them.
     in_memory: FxHashSet<Name>,
-    /// Bits of the `.param` variables by name, wherever the function declares them; 0 if declarations of the
-    /// same name differ.
+    /// Size in bits of each `.param` variable by name, whichever scope of the function declares it. The size is 0 if
+    /// several declarations of a name have different sizes.
     param_bits: FxHashMap<Name, u32>,
     /// The guard of the instruction being lowered, if its results are merged by a select.
     pub(super) guard: Option<Value>,
-    /// A text position, and the line number there.
+    /// A position in the text and its line number, from which the next line number is counted.
     line_at: (u32, u32),
 }
 
@@ -146,8 +146,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Records the widths of the `.param` variables. A name with different types in several call scopes has
-    /// no known width.
+    /// Records the sizes of the `.param` variables in bits. If several declarations of a name have different sizes, the
+    /// recorded size is 0.
     fn find_param_bits(&mut self, body: &[Statement]) {
         let ast = self.ast;
         let in_body = body.iter().filter_map(|statement| match statement {
@@ -168,7 +168,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Returns the bits of the `.param` variable with this name, wherever the function declares it.
+    /// Returns the size in bits of the `.param` variable with this name, whichever scope of the function declares it.
     pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
         self.param_bits.get(&name).copied()
     }
@@ -330,7 +330,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Continues in a block, with a jump to it if the current block is not terminated.
+    /// Continues in `block`. If the current block is not terminated, emits a jump to `block`.
     pub(super) fn go_on_in(&mut self, block: Block) {
         if self.b.is_open() {
             self.b.jump(block);
@@ -395,7 +395,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a register with one or several elements and returns the elements.
+    /// Binds a register that has one or several elements, and returns the elements.
     fn bind_register(&mut self, variable: &ast::Variable, ty: OpType) -> Vec<Variable> {
         let elements = variable.vector.count();
         let binding = Binding::register(ty, elements, |ty| self.b.declare(ty.held()));
@@ -408,7 +408,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         holders
     }
 
-    /// Returns the meaning of a name.
+    /// Returns what a name refers to.
     pub(super) fn find(&mut self, name: Name) -> Option<Binding> {
         let (ast, b) = (self.ast, &mut self.b);
         let split = || {
@@ -464,7 +464,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         self.line_at.1
     }
 
-    /// Returns the signature's number in the module's table, and adds the signature if it is new.
+    /// Returns the signature's index in the module's table, and adds the signature if it is new.
     pub(super) fn intern(&mut self, signature: Signature) -> margay_ir::entity::SigId {
         let known = self
             .m

@@ -192,7 +192,7 @@ impl FunctionLowering<'_, '_> {
             if role.pattern.is_dest() {
                 self.destinations(operand, role.ty, &mut places)?;
             } else if opcode != Opcode::Fence {
-                // The address of a proxy fence is ignored, because there is only one view of memory.
+                // The address operand of a proxy fence is ignored, because there is only one view of memory.
                 self.selectors(operand, index, &mut desc)?;
                 for part in self.parts(operand) {
                     args.push(self.read(&part, role.ty)?);
@@ -242,7 +242,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds what PTX leaves implicit: the carry flag, omitted results, the mask of old forms.
+    /// Adds the operands and results that PTX leaves implicit: the carry flag, omitted results, and the member mask of
+    /// old instruction forms.
     fn complete(
         &mut self,
         opcode: Opcode,
@@ -293,7 +294,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Returns the number of a video selector; see `Mods::asel`.
+    /// Returns the code of a video selector; see `Mods::asel`.
     fn selector_of(&self, operand: &Operand) -> u8 {
         let selector = match operand.kind {
             OperandKind::Component { selector, .. } => Some(selector),
@@ -413,7 +414,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn alloca(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
-        /// The alignment that the operation guarantees.
+        /// Alignment in bytes that [`Opcode::Alloca`] guarantees.
         const OWN: u64 = 16;
         let [to, size, alignment @ ..] = operands else {
             return Ok(());

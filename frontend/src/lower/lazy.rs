@@ -1,8 +1,8 @@
 //! Lowering on demand: a module whose functions get their bodies on first use.
 //!
-//! A program that loads a large image usually launches only a few of its kernels. Invariant: symbols,
-//! functions and their numbers exist from the beginning and never change. Copies of the module taken at
-//! different times therefore differ only in the bodies that they contain.
+//! A program that loads a large image usually launches only a few of its kernels. Invariant: symbols, functions and
+//! their IDs exist from the beginning and never change. Copies of the module taken at different times therefore differ
+//! only in the bodies that they contain.
 
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::payload_func;
@@ -21,9 +21,9 @@ pub struct LazyModule {
     parsed: Parsed,
     resolution: Resolution,
     state: ModuleState,
-    /// Bytes of PTX text whose functions have been lowered.
+    /// Size in bytes of the PTX text of all functions that have been lowered.
     done: usize,
-    /// The first function that has not been considered for lowering ahead of its use.
+    /// Index of the first function that has not been considered for lowering ahead of its use.
     ahead: usize,
 }
 
@@ -32,7 +32,7 @@ impl LazyModule {
     ///
     /// # Errors
     ///
-    /// The errors of the resolution, and errors outside functions.
+    /// Returns the errors of the resolution, or the errors outside function bodies.
     pub fn new(mut parsed: Parsed, resolution: Resolution) -> Result<LazyModule, Vec<Diagnostic>> {
         let state = begin(&parsed, &resolution)?.state;
         // The contents of the variables are in the module now.
@@ -77,13 +77,13 @@ impl LazyModule {
 
     /// Lowers a function and all functions that it may call. Returns whether there are new bodies.
     ///
-    /// If there are, functions that follow in the module are lowered as well, as much text as all earlier
-    /// calls have lowered. A program that uses all functions of a module in turn therefore needs few calls
-    /// that lower anything.
+    /// If there are new bodies, the call also lowers functions ahead of their use, in module order. Their text is about
+    /// as long as all text that earlier calls have lowered. A program that uses all functions of a module in turn
+    /// therefore needs few calls that lower anything.
     ///
     /// # Errors
     ///
-    /// The errors in the requested function and the functions that it may call.
+    /// Returns the errors in the requested function and the functions that it may call.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
         let state = std::mem::take(&mut self.state);
         let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);
@@ -95,7 +95,7 @@ impl LazyModule {
             bytes => self.done + bytes,
         };
         while bytes < enough && self.ahead < functions {
-            // An error in this function is reported when the function is requested.
+            // If this function has an error, the error is reported when the function is requested.
             bytes += define(&mut lowering, FuncId(self.ahead as u32)).unwrap_or(0);
             self.ahead += 1;
         }
@@ -105,7 +105,7 @@ impl LazyModule {
     }
 }
 
-/// Lowers a function and all functions that it may call. Returns the bytes of their texts.
+/// Lowers a function and all functions that it may call. Returns the total size of their texts in bytes.
 fn lower_reachable(
     lowering: &mut ModuleLowering<'_>,
     function: FuncId,
@@ -124,7 +124,7 @@ fn lower_reachable(
     Ok(bytes)
 }
 
-/// Lowers a function, unless it is already lowered or has no body. Returns the bytes of its text.
+/// Lowers a function, unless it is already lowered or has no body. Returns the size of its text in bytes.
 fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
     if lowering.module.functions[id].has_body() || !lowering.is_defined(id) {
         return Ok(0);

@@ -1,8 +1,8 @@
-//! Lowers matrix instructions of a warp: products, loads and stores of fragments, transposition.
+//! Lowers matrix instructions of a warp: matrix multiplies, loads and stores of fragments, transposition.
 //!
-//! A product is one operation ([`margay_ops::meaning::matrix`]). The other instructions become shuffles,
-//! loads and stores. [`Product`] defines the layout of `wmma` fragments: each lane holds elements of one line
-//! of the matrix, so a load has one base address per lane.
+//! A matrix multiply is one operation ([`margay_ops::meaning::matrix`]). The other instructions become shuffles, loads
+//! and stores. [`Product`] defines the layout of `wmma` fragments: each lane holds elements of one line of the matrix,
+//! so a load has one base address per lane.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -20,7 +20,7 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand};
 use crate::resolve::ResolvedInstruction;
 
-/// A matrix in memory, from the view of one lane.
+/// A matrix in memory, as one lane accesses it.
 struct Tile {
     product: Product,
     part: Part,
@@ -33,8 +33,8 @@ struct Tile {
     space: StateSpace,
 }
 
-/// The matrices of `ldmatrix` and `stmatrix`, which have 8 rows of 16 bytes. `address` is the address of one
-/// row, a different row in each lane.
+/// The matrices of `ldmatrix` and `stmatrix`, which have 8 rows of 16 bytes. In each lane, `address` is the address of
+/// a different row.
 struct Rows {
     address: Value,
     trans: bool,
@@ -102,7 +102,7 @@ impl FunctionLowering<'_, '_> {
         let given = |index: usize| types.get(index).copied().unwrap_or_default();
         let mut desc = resolved.desc();
         desc.opcode = Opcode::Mma;
-        // `wmma` of f16 has only the types of the accumulators.
+        // For f16, the spelling of `wmma` contains only the types of the accumulators.
         let (b, c) = match types.len() {
             2 => (OpType::F16, given(1)),
             _ => (given(2), given(3)),
@@ -413,8 +413,9 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.results(inst)[0]
     }
 
-    /// Returns the addresses of a lane's part of a matrix: one address of a whole register, or two addresses
-    /// of register halves in two rows if the matrix is transposed.
+    /// Returns the addresses of a lane's part of a matrix. If the matrix is not transposed, this is the address of a
+    /// whole register. If the matrix is transposed, these are the addresses of the two halves of a register, which are
+    /// in two rows.
     fn row_places(&mut self, rows: &Rows, matrix: u32) -> SmallVec<[Value; 2]> {
         let lane = self.lane();
         let (three, two, one) = (self.number(3), self.number(2), self.number(1));
@@ -541,7 +542,7 @@ pub(super) fn product_of_lane() -> Desc {
     }
 }
 
-/// Returns a product that has this fragment.
+/// Returns a matrix multiply that uses this fragment.
 fn fragment_of(desc: Desc, part: Part) -> Option<Product> {
     let ty = desc.ty;
     let (ty, src) = match part {

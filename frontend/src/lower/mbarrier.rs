@@ -48,9 +48,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Accesses an mbarrier without changing it, which faults if the address is invalid. On a GPU,
-    /// `mbarrier.inval` clears no memory either, so threads that still wait for a complete phase find it
-    /// complete. Programs that invalidate their barriers slightly too early rely on this.
+    /// Emits an access to an mbarrier that does not change it, and that faults if the address is invalid. On a GPU,
+    /// `mbarrier.inval` clears no memory either, so a thread that still waits for a completed phase finds the phase
+    /// complete. Programs that invalidate their mbarriers slightly too early rely on this behaviour.
     pub(super) fn touch_object(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
         let desc = Desc {
@@ -67,7 +67,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits the signal of arrivals and bytes to an mbarrier. Returns the previous state.
+    /// Emits the signal of arrivals and bytes to an mbarrier. Returns the previous state of the mbarrier.
     pub(super) fn signal_object(
         &mut self,
         at: At,

@@ -24,8 +24,8 @@ impl FunctionLowering<'_, '_> {
             .is_some_and(|name| self.is_param_name(name))
     }
 
-    /// Returns the variable and the type of the whole `.param` variable that the operand names, if its value
-    /// is in a variable.
+    /// Returns the SSA variable and the type of a `.param` variable if the operand names the whole `.param` variable
+    /// and its value is in an SSA variable.
     fn whole_param(&mut self, operand: &Operand) -> Option<(margay_ir::builder::Variable, OpType)> {
         let OperandKind::Memory { base, offset: 0 } = operand.kind else {
             return None;
@@ -36,8 +36,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address and the state space of a memory operand. For a register the space is the
-    /// instruction's; for a variable it is the variable's own.
+    /// Returns the address and the state space of a memory operand. A register operand has the state space of the
+    /// instruction. A variable has its own state space.
     pub(super) fn address(
         &mut self,
         operand: &Operand,

@@ -5,8 +5,8 @@
 //! instruction's name ([`margay_ir::function::Function::unsupported`]), and launching that function is an
 //! error.
 //!
-//! Scalar parameters and `.param` variables of calls become SSA values if every access covers the whole
-//! variable. Otherwise, and for arrays, they are in local memory and passed by generic address.
+//! Scalar parameters and `.param` variables of calls become SSA values if every access covers the whole variable.
+//! Otherwise they are in local memory. Arrays are in local memory and are passed by generic address.
 
 mod asynchronous;
 mod bulk;
@@ -42,8 +42,8 @@ use crate::{Code, Diagnostic, Parsed, Span};
 ///
 /// # Errors
 ///
-/// The errors of the resolution, if there are any; otherwise the errors found by lowering, each with its
-/// position.
+/// Returns the errors of the resolution, if there are any. Otherwise, returns the errors that lowering finds, each with
+/// its position.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
     let mut lowering = begin(parsed, resolution)?;
     let functions: Vec<FuncId> = lowering.module.functions.keys().collect();

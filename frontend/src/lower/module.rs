@@ -72,7 +72,8 @@ impl ModuleState {
         }
     }
 
-    /// Returns the function whose body this function has: itself, unless it is an alias.
+    /// Returns the function whose body this function has: the target of an alias, or the function itself if it is no
+    /// alias.
     pub(super) fn target_of(&self, function: FuncId) -> FuncId {
         self.aliases.get(&function).copied().unwrap_or(function)
     }
@@ -97,7 +98,7 @@ impl<'p> ModuleLowering<'p> {
     ///
     /// # Errors
     ///
-    /// The errors in these parts of the module.
+    /// Returns the errors in these parts of the module.
     pub(super) fn new(
         parsed: &'p Parsed,
         resolution: &'p Resolution,
@@ -156,7 +157,7 @@ impl<'p> ModuleLowering<'p> {
         self.diagnostics.push(problem);
     }
 
-    /// Declares all names, so that bodies can refer to later declarations.
+    /// Declares all names, so that bodies can refer to declarations that follow them in the text.
     fn declare(&mut self) {
         for item in &self.ast.items {
             let result = match *item {
@@ -406,7 +407,7 @@ impl<'p> ModuleLowering<'p> {
     ///
     /// # Errors
     ///
-    /// The errors in this body.
+    /// Returns the errors in this body.
     pub(super) fn define(&mut self, function: FuncId) -> Result<(), Vec<Diagnostic>> {
         let target = self.target_of(function);
         let ast = self.ast;
@@ -449,7 +450,7 @@ impl<'p> ModuleLowering<'p> {
         if let Some(&known) = self.locs.get(&id) {
             return known;
         }
-        // From the innermost call to the outermost new one. Earlier directives have smaller ids, so the loop
+        // Collect the new locations from the innermost call outwards. Earlier directives have smaller IDs, so the loop
         // ends.
         let mut chain = vec![id];
         let mut number = 0;
@@ -489,7 +490,7 @@ impl<'p> ModuleLowering<'p> {
     }
 }
 
-/// Whether each thread, or each call, has its own copy of variables in this space.
+/// Whether each thread, or each call, has its own copy of the variables in this state space.
 pub(super) fn is_of_thread(space: StateSpace) -> bool {
     matches!(
         space,

@@ -71,8 +71,7 @@ impl FunctionLowering<'_, '_> {
         self.b.constant(ty.held(), bits as u64)
     }
 
-    /// Reads an operand as a value of the register class of `ty`. The whole value of a wider register is
-    /// returned.
+    /// Reads an operand as a value of the register class of `ty`. If the register is wider, returns its whole value.
     pub(super) fn read(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
         match operand.kind {
             OperandKind::Constant(constant) => Ok(self.constant(constant, ty)),
@@ -130,7 +129,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Reads a name without a declaration in scope: a function or an environment register.
+    /// Reads a name that has no declaration in scope: a function or an environment register.
     fn read_unbound(&mut self, name: Name, span: Span, ty: OpType) -> Lowered<Value> {
         let text = self.ast.text(name);
         if let Some(&func) = self.m.functions.get(&name) {

@@ -43,7 +43,7 @@ impl FunctionLowering<'_, '_> {
             found.map(|(operand, _)| operand)
         };
         if named("f").is_some() {
-            // No API function creates a texture that compares depths.
+            // No API function creates a texture that does depth comparison.
             let what = self.ast.spelling(instruction);
             return self.leave_out(instruction, format!("{what} with a depth to compare"));
         }

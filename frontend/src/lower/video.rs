@@ -23,7 +23,7 @@ pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     }
 }
 
-/// Returns the digits of a selector, the last one (lane 0) first.
+/// Returns the digits of a selector, the last digit (lane 0) first.
 fn digits(selector: &str) -> impl Iterator<Item = u32> {
     selector.chars().rev().map_while(|c| c.to_digit(8))
 }

@@ -139,7 +139,7 @@ impl Parser<'_> {
         Ok(DwarfLine::Data { bytes, values })
     }
 
-    /// Returns the bytes of each value after the current word.
+    /// Returns the size in bytes of each value after the current word.
     fn dwarf_size(&self) -> Option<u8> {
         if !self.at(Token::DotWord) {
             return None;
@@ -173,7 +173,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports an address in a value of one or two bytes.
+    /// Reports an address if it is in a value of one or two bytes.
     fn check_address(&mut self, bytes: u8) {
         if bytes < 4 {
             let message = format!("an address does not fit {} bits", u32::from(bytes) * 8);
@@ -201,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `label`, `.section`, one of these `+ number`, or `label - label`.
+    /// Parses `label` or `.section`, optionally with `+ number`, or parses `label - label`.
     fn dwarf_address(&mut self) -> Parse<DwarfValue> {
         let is_label = self.at(Token::Ident);
         let base: Name = self.take_name().name;
@@ -230,7 +230,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `@@DWARF`, which PTX had before `.section`: `@@DWARF .section .name, "flags", @progbits`, then
+    /// Parses `@@DWARF`, which PTX had before `.section`: `@@DWARF .section .name, "flags", @progbits`, and after it
     /// data of this section, such as `@@DWARF .byte 1, 2`.
     pub(super) fn dwarf_line(&mut self) -> Parse<()> {
         let start = self.span.start;

@@ -78,7 +78,7 @@ impl Parser<'_> {
         self.unexpected("a state space, such as `.global` or `.reg`")
     }
 
-    /// Parses `[number]` after `.const`, which PTX had before 2.2.
+    /// Parses `[number]` after `.const`, which PTX permitted before version 2.2.
     fn opt_bank(&mut self) -> Parse<Option<u64>> {
         if !self.eat(Token::LeftBracket) {
             return Ok(None);
@@ -141,8 +141,7 @@ impl Parser<'_> {
         Ok(Attribute::Unified(high, low))
     }
 
-    /// Parses `a, b<4>, c[2] = {1, 2};` after the common head; the list may be empty. Calls `take` for each
-    /// variable.
+    /// Parses `a, b<4>, c[2] = {1, 2};` after the common head. The list may be empty. Calls `take` for each variable.
     pub(super) fn declarators(
         &mut self,
         head: &DeclarationHead,
@@ -182,7 +181,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Creates a variable with the properties of the head and the name only.
+    /// Creates a variable that has only the properties of the head and the name.
     fn variable(&self, head: &DeclarationHead, name: Ident) -> Variable {
         Variable {
             name,

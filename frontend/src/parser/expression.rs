@@ -141,7 +141,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses operands joined by operators with a precedence higher than `floor`.
+    /// Parses operands that are joined by operators with a precedence higher than `floor`.
     fn binary(&mut self, floor: u8) -> Parse<Constant> {
         let start = self.span.start;
         let mut left = self.unary()?;

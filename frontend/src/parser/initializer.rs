@@ -36,7 +36,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `{ ... }`: values, or the properties of an opaque variable.
+    /// Parses `{ ... }`, which contains values or the properties of an opaque variable.
     fn initializer_list(&mut self, scalar: ScalarType) -> Parse<InitializerKind> {
         let start = self.span.start;
         self.bump();

@@ -1,7 +1,7 @@
-//! Keywords: the words after a dot that start or belong to declarations.
+//! Keywords: the words after a dot that start a declaration or belong to one.
 //!
-//! The name table of a new module begins with these words, so that a comparison of numbers distinguishes
-//! keywords from modifiers. Reserved keywords are never modifiers. If one follows an opcode, a semicolon is
+//! The name table of a new module begins with these words, so that a comparison of name indices distinguishes keywords
+//! from modifiers. Reserved keywords are never modifiers. If a reserved keyword follows an opcode, a semicolon is
 //! missing.
 
 use crate::ast::{COMPONENTS, Name, Names};

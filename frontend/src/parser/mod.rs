@@ -1,11 +1,11 @@
 //! Parses tokens to a syntax tree.
 //!
-//! This is a recursive-descent parser with one function for each production. A production that fails reports
-//! its problem and returns `Err(Failed)`. The enclosing list of statements or items then skips to a place
-//! where it can continue, so that one run reports many problems and always returns a tree.
+//! This is a recursive-descent parser with one function for each production. A production that fails reports its
+//! problem and returns `Err(Failed)`. The enclosing list of statements or items then skips to a token from which it can
+//! continue. Therefore one run reports many problems and always returns a tree.
 //!
-//! Invariants: all recursion of unbounded depth goes through [`Parser::deeper`], which limits the depth. Every
-//! loop whose body can leave the current token in place stops at [`Token::End`] and calls [`Parser::progress`].
+//! Invariants: all recursion of unbounded depth goes through [`Parser::deeper`], which limits the depth. Every loop
+//! whose body can return without consuming the current token stops at [`Token::End`] and calls [`Parser::progress`].
 
 mod debug;
 mod declaration;
@@ -68,7 +68,7 @@ fn floor_boundary(text: &str, limit: usize) -> usize {
     end
 }
 
-/// The error of a production that could not be completed; its problem has been reported.
+/// The error of a production that could not be completed. The production has already reported its problem.
 #[derive(Debug, Clone, Copy)]
 struct Failed;
 
@@ -86,11 +86,11 @@ struct Parser<'s> {
     previous_end: u32,
     module: Module,
     diagnostics: Vec<Diagnostic>,
-    /// Nesting of expressions and initialisers.
+    /// Current nesting depth of expressions and initialisers.
     depth: u32,
     /// The `.loc` that applies to the next instruction.
     location: Option<Id<Location>>,
-    /// The last `.loc` of the function for each source position.
+    /// For each source position, the last `.loc` of the function with that position.
     positions: FxHashMap<SourcePosition, Id<Location>>,
     /// Operands whose list is not complete yet, innermost last.
     pending: Vec<Operand>,
@@ -99,9 +99,9 @@ struct Parser<'s> {
 }
 
 impl<'s> Parser<'s> {
-    /// Maximum nesting of expressions and initialisers.
+    /// Maximum nesting depth of expressions and initialisers.
     const MAX_DEPTH: u32 = 100;
-    /// Parsing stops after this number of problems.
+    /// Maximum number of problems. Parsing stops when there are more.
     const MAX_DIAGNOSTICS: usize = 100;
 
     fn new(text: &'s str) -> Self {
@@ -160,7 +160,7 @@ impl<'s> Parser<'s> {
         self.token == token
     }
 
-    /// Consumes the current token if it is `token`. Returns whether it was.
+    /// Consumes the current token if it is `token`. Returns whether the token was consumed.
     fn eat(&mut self, token: Token) -> bool {
         let found = self.at(token);
         if found {
@@ -224,7 +224,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Consumes the current token if it is this keyword. Returns whether it was.
+    /// Consumes the current token if it is this keyword. Returns whether the token was consumed.
     fn eat_keyword(&mut self, keyword: Keyword) -> bool {
         let found = self.keyword() == Some(keyword);
         if found {
@@ -264,7 +264,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Stops parsing: the rest of the text is skipped.
+    /// Stops parsing and skips the rest of the text.
     fn stop(&mut self) {
         self.diagnostics.push(Diagnostic::error(
             Code::TOO_MANY_ERRORS,

@@ -30,7 +30,7 @@ impl Parser<'_> {
             return;
         }
         if self.module.target.is_some() {
-            // The two directives are in the wrong order, or `.version` is missing.
+            // `.target` comes before `.version`, or `.version` is missing.
             self.missing_version();
             self.header_line(Keyword::Version, Self::version);
         } else if !self.header_line(Keyword::Target, Self::target) && self.diagnostics.is_empty() {

@@ -1,7 +1,7 @@
 //! Parses operands.
 //!
-//! Nested lists (vectors, pairs, tuples, call groups) collect their members on the parser's pending stack.
-//! When the list closes, they move to the arena, so that its members are contiguous.
+//! Nested lists (vectors, pairs, tuples, call groups) collect their members on the parser's pending stack. When a list
+//! closes, its members move to the arena, so that they are contiguous there.
 
 use super::keyword::Keyword;
 use super::{Parse, Parser};

@@ -9,7 +9,7 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// Maximum nesting of scopes, including the body itself.
+    /// Maximum nesting depth of scopes, including the body itself.
     const MAX_SCOPES: usize = 256;
 
     /// Parses the body `{ ... }` of a function. Inner braces are statements, so nesting does not use the

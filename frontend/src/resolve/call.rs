@@ -77,7 +77,7 @@ impl fmt::Display for What {
 
 struct Checker<'a, L: ?Sized> {
     module: &'a Module,
-    /// The function that contains the call.
+    /// The function whose body contains the call.
     function: &'a Function,
     lookup: &'a L,
 }
@@ -198,11 +198,11 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         }
     }
 
-    /// Whether a `.param` variable has the parameter's type and alignment.
+    /// Checks that a `.param` variable has the parameter's type and alignment.
     fn variable_passes(&self, variable: &Variable, parameter: &Variable) -> Result<(), String> {
         let class = |variable: &Variable| class(register_type(variable.scalar));
         let classes = (class(variable), class(parameter));
-        // For a range, compare the size of one member.
+        // For a range, compare the size of one member of the range.
         let of_one = |variable: &Variable| {
             let size = declarations::size(self.module, variable)?;
             size.checked_div(variable.range.unwrap_or(1))
@@ -231,7 +231,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
     }
 }
 
-/// Whether a register can be passed for a parameter.
+/// Checks that a register can be passed for a parameter.
 fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), String> {
     let (actual, wanted) = (
         register_type(register.scalar),
@@ -257,8 +257,8 @@ fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), Stri
     ))
 }
 
-/// Returns the class of a type that ptxas compares: floating point (true) or integer (false); `None` for
-/// untyped bits, which fit both.
+/// Returns the class of a type that ptxas compares: floating point (true) or integer (false). Returns `None` for
+/// untyped bits, which are compatible with both classes.
 fn class(ty: OpType) -> Option<bool> {
     match ty {
         OpType::F32 | OpType::F64 => Some(true),

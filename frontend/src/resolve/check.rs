@@ -26,10 +26,10 @@ use crate::source::Span;
 /// The results of [`resolve`] for a module.
 #[derive(Debug)]
 pub struct Resolution {
-    /// The problems in the order of their positions, without those of the syntax.
+    /// The problems in the order of their positions, without the syntax errors.
     pub diagnostics: Vec<Diagnostic>,
-    /// The resolved instructions by index of statement; `None` for other statements and for instructions with
-    /// a problem.
+    /// The resolved instructions by statement index. The element is `None` for other statements and for instructions
+    /// with a problem.
     instructions: Vec<Option<Arc<ResolvedInstruction>>>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Checking stops after this number of problems.
+    /// Maximum number of problems. Checking stops after this number.
     const LIMIT: usize = 100;
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
@@ -216,8 +216,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks whether a variable may repeat an earlier one of the same name. Returns true if it replaces the
-    /// earlier one.
+    /// Checks whether a variable may repeat an earlier variable of the same name. Returns true if it replaces the
+    /// earlier variable.
     fn redeclared_variable(&mut self, earlier: &Variable, later: &Variable) -> bool {
         let (was_extern, is_extern) = (
             earlier.linkage == Linkage::Extern,

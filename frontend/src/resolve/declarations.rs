@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// The place of a declaration.
+/// Where a declaration is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DeclarationSite {
     Module,
@@ -24,7 +24,7 @@ pub(super) enum DeclarationSite {
 /// A broken rule: the code of the problem and its message.
 type Problem = (Code, String);
 
-/// Maximum size of an object, in bytes; larger than any real memory.
+/// Maximum size of an object in bytes, which is larger than any real memory.
 const MAX_OBJECT_SIZE: u64 = 1 << 47;
 
 /// Maximum alignment of a device function's parameter, in bytes.
@@ -235,7 +235,8 @@ fn incomplete_problem(variable: &Variable, place: DeclarationSite) -> Option<Pro
     }
 }
 
-/// Returns the size of a variable in bytes, without unknown dimensions; `None` if it is too large.
+/// Returns the size of a variable in bytes. Ignores dimensions without a length. Returns `None` if the size is too
+/// large.
 pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
     let element = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     let dimensions = &module[variable.dimensions];
@@ -246,8 +247,8 @@ pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
         .filter(|&size| size <= MAX_OBJECT_SIZE)
 }
 
-/// Returns the size of a variable in bytes. An array without a length has the length of its initialiser.
-/// `None` if the size does not fit in 64 bits.
+/// Returns the size of a variable in bytes. An array without a length has the length of its initialiser. Returns `None`
+/// if the size does not fit in 64 bits.
 pub(super) fn initialised_size(module: &Module, variable: &Variable) -> Option<u64> {
     let open = module[variable.dimensions]
         .first()
@@ -304,7 +305,7 @@ fn linkage_problem(variable: &Variable, header: &Header) -> Option<Problem> {
     }
 }
 
-/// Returns the alignment of a variable in bytes: as declared, or its element's size.
+/// Returns the alignment of a variable in bytes: the declared alignment, or else the size of its element.
 pub(super) fn alignment_of(variable: &Variable) -> u64 {
     let natural = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     variable.align.unwrap_or(u64::from(natural))

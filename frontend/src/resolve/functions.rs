@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Maximum numbers of registers and control registers that a function can preserve.
+/// Maximum number of registers, and maximum number of control registers, that a function can preserve.
 const MAX_PRESERVED: u64 = 238;
 const MAX_PRESERVED_CONTROL: u64 = 15;
 /// Maximum size of a kernel's parameters, in bytes.
@@ -40,8 +40,8 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
     }
 }
 
-/// Checks the results of a function or prototype: several results must be registers, and each must have a
-/// size.
+/// Checks the results of a function or prototype. If there are several results, they must be registers. Each result
+/// must have a size.
 pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink: &mut Sink) {
     let in_memory = |variable: &Variable| variable.space == StateSpace::Param;
     if returns.len() > 1 && module[returns].iter().any(in_memory) {
@@ -207,8 +207,8 @@ fn parameter_space(module: &Module, function: &Function, sink: &mut Sink) {
     }
 }
 
-/// Checks a function against an earlier declaration of the same name. Returns true if the later one replaces
-/// the earlier one.
+/// Checks a function against an earlier declaration of the same name. Returns true if the later declaration replaces
+/// the earlier declaration.
 pub(super) fn redeclared(
     module: &Module,
     earlier: &Function,
@@ -287,7 +287,7 @@ fn list_difference(
     })
 }
 
-/// The functions that the two names of an alias refer to; `None` if there is no function of that name.
+/// The functions that the two names of an alias refer to. A field is `None` if there is no function of that name.
 pub(super) struct AliasEnds {
     pub(super) name: Option<Id<Function>>,
     pub(super) target: Option<Id<Function>>,

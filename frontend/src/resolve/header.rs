@@ -71,7 +71,7 @@ const TARGETS: &[(&str, u32, u32)] = &[
     ("121f", 8, 8),
 ];
 
-/// Words of `.target` that are not architectures.
+/// Words of `.target` that are options, not architectures.
 const OPTIONS: [&str; 4] = [
     "texmode_unified",
     "texmode_independent",
@@ -84,7 +84,7 @@ const OPTIONS: [&str; 4] = [
 pub(super) struct Header {
     /// The version; the newest version if the header has none.
     pub(super) version: Version,
-    /// The architecture's number without its letter; the newest if the header has none.
+    /// The architecture's number without its letter; the newest architecture if the header has none.
     pub(super) architecture: u32,
     /// Whether samplers are separate variables.
     pub(super) independent_textures: bool,

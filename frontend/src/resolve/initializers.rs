@@ -96,7 +96,8 @@ struct Checker<'a, 'm> {
 }
 
 impl Checker<'_, '_> {
-    /// Checks a value for an array with these lengths. The parser limits the nesting of initialisers.
+    /// Checks a value for an array with these dimensions. The parser limits the nesting of initialisers, so the
+    /// recursion is limited.
     fn array(&self, value: &Initializer, lengths: &[Option<u64>], sink: &mut Sink) {
         let Some((&length, inner)) = lengths.split_first() else {
             return self.element(value, sink);

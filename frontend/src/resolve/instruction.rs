@@ -31,7 +31,7 @@ impl ResolvedInstruction {
         self.matched.get()
     }
 
-    /// Returns the operation. It is only meaningful if [`ResolvedInstruction::action`] is `Becomes`.
+    /// Returns the operation. The operation is only meaningful if [`ResolvedInstruction::action`] is `Becomes`.
     pub fn desc(&self) -> Desc {
         self.spelling().desc
     }
@@ -112,7 +112,7 @@ fn is_ranged(pattern: &OperandPattern) -> bool {
     pattern.range.is_some() || parts.iter().any(is_ranged)
 }
 
-/// The checks of an instruction beyond the types of its operands.
+/// The checks of an instruction that go beyond the types of its operands.
 #[derive(Clone, Copy)]
 enum Uses {
     Call,
@@ -140,18 +140,18 @@ pub struct InstructionResolver<'m> {
     version: Version,
     target: Target,
     forms: Forms,
-    /// A cache of matches. A module of a million instructions has a few hundred spellings, each with a few
+    /// A cache of matches. A module of a million instructions has a few hundred spellings, and each spelling has a few
     /// combinations of operand shapes.
     seen: Vec<Seen>,
-    /// The index in `seen` of an opcode with its modifiers.
+    /// The index in `seen` for each opcode with its modifiers.
     seen_at: FxHashMap<SmallVec<[Name; 8]>, usize>,
     shapes: OperandShapes,
     missing: bool,
 }
 
 impl<'m> InstructionResolver<'m> {
-    /// Creates a resolver for a module. A missing or unknown version or target, which is reported elsewhere,
-    /// counts as the newest.
+    /// Creates a resolver for a module. If the version or target is missing or unknown, the resolver uses the newest
+    /// one; other checks report the problem.
     pub fn new(module: &'m Module) -> Self {
         let version = module.version.map_or(Version::new(99, 0), |(version, _)| {
             let part = |n: u32| u16::try_from(n).unwrap_or(99).min(99);
@@ -175,8 +175,7 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Returns the instruction's form. Reports problems, except names without a declaration, which are
-    /// assumed to fit.
+    /// Returns the instruction's form. Reports problems, except names without a declaration, which match every operand.
     pub fn resolve<L: Lookup + ?Sized>(
         &mut self,
         function: &Function,
@@ -200,8 +199,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Whether the last instruction uses a name without a declaration. Names after the first problem are not
-    /// considered.
+    /// Whether the last instruction uses a name without a declaration. If the instruction has a problem, names after
+    /// the problem are not considered.
     pub fn missing_name(&self) -> bool {
         self.missing
     }
@@ -309,7 +308,7 @@ impl<'m> InstructionResolver<'m> {
         std::iter::once(instruction.opcode).chain(names).collect()
     }
 
-    /// Performs the checks beyond operand types: calls, writes to parameters, special registers, video
+    /// Performs the checks that go beyond operand types: calls, writes to parameters, special registers, video
     /// selectors.
     fn check_uses<L: Lookup + ?Sized>(
         &self,

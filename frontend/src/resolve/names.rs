@@ -36,7 +36,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Checks the names that a statement uses. Must be called before the scopes pass the statement.
+    /// Checks the names that a statement uses. The caller must call this function before it passes the statement to
+    /// [`Scopes::pass`].
     pub(super) fn statement(
         &self,
         statement: &Statement,
@@ -85,7 +86,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Calls `missing` for each name in an operand that has no declaration. Lists nest at most twice.
+    /// Calls `missing` for each undeclared name in an operand. Lists of operands nest at most twice.
     fn operand(&self, operand: &Operand, scopes: &Scopes<'m>, missing: &mut dyn FnMut(Name, Span)) {
         let list = match operand.kind {
             OperandKind::Vector(list)
@@ -133,7 +134,7 @@ impl<'m> Names<'m> {
                 continue;
             };
             let base = self.module.text(target.name.name);
-            // Stops at the first missing name, so a huge count costs nothing.
+            // The search stops at the first missing name, so a huge count costs nothing.
             let missing = (0..count).find_map(|number| {
                 let text = format!("{base}{number}");
                 match self.module.names.get(&text) {

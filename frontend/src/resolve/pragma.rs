@@ -1,10 +1,10 @@
-//! Checks pragmas: the ones that ptxas knows, their places and their values.
+//! Checks pragmas: that ptxas knows the pragma, and that its position and its value are valid.
 
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// The place of a pragma.
+/// Where a pragma is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PragmaPlace {
     /// At module scope.
@@ -15,8 +15,8 @@ pub(super) enum PragmaPlace {
     Body,
 }
 
-/// Pragmas of bodies, and the values that they take. Like ptxas, the check only compares the beginning of the
-/// text.
+/// The pragmas that are allowed in bodies, and the values that they take. Like ptxas, the check compares a name only
+/// with the beginning of the pragma's text.
 const OF_BODIES: [(&str, Value); 3] = [
     ("used_bytes_mask", Value::Any),
     ("enable_smem_spilling", Value::Nothing),

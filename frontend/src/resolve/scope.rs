@@ -1,12 +1,12 @@
-//! Scopes: the meaning of a name at a position in the text.
+//! Scopes: the symbol that a name refers to at a position in the text.
 //!
-//! [`Scopes`] is updated in the order of the text. Module items are declared in their order. For each
-//! function body, every statement is passed to [`Scopes::pass`]. For the instruction between two such calls,
-//! [`Lookup::lookup`] returns the meaning of a name.
+//! [`Scopes`] is updated in the order of the text. Module items are declared in their order. For each function body,
+//! every statement is passed to [`Scopes::pass`]. For the instruction between two such calls, [`Lookup::lookup`]
+//! returns the symbol of a name.
 //!
 //! The scope rules of PTX:
 //!
-//! - Braces open scopes, and inner declarations hide outer ones.
+//! - Braces open scopes, and inner declarations hide outer declarations.
 //! - Parameters belong to the body's outermost scope.
 //! - A name must be declared before its use. Only a label may be declared later, in a scope that is open at
 //!   its use.
@@ -26,12 +26,12 @@ use super::symbol::{Lookup, Symbol};
 use crate::ast::{Function, Id, Ident, Module, Name, StateSpace, Statement, Variable};
 use crate::source::Span;
 
-/// A name that is already declared in the same scope.
+/// The error for a name that is already declared in the same scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Duplicate {
     /// The new declaration's name.
     pub name: Ident,
-    /// The position of the earlier declaration; the name's own position if PTX predefines the name.
+    /// The position of the earlier declaration. If PTX predefines the name, this is the position of `name` itself.
     pub earlier: Span,
 }
 
@@ -50,7 +50,7 @@ struct RangeBinding {
     span: Span,
 }
 
-/// A declared single name that ends with a number.
+/// A declaration of a single name that ends with a number.
 #[derive(Clone, Copy, Debug)]
 struct Numbered {
     number: u64,
@@ -58,7 +58,7 @@ struct Numbered {
     span: Span,
 }
 
-/// The binding that a declaration hides, which is restored at the end of the scope.
+/// The binding that a declaration hides. It is restored at the end of the scope.
 #[derive(Debug)]
 enum Hidden {
     Name(Name, Option<Binding>),
@@ -78,25 +78,25 @@ enum Split {
 pub struct Scopes<'m> {
     module: &'m Module,
     names: Vec<Option<Binding>>,
-    /// The ranges in scope for each base name, innermost last. An inner range hides only the members of an
-    /// outer range that it has itself.
+    /// The ranges in scope for each base name, innermost last. An inner range does not hide the members of an outer
+    /// range that have numbers beyond the inner range.
     ranges: FxHashMap<Name, SmallVec<[RangeBinding; 1]>>,
     splits: Vec<Cell<Split>>,
-    /// The single names in open scopes that consist of a base name and a number, for each base name,
-    /// innermost last.
+    /// For each base name, the single names in open scopes that consist of this base name and a number, innermost last.
     numbered: FxHashMap<Name, Vec<Numbered>>,
     hidden: Vec<Hidden>,
     /// For each open scope except the module's: the length of `hidden` at its start, and its labels.
     open: Vec<(usize, Vec<Name>)>,
-    /// The number of open scopes that contain a label of this name, before or after the current position.
+    /// For each name, the number of open scopes that contain a label of this name, before or after the current
+    /// position.
     labels: FxHashMap<Name, u32>,
     /// The labels of the scopes of the current body that are not open yet, in reverse order.
     label_lists: Vec<Vec<Name>>,
-    /// A cache of the meanings of names, each with its `era`, because most names are used many times.
+    /// A cache of the symbols of names, each with its `era`. Most names are used many times.
     found: Vec<Cell<(u32, Symbol)>>,
-    /// The generation of the cache `found`. It changes when several names can lose or change their meaning.
-    /// The declaration of a single name only invalidates the entry of this name. Opening a scope only affects
-    /// names without a meaning, which are not cached.
+    /// The generation of the cache `found`. The generation changes when several names can lose or change their symbol.
+    /// The declaration of a single name only invalidates the entry of this name. Opening a scope only affects names
+    /// without a symbol, which are not cached.
     era: u32,
 }
 
@@ -137,7 +137,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// Parameters with equal names; later parameters hide earlier ones.
+    /// Returns the parameters whose names repeat. A later parameter hides an earlier parameter of the same name.
     pub fn enter_function(&mut self, function: &Function) -> Result<(), Vec<Duplicate>> {
         self.label_lists = self.scope_labels(function);
         self.enter();
@@ -163,7 +163,8 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The name is already declared in this scope. The new declaration hides the earlier one.
+    /// Returns an error if the name is already declared in this scope. The new declaration hides the earlier
+    /// declaration.
     pub fn pass(&mut self, statement: &Statement) -> Result<(), Duplicate> {
         match *statement {
             Statement::ScopeBegin(_) => self.enter(),
@@ -220,7 +221,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The name is already declared in this scope.
+    /// Returns an error if the name is already declared in this scope.
     pub fn declare_variable(&mut self, id: Id<Variable>) -> Result<(), Duplicate> {
         let variable = &self.module[id];
         if let Some(count) = variable.range {
@@ -268,8 +269,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Returns the position of a single declaration in the scope of a range that is also a member of the
-    /// range.
+    /// Returns the position of a single name that is a member of `range` and is declared in the same scope.
     fn member_of(&self, base: Name, range: RangeBinding) -> Option<Span> {
         let numbered = self.numbered.get(&base)?.iter().rev();
         let mut same_scope = numbered.take_while(|numbered| numbered.depth == range.depth);
@@ -281,7 +281,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The name is already declared in this scope.
+    /// Returns an error if the name is already declared in this scope.
     pub fn declare(&mut self, name: Ident, symbol: Symbol) -> Result<(), Duplicate> {
         let depth = self.depth();
         let same_scope = self.declared_at(name.name, depth);
@@ -290,7 +290,8 @@ impl<'m> Scopes<'m> {
             depth,
             span: name.span,
         };
-        // `z02` is not checked against a later range `z<n>`, although it is a member of an earlier range.
+        // A name with leading zeros such as `z02` is not compared with later ranges `z<n>`, although it is a member of
+        // an earlier range.
         let text = self.module.text(name.name);
         let digits = text.len() - text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         if let Split::Number(base, number) = self.split(name.name)
@@ -448,7 +449,7 @@ mod tests {
         parsed
     }
 
-    /// Returns the meaning of `name` at each `use` instruction of a body, as a short word.
+    /// Returns the symbol of `name` at each `use` instruction of a body, as a short word.
     fn meanings(name: &str, body: &str) -> Vec<String> {
         let parsed = parsed(body);
         let module = &parsed.module;

@@ -19,7 +19,7 @@ pub(super) struct Shaper<'a, L: ?Sized> {
 }
 
 impl<L: Lookup + ?Sized> Shaper<'_, L> {
-    /// Adds the operands of an instruction. An invalid operand is returned with the reason.
+    /// Adds the operands of an instruction. If an operand is invalid, returns its index and the reason.
     pub(super) fn operands(&mut self, operands: List<Operand>) -> Result<(), (usize, String)> {
         let module = self.module;
         for (index, operand) in module[operands].iter().enumerate() {

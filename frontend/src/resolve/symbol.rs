@@ -1,4 +1,4 @@
-//! The meanings of names in a function's body.
+//! What names in a function's body refer to.
 
 use margay_ops::mods::StateSpace as Space;
 use margay_ops::types::OpType;
@@ -6,7 +6,7 @@ use margay_ops::types::OpType;
 use super::special::Special;
 use crate::ast::{Function, Id, Name, Prototype, ScalarType, StateSpace, Targets, Variable};
 
-/// The meaning of a name.
+/// What a name refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol {
     /// A register: a `.reg` variable, or a member of a range.
@@ -30,9 +30,9 @@ pub enum Symbol {
     Prototype(Id<Prototype>),
 }
 
-/// Finds the meaning of a name at the instruction that is being resolved.
+/// Finds the symbol of a name at the instruction that is being resolved.
 pub trait Lookup {
-    /// Returns the meaning; `None` for a name without a declaration in scope.
+    /// Returns the symbol of a name, or `None` for a name without a declaration in scope.
     fn lookup(&self, name: Name) -> Option<Symbol>;
 }
 

@@ -1,28 +1,30 @@
 //! BLAKE2b with a result of 32 bytes (RFC 7693), for the keys and checksums of the disk cache.
 //!
-//! A key names code that will be executed, so constructing two inputs with the same key must be infeasible. The
-//! hashes of the standard library guarantee this only with a secret. [`Digester`] is a [`Hasher`], so every
+//! A key identifies code that will be executed, so constructing two inputs with the same key must be infeasible. The
+//! hash functions of the standard library guarantee this only with a secret. [`Digester`] is a [`Hasher`], so every
 //! type that implements `Hash` can be digested.
 
 use std::hash::{Hash, Hasher};
 
-/// Bytes of a digest.
+/// Size of a digest in bytes.
 pub(crate) const BYTES: usize = 32;
 
 /// A digest.
 pub(crate) type Digest = [u8; BYTES];
 
-/// Computes the digest of what a value feeds to its hasher. All processes of one build compute the same digest.
+/// Computes the digest of the bytes that a value passes to its hasher. All processes of one build compute the same
+/// digest.
 pub(crate) fn of(value: &impl Hash) -> Digest {
     let mut digester = Digester::default();
     value.hash(&mut digester);
     digester.digest()
 }
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 128;
 
-/// The first 64 bits of the fractions of the square roots of the first eight primes (RFC 7693, 2.6).
+/// The initial state: the first 64 bits of the fractional parts of the square roots of the first eight primes (RFC
+/// 7693, 2.6).
 const START: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
@@ -34,7 +36,7 @@ const START: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// Words of the block that each round mixes in, in order (RFC 7693, 2.7).
+/// For each round, the indices of the block's words in the order in which the round mixes them in (RFC 7693, 2.7).
 const ORDER: [[u8; 16]; 10] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],

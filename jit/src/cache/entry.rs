@@ -12,7 +12,7 @@
 //! | 92 | the code, with zeros for addresses |
 //! | | source positions: code offset, PTX line, `.loc`, lane |
 //! | | sites: code offset, kind, index ([`Target::parts`]) |
-//! | | descriptions: number of an instruction of the function that has the description |
+//! | | descriptions: index of an instruction of the function that has the description |
 
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, SourceLoc};
@@ -33,12 +33,12 @@ const MAGIC: &[u8; 8] = b"margayNC";
 const KEY: usize = 28;
 const CHECKSUM: usize = KEY + digest::BYTES;
 const BODY: usize = CHECKSUM + digest::BYTES;
-/// Bytes of a source position, a site and a description.
+/// Sizes in bytes of a source position, a site and a description.
 const LOC: usize = 16;
 const SITE: usize = 12;
 const DESC: usize = 4;
 
-/// Encodes a function; `None` if the function contains something that another process could not reconstruct.
+/// Encodes a function. Returns `None` if the function contains data that another process could not reconstruct.
 pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) -> Option<Vec<u8>> {
     let mut code = made.code.bytes().to_vec();
     addresses::clear(&mut code, &made.sites)?;
@@ -67,7 +67,7 @@ pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) 
     Some(bytes)
 }
 
-/// Finds, for each description, an instruction that has it.
+/// Finds, for each description, an instruction that has this description.
 fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     let known: FxHashMap<Desc, Inst> = match descs.iter().next() {
         Some(_) => {
@@ -79,7 +79,7 @@ fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     descs.iter().map(|desc| Some(known.get(desc)?.0)).collect()
 }
 
-/// Decodes a function; `None` if the bytes are damaged or belong to another key.
+/// Decodes a function. Returns `None` if the bytes are damaged or belong to another key.
 pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {
     let (head, body) = bytes.split_at_checked(BODY)?;
     let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
@@ -128,8 +128,8 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u32; N]> {
     })
 }
 
-/// Computes the checksum of an entry, which must have at least [`BODY`] bytes. The checksum field itself is
-/// skipped.
+/// Computes the checksum of an entry, which must have at least [`BODY`] bytes. The checksum field itself is not part of
+/// the checksum.
 fn checksum(bytes: &[u8]) -> Digest {
     use std::hash::Hasher;
     let mut digester = Digester::default();

@@ -1,9 +1,9 @@
-//! The files of the disk cache: who may have written them, and how they are created and deleted.
+//! The files of the disk cache: which user may have written them, and how they are created and deleted.
 //!
-//! An entry is the file `FOLDER/xx/KEY`, where `xx` comes from the lowest bits of the key's first byte and
-//! names one of [`PARTS`] parts. The limit is divided equally among the parts, so writing an entry has to list
-//! only the few files of its part. The files are the only state that processes share. An entry appears under
-//! its name as a whole (by `rename`) and never changes. Invariant: a process never waits for another.
+//! An entry is the file `FOLDER/xx/KEY`, where `xx` comes from the lowest bits of the key's first byte and names one of
+//! [`PARTS`] parts. The limit is divided equally among the parts, so writing an entry has to list only the few files of
+//! its part. The files are the only state that processes share. An entry appears under its name as a whole (by
+//! `rename`) and never changes. Invariant: a process never waits for another process.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -21,7 +21,7 @@ use crate::files::without_size_signal;
 pub(super) const PARTS: u64 = 64;
 /// Prefix of the name of a file that is being written.
 const DRAFT: &str = "draft-";
-/// Age at which an unfinished file is taken to belong to a process that has died.
+/// Age from which an unfinished file counts as left behind by a process that has died.
 const DEAD: Duration = Duration::from_secs(3600);
 /// Resolution of the recorded time of an entry's last use.
 const USED: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub(super) struct Folder {
     path: PathBuf,
     limit: u64,
     rights: OnceLock<Result<Rights, String>>,
-    /// Whether writing has failed. It is then not tried again.
+    /// Whether writing has failed. If so, no further write is attempted.
     broken: AtomicBool,
     drafts: AtomicU64,
 }
@@ -70,7 +70,7 @@ impl Folder {
         found.clone()
     }
 
-    /// Reads an entry if one exists that only its owner, this process's user, can have written.
+    /// Reads an entry if it exists, belongs to this process's user, and no other user may write to it.
     pub(super) fn read(&self, key: &Digest) -> Option<Vec<u8>> {
         let user = self.rights().ok()?.user;
         // `O_NONBLOCK`: a pipe with the name of an entry must not block this process.
@@ -93,19 +93,19 @@ impl Folder {
         Some(bytes)
     }
 
-    /// Returns whether a file with the entry's name exists, whoever wrote it.
+    /// Returns whether a file with the entry's name exists, whichever user wrote it.
     pub(super) fn has(&self, key: &Digest) -> bool {
         self.rights().is_ok() && self.path_of(key).is_file()
     }
 
     /// Deletes an unusable entry.
     pub(super) fn remove(&self, key: &Digest) {
-        // If the file cannot be deleted, it is found unusable again.
+        // If the file cannot be deleted, the next read rejects it again.
         let _ = fs::remove_file(self.path_of(key));
     }
 
-    /// Writes an entry. First deletes the least recently used entries of its part until the part's limit is
-    /// kept. Returns whether the entry was written.
+    /// Writes an entry. First deletes the least recently used entries of its part until the new entry fits into the
+    /// part's limit. Returns whether the entry was written.
     pub(super) fn write(&self, key: &Digest, bytes: &[u8]) -> bool {
         let size = on_disk(bytes.len() as u64);
         let Ok(rights) = self.rights() else {
@@ -128,7 +128,7 @@ impl Folder {
         let number = self.drafts.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let process = std::process::id();
-        // Processes of different machines or containers may have the same process number.
+        // Processes of different machines or containers can have the same process ID.
         let draft = part.join(format!("{DRAFT}{process}-{number}-{}", now.as_nanos()));
         let mut options = OpenOptions::new();
         let mut file = options
@@ -140,13 +140,13 @@ impl Folder {
             .write_all(bytes)
             .and_then(|()| fs::rename(&draft, self.path_of(key)));
         if written.is_err() {
-            // If this fails, the file is deleted when it is old.
+            // If this deletion fails, the file is deleted later, when it is old.
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// Returns the most bytes of a part.
+    /// Returns the maximum number of bytes of a part.
     fn share(&self) -> u64 {
         self.limit / PARTS
     }
@@ -175,7 +175,7 @@ fn is_entry(name: &str) -> bool {
     name.len() == 2 * digest::BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Creates the folder and checks that code from it may be run. The error is the reason against it.
+/// Creates the folder and checks that this process may execute code from it. If not, returns the reason as the error.
 fn check(path: &Path) -> Result<Rights, String> {
     let user = trusted_user().ok_or("this program runs with the rights of another user")?;
     make_folder(path).map_err(|error| error.to_string())?;
@@ -192,7 +192,7 @@ fn check(path: &Path) -> Result<Rights, String> {
     }
 }
 
-/// Returns the limit of the size of files (`ulimit -f`); `u64::MAX` if there is none.
+/// Returns the limit of the size of files (`ulimit -f`), or `u64::MAX` if there is none.
 fn largest_file() -> u64 {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits
@@ -207,7 +207,8 @@ fn is_of(facts: &fs::Metadata, user: u32) -> bool {
     facts.uid() == user && facts.mode() & 0o022 == 0
 }
 
-/// Creates a folder and those above it, but not the home folder: a user without one is meant to have none.
+/// Creates a folder and its parent folders. Does not create the user's home folder, because a user without a home
+/// folder is meant to have none.
 fn make_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -222,8 +223,8 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
         .create(path)
 }
 
-/// Deletes the least recently used entries of a part until at most `most` bytes remain, and old unfinished
-/// files.
+/// Deletes old unfinished files of a part, and the part's least recently used entries until at most `most` bytes
+/// remain.
 fn make_room(part: &Path, most: u64) -> std::io::Result<()> {
     let mut entries = Vec::new();
     let mut total = 0;

@@ -1,4 +1,4 @@
-//! Tests that code from the cache equals the compiled code, and that nothing untrusted is taken from a folder.
+//! Tests that code from the cache equals the compiled code, and that the cache reads no untrusted files from a folder.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -42,7 +42,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A kernel with sync points that the host completes, and with operations that are computed by their meanings.
+/// A kernel with sync points that the host completes, and with operations that the reference functions compute.
 const KERNEL: &str = "module version 8.0 target sm_80
 
 fn0 = kernel @k visible registers 30 {
@@ -394,24 +394,24 @@ fn the_limit_is_kept_and_the_last_used_stay() {
         let then = SystemTime::now() - Duration::from_secs(60 * minutes);
         file.set_modified(then).unwrap();
     };
-    // A part has room for three entries, counted in blocks of the file system.
+    // A part has a limit of three entries, counted in blocks of the file system.
     for number in 1..=3 {
         assert!(files.write(&key_of(number), &entry));
         age(number, 100 - u64::from(number));
     }
-    // Reading makes the oldest entry the most recently used one.
+    // Reading makes the oldest entry the most recently used entry.
     assert_eq!(files.read(&key_of(1)).as_ref(), Some(&entry));
     for number in 4..=9 {
         assert!(files.write(&key_of(number), &entry));
         age(number, 20 - u64::from(number));
         assert!(size() <= 40_000);
         let kept = [1, 2, 3].map(|number| path(number).exists());
-        // The entry that was read stays.
+        // The entry that was read last is not deleted.
         assert_eq!(kept, [true, false, number < 5], "after entry {number}");
     }
     assert!(!files.write(&key_of(10), &vec![0; 40_001]));
     assert!(files.read(&key_of(10)).is_none());
-    // A smaller limit than that of the earlier writer.
+    // This limit is smaller than the limit of the earlier writer.
     let less = Folder::new(folder.0.clone(), PARTS * 13_000);
     assert!(less.write(&key_of(11), &entry));
     assert!(size() <= 13_000, "{} bytes", size());
@@ -472,7 +472,7 @@ fn only_plain_files_are_entries() {
     assert_eq!(fs::read(&entry).unwrap(), b"entry");
     assert!(files.read(&key_of(1)).is_none());
     fs::remove_file(&entry).unwrap();
-    // A pipe that nobody ever writes to.
+    // A pipe that no process ever writes to.
     let made = std::process::Command::new("mkfifo").arg(&entry).status();
     assert!(made.expect("mkfifo is a program of POSIX").success());
     assert!(files.read(&key_of(1)).is_none());
@@ -493,7 +493,7 @@ fn places_that_cannot_be_used_are_no_error() {
         assert!(!files.write(&key_of(1), b"entry"));
         assert!(files.read(&key_of(1)).is_none());
     }
-    // A directory in the place of an entry.
+    // A directory that has the name of an entry.
     fs::remove_file(&file).unwrap();
     let files = Folder::new(folder.0.clone(), 1 << 20);
     assert!(files.write(&key_of(1), b"entry"));
@@ -507,6 +507,6 @@ fn places_that_cannot_be_used_are_no_error() {
         std::slice::from_ref(&entry),
         "no draft is left"
     );
-    // After one write has failed, no other is tried.
+    // After one write has failed, no further write is attempted.
     assert!(!files.write(&key_of(2), b"entry"));
 }

@@ -1,11 +1,11 @@
-//! Tests that accesses of device code are aligned to their size (PTX ISA 5.2, "Alignment"). A misaligned access
-//! ends the launch, as on a GPU, so that programs that run here do not fail there.
+//! Tests that accesses of device code are aligned to their size (PTX ISA 5.2, "Alignment"). A misaligned access ends
+//! the launch, as on a GPU, so that a program with such an access fails here as well as there.
 //!
-//! A test is a conditional trap instruction; the host recognises traps of generated code by their signal. Only
-//! the low bits of an address matter. Windows of memory are aligned to more than any access, so the test
-//! ignores their base. It also ignores offsets that are multiples of the access size. Most tests therefore
-//! check the base of an array, once per block. Lanes whose addresses differ by a multiple of the access size
-//! need only one test.
+//! A test is a conditional trap instruction. The host recognises traps of generated code by their signal. A test uses
+//! only the low bits of an address. Windows of memory are aligned to more than any access, so the test ignores their
+//! base. It also ignores offsets that are multiples of the access size. Most tests therefore check the base of an
+//! array, once per block. If the addresses of several lanes differ by multiples of the access size, these lanes need
+//! only one test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};
@@ -32,7 +32,7 @@ pub(crate) fn demanded_by_update(data: &InstData) -> u32 {
     (data.ty.bits().div_ceil(8) * data.mods.vec().max(1)).next_power_of_two()
 }
 
-/// Most operations that the analysis follows from a value back to its operands.
+/// Maximum number of operations that the analysis follows from a value back to its operands.
 const DEPTH: u32 = 12;
 
 impl Lane<'_, '_> {
@@ -67,8 +67,9 @@ impl Lane<'_, '_> {
         self.b.ins().trapnz(low, MISALIGNED);
     }
 
-    /// Finds a value that differs from the address of an access by a multiple of `bytes`, a power of two of at
-    /// most 32, and that is available at the access. Returns `None` if the address is proved to be a multiple.
+    /// Finds a value that is available at the access and differs from the address of the access by a multiple of
+    /// `bytes`. `bytes` is a power of two of at most 32. Returns `None` if the address is proved to be a multiple of
+    /// `bytes`.
     pub(crate) fn low_bits_of(&mut self, inst: Inst, address: Value, bytes: u32) -> Option<Value> {
         let home = self.home(inst);
         let mut root = address;
@@ -98,7 +99,7 @@ impl Lane<'_, '_> {
         Some(root)
     }
 
-    /// Returns whether a value is proved to be a multiple of `bytes`, a power of two of at most 32.
+    /// Returns whether a value is proved to be a multiple of `bytes`, which is a power of two of at most 32.
     fn is_multiple(&self, value: Value, bytes: u32, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         if let Some(bits) = dfg.constant(value) {
@@ -128,13 +129,13 @@ impl Lane<'_, '_> {
         factors.any(|&factor| self.is_multiple(factor, bytes, depth))
     }
 
-    /// Returns how the low five bits of an operation's result depend on those of its operands.
+    /// Returns how the low five bits of an operation's result depend on the low five bits of its operands.
     fn low_part(&self, def: Inst) -> LowPart {
         let desc = self.function.dfg.insts[def].desc();
         let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
         if !plain {
             return match desc.opcode {
-                // Windows of memory begin at multiples of more than 32.
+                // Windows of memory are aligned to more than 32 bytes.
                 Opcode::Cvta => LowPart::Same,
                 Opcode::SymbolAddr => self.alignment_of_variable(def),
                 _ => LowPart::Unknown,
@@ -155,8 +156,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the zero bits at the low end of the address of a module variable. Windows of memory begin at multiples of
-    /// more than 32.
+    /// Returns the number of zero bits at the low end of the address of a module variable. Windows of memory are
+    /// aligned to more than 32 bytes.
     fn alignment_of_variable(&self, def: Inst) -> LowPart {
         let (symbol, addend) = split_symbol_payload(self.function.dfg.insts[def].payload());
         match self.symbols.get(&symbol) {
@@ -175,7 +176,7 @@ impl Lane<'_, '_> {
 
 /// How the low bits of a result depend on the operands.
 enum LowPart {
-    /// Equal to those of the operand.
+    /// Equal to the low bits of the operand.
     Same,
     /// Sum of two operands, or difference of two operands.
     Sum,
@@ -187,7 +188,7 @@ enum LowPart {
     Shifted,
     /// Bitwise and of two operands.
     Masked,
-    /// This many zero bits at the low end.
+    /// At least this number of zero bits at the low end.
     Known(u32),
     Unknown,
 }

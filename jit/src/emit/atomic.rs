@@ -1,8 +1,8 @@
 //! Atomic read-modify-writes.
 //!
-//! Only the CTA's own worker accesses shared memory, so a plain read and write suffice there. Elsewhere
-//! generated code uses the host's atomic instructions, or a compare-and-swap loop around the update. For an
-//! update without a fast implementation it calls the host, which uses the op's meaning.
+//! Only the CTA's own worker accesses shared memory, so a plain read and a plain write are sufficient there. For other
+//! memory, generated code uses the host's atomic instructions, or a compare-and-swap loop around the update. If an
+//! update has no fast implementation, generated code calls the host, which uses the op's reference function.
 
 use std::mem::offset_of;
 
@@ -21,7 +21,7 @@ use super::memory::{element_type, host_cast, is_private};
 use crate::abi::Helpers;
 use crate::emit::fast::flush;
 
-/// Returns whether an update consists of a load, a short calculation and a store.
+/// Returns whether an update consists of a load, a short computation and a store.
 pub(crate) fn is_plain_update(data: &InstData) -> bool {
     is_private(data.mods.space()) && is_fast(data)
 }
@@ -105,8 +105,8 @@ impl Lane<'_, '_> {
         Some(())
     }
 
-    /// Emits a compare-and-swap loop that repeats until no other thread has changed the content in between.
-    /// Returns the old content.
+    /// Emits a compare-and-swap loop that repeats until no other thread has changed the content between the load and
+    /// the swap. Returns the old content.
     fn swap_until_done(
         &mut self,
         inst: Inst,
@@ -144,7 +144,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Adds floats, rounded to nearest even. `f32` flushes subnormals, except in shared memory and with
+    /// Adds floats, rounded to nearest even. For `f32`, subnormals become zero, except in shared memory and with
     /// `.noftz`.
     fn float_sum(
         &mut self,

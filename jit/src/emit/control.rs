@@ -101,7 +101,8 @@ impl Lane<'_, '_> {
         self.b.ins().br_table(index, table);
     }
 
-    /// Ends the lane's run. The number of the sync point goes to the loop of the form.
+    /// Emits the jump with which the lane stops at a sync point. The jump passes the sync point to the loop of the
+    /// form.
     pub(crate) fn stop(&mut self, sync_point: SyncPoint) {
         if !self.sync_points.contains(&sync_point) {
             self.sync_points.push(sync_point);
@@ -115,7 +116,7 @@ impl Lane<'_, '_> {
             .jump(self.leave.next, &[BlockArg::Value(number)]);
     }
 
-    /// Leaves the native function with a status.
+    /// Emits code that leaves the native function with a status.
     pub(crate) fn abort(&mut self, code: i32) {
         self.note_place();
         let code = self.b.ins().iconst(types::I32, i64::from(code));
@@ -124,7 +125,7 @@ impl Lane<'_, '_> {
             .jump(self.leave.abort, &[BlockArg::Value(code)]);
     }
 
-    /// Leaves the native function because a handle names no function that can be called.
+    /// Emits code that leaves the native function because a handle names no function that can be called.
     pub(crate) fn abort_call(&mut self, handle: ir::Value) {
         let handle = self.wide(handle);
         let offset = offset_of!(NativeContext, ended_handle) as i32;
@@ -132,7 +133,7 @@ impl Lane<'_, '_> {
         self.abort(status::INVALID_PC);
     }
 
-    /// Stores in the context which instruction ends the call.
+    /// Emits code that stores in the context which instruction ends the call.
     fn note_place(&mut self) {
         let words = [
             (offset_of!(NativeContext, ended_line), self.at.ptx_line),
@@ -146,7 +147,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Continues if the `code` that a helper returned is zero, else leaves the native function with it.
+    /// Emits a test of the `code` that a helper returned. If `code` is zero, execution continues. Otherwise the native
+    /// function returns `code`.
     pub(crate) fn check(&mut self, code: ir::Value) {
         let (bad, next) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(code, bad, &[], next, &[]);
@@ -159,8 +161,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(next);
     }
 
-    /// Continues if the `code` that a called function returned is zero, else leaves with it. The callee has
-    /// already stored the place in the context.
+    /// Emits a test of the `code` that a called function returned. If `code` is zero, execution continues. Otherwise
+    /// the native function returns `code`. The callee has already stored the source position in the context.
     pub(crate) fn check_callee(&mut self, code: ir::Value) {
         let next = self.b.create_block();
         self.b
@@ -187,7 +189,7 @@ impl Lane<'_, '_> {
         let sync_point = self.regions.and_then(|regions| regions.sync_point(inst));
         let Some(sync_point) = sync_point else {
             return match data.opcode {
-                // Without frames no lane can wait, so only operations that need not wait are supported.
+                // Without frames, lanes cannot wait, so only operations that do not need to wait are supported.
                 Opcode::Nanosleep => Ok(false),
                 _ => self.refuse(&data),
             };
@@ -217,7 +219,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Counts a turn of a waiting loop. The lane yields when it has spent its turns.
+    /// Emits code that counts a turn of a waiting loop, and that makes the lane yield when it has used all its turns.
     fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
@@ -225,8 +227,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(go_on);
     }
 
-    /// Counts a turn of a waiting loop. Returns the block where the code continues if turns are left. The
-    /// builder is then in the block that runs when the lane must yield.
+    /// Emits code that counts a turn of a waiting loop. Returns the block in which the code continues if turns are
+    /// left. The builder is then in the block that runs if the lane must yield.
     pub(crate) fn count_turn(&mut self, inst: Inst) -> ir::Block {
         let offset = offset_of!(NativeContext, turns) as i32;
         let turns = self
@@ -237,7 +239,7 @@ impl Lane<'_, '_> {
         let (cost, rest) = if only_reads {
             (1, TURNS)
         } else {
-            // The lanes that run after this one yield at their first turn.
+            // The lanes that run after this lane yield at their first turn.
             (WAITING_TURN, 1)
         };
         let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
@@ -255,7 +257,7 @@ impl Lane<'_, '_> {
         go_on
     }
 
-    /// Emits an operation whose payload is not a set of modifiers.
+    /// Emits an operation whose payload is other data than a set of modifiers.
     pub(crate) fn structural(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let payload = data.payload();
         match data.opcode {
@@ -318,7 +320,7 @@ impl Lane<'_, '_> {
         self.set(value, bits);
     }
 
-    /// Sets an address result, truncated to 32 bits if the register is that narrow.
+    /// Sets an address as the result, truncated to 32 bits if the result has only 32 bits.
     pub(crate) fn result_of_width(&mut self, inst: Inst, wide: ir::Value) {
         let Some(&value) = self.function.dfg.results(inst).first() else {
             return;

@@ -160,7 +160,7 @@ pub(crate) fn emit(
     Ok(())
 }
 
-/// Emits the body of the loop over chunks for the chunk that begins at `thread`. The code ends at `next`.
+/// Emits the body of the loop over chunks for the chunk that begins at `thread`. The emitted code continues at `next`.
 fn slices<'a, 'b>(
     lane: Lane<'a, 'b>,
     (view, hoisted): (View<'a>, &'a Hoisted),

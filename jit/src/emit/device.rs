@@ -1,4 +1,4 @@
-//! Device functions that were not inlined: recursion and calls through handles.
+//! Device functions that were not inlined: recursive functions and functions that are called through handles.
 //!
 //! Each call runs one thread. An array of 16-byte cells passes the arguments and returns the results.
 

@@ -1,8 +1,8 @@
 //! Fast lowerings: operations that Cranelift instructions compute directly.
 //!
-//! A lowering returns `None` for types and modifiers that it does not support. The operation is then computed
-//! by its meaning, and unused instructions that the lowering has emitted do no harm. Property tests over the op
-//! table compare each lowering with the meaning.
+//! A lowering returns `None` for types and modifiers that it does not support. The generated code then calls the
+//! reference function of the operation. Unused instructions that the lowering has emitted are harmless. Property tests
+//! over the op table compare each lowering with the reference function.
 
 mod approx;
 mod compare;
@@ -25,7 +25,7 @@ use margay_ops::ops::Opcode;
 
 use crate::emit::Lane;
 
-/// Emits an operation, or returns `None` if it does not support the operation.
+/// Emits an operation. Returns `None` if this lowering does not support the operation.
 pub(crate) type Lowering = fn(&mut Lane<'_, '_>, Inst, &InstData) -> Option<()>;
 
 /// Returns the fast lowering of an opcode, if there is one.

@@ -17,12 +17,12 @@ use crate::emit::fast;
 use crate::fallback::Fallbacks;
 use crate::variables::NamedVariable;
 
-/// Names something that native code does not support. Vector code then falls back to scalar code, and scalar
-/// code to the interpreter.
+/// The error for an operation that native code does not support. If vector code fails with this error, scalar code is
+/// compiled instead. If scalar code fails, the interpreter runs the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unsupported(pub(crate) String);
 
-/// Values that are the same for all lanes that the function runs.
+/// Values that are equal for all lanes that the function runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fixed {
     /// Address of the `NativeContext`.
@@ -47,22 +47,22 @@ impl Fixed {
 /// The lane that the emitted code runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
-    /// Linear thread number.
+    /// Linear index of the thread in the CTA.
     pub(crate) thread: ir::Value,
     /// Frame of the lane's warp; `None` in forms without frames.
     pub(crate) frame: Option<ir::Value>,
-    /// Lane number as a pointer-sized value.
+    /// Index of the lane in its warp, as a pointer-sized value.
     pub(crate) lane: ir::Value,
     /// Offset of the function's slots in the thread's local memory.
     pub(crate) local: ir::Value,
 }
 
-/// Where control goes when a lane leaves the code being emitted.
+/// The blocks to which control goes when a lane leaves the code being emitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
-    /// Target of a lane that stopped or exited. Its parameter is the number of the sync point.
+    /// Target of a lane that stopped or exited. The block's parameter is the sync point.
     pub(crate) next: ir::Block,
-    /// Returns its parameter as the function's status.
+    /// Block that returns its parameter as the function's status.
     pub(crate) abort: ir::Block,
 }
 
@@ -79,29 +79,29 @@ pub(crate) struct Lane<'a, 'b> {
     /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
     /// ends exactly at the end of its accessible pages.
     pub(crate) trusted: bool,
-    /// The pointers that addresses of device memory are computed from.
+    /// The pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
     /// The module variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
-    /// Numbers of the signatures that the function calls through handles.
+    /// IDs of the signatures that the function calls through handles.
     pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
-    /// Counts why the code is slower than it could be.
+    /// Counts the reasons why the code is slower than possible.
     pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
     pub(crate) leave: Leave,
     /// Sync points at which lanes may stop in the code emitted so far, without duplicates.
     pub(crate) sync_points: Vec<SyncPoint>,
-    /// Variables of values that are set at several places. The builder keeps a list of blocks for each
+    /// Variables of values that are set at several positions in the code. The builder keeps a list of blocks for each
     /// variable, so its memory grows quadratically with a function's size if there are many variables.
     pub(crate) vars: FxHashMap<Value, Variable>,
-    /// Variables of earlier code that are free for reuse.
+    /// Variables that earlier code no longer uses and later code can reuse.
     pub(crate) spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// Bits of values that are set at only one place of the code. [`Lane::emit_from`] uses them instead of
+    /// Bits of values that are set at only one position in the code. [`Lane::emit_from`] uses these bits instead of
     /// variables.
     known: FxHashMap<Value, ir::Value>,
-    /// Values that need variables in code of [`Lane::emit_from`], because the code may both read them from the
-    /// frame and compute them. `None` in other code, where all values have variables.
+    /// Values that need variables in code of [`Lane::emit_from`], because the code can both read them from the frame
+    /// and compute them. `None` in other code, in which all values have variables.
     several: Option<FxHashSet<Value>>,
     blocks: FxHashMap<Block, ir::Block>,
     /// Values that have already been rematerialised at the region's start.
@@ -111,20 +111,21 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) at: SourceLoc,
     /// Where a device function stores its results.
     pub(crate) results_to: Option<ir::Value>,
-    /// Signatures of helpers by name. Each is imported once per function.
+    /// Signatures of helpers by name. Each signature is imported once per function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
-    /// Addresses whose alignment the current block has tested, with the tested alignment in bytes.
+    /// A block, and the addresses whose alignment its code has tested, with the tested alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
-    /// Whether only the operands of the current instruction have the values of the lane that runs.
+    /// Whether only the operands of the current instruction have the values of the lane that runs. Other values may
+    /// have the values of other lanes.
     pub(crate) operands_only: bool,
-    /// Results of the access tests that the current block has made (`reach`).
+    /// A block, and the results of the access tests in its code (`reach`).
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),
-    /// The block to which the hulls belong, and by root the hull of its accesses: the offsets from the root of
-    /// the first byte touched and of the byte after the last.
+    /// The block to which the hulls belong, and the hull of the accesses for each root. A hull consists of the offsets
+    /// from the root of the first accessed byte and of the byte after the last accessed byte.
     pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
     /// Block of every instruction.
     pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
-    /// Stack slots that slow paths share: one for operands, one for results.
+    /// Stack slots that slow paths share: one slot for operands and one slot for results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
 
@@ -141,13 +142,13 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) trusted: bool,
     pub(crate) pointers: &'a Pointers,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
-    /// Numbers of the signatures that the function calls through handles.
+    /// IDs of the signatures that the function calls through handles.
     pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
     pub(crate) fallbacks: &'a Fallbacks,
 }
 
 impl<'b> LaneParts<'_, 'b> {
-    /// Borrows the same parts for a shorter time.
+    /// Borrows the same parts for a shorter lifetime.
     pub(crate) fn again(&mut self) -> LaneParts<'_, 'b> {
         LaneParts {
             b: &mut *self.b,
@@ -177,7 +178,7 @@ pub(crate) fn host() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
-/// Returns the flags of a load from host memory that never changes while the function runs.
+/// Returns the flags of a load from host memory that does not change while the function runs.
 pub(crate) fn fixed() -> MemFlagsData {
     MemFlagsData::trusted().with_readonly().with_can_move()
 }
@@ -244,7 +245,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Finds the values that are in the frame at `first` and that the code from there may set again.
+    /// Finds the values that are in the frame at `first` and that the code from `first` on can set again.
     fn set_again(&self, first: Block, live_in: &[Value]) -> FxHashSet<Value> {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return FxHashSet::default();
@@ -270,8 +271,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Loads the values that a region uses from the frame. Values that are only live through the region stay in
-    /// the frame.
+    /// Loads from the frame the values that a region uses. Values that the region does not use but that are live after
+    /// it stay in the frame.
     fn load_live(&mut self, first: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;
@@ -310,8 +311,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Rematerialises, at the start of a region, the values that other regions define and that are cheaper to
-    /// compute than to store.
+    /// Rematerialises, at the start of a region, the values that other regions define and whose computation is cheaper
+    /// than storing them.
     fn compute_again(&mut self, first: Block) -> Result<(), Unsupported> {
         let Some(regions) = self.regions else {
             return Ok(());
@@ -327,9 +328,9 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Returns the values used in the blocks from `first` to the next sync points, sorted. Values that must be
-    /// stored at those sync points count as used. Values that the frame already contains there count only with
-    /// `stored`.
+    /// Returns the values used in the blocks from `first` to the next sync points, sorted. Values that must be stored
+    /// at those sync points count as used. If such a value is already in the frame at the sync point, it counts only if
+    /// `stored` is true.
     fn used_from(&self, regions: &Regions, first: Block, stored: bool) -> Vec<Value> {
         let mut used = Vec::new();
         for block in regions.blocks_of(self.function, first) {
@@ -352,8 +353,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         used
     }
 
-    /// Returns the values that must be rematerialised at the resume point `first`: those used up to the next
-    /// sync points or, with `through`, also after them.
+    /// Returns the values that must be rematerialised at the resume point `first`: the values used up to the next sync
+    /// points or, with `through`, also the values used after them.
     pub(crate) fn again_from(&self, first: Block, through: bool) -> Vec<Value> {
         let Some(regions) = self.regions else {
             return Vec::new();
@@ -394,7 +395,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Some(&regions.resume_points[sync_point.0 as usize].live_in)
     }
 
-    /// Returns whether a value that must be in the frame after a sync point is already there.
+    /// Returns whether the frame already contains a value that it must contain after a sync point.
     pub(crate) fn is_stored(&self, inst: Inst, value: Value) -> bool {
         self.regions.is_some_and(|regions| {
             let sync_point = regions.sync_point(inst);
@@ -447,7 +448,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Returns whether the value is in a variable, because it may be set at several places.
+    /// Returns whether the value is in a variable, because it can be set at several positions in the code.
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))
@@ -465,8 +466,8 @@ impl<'a, 'b> Lane<'a, 'b> {
     /// Sets the bits of a value.
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
         if !self.has_variable(value) {
-            // A value that is rematerialised at the start and computed again in its own block has the same bits
-            // both times. The start dominates all uses.
+            // A value that is rematerialised at the start of the region and computed again in its own block has the
+            // same bits both times. The start of the region dominates all uses.
             self.known.entry(value).or_insert(bits);
             return;
         }
@@ -474,7 +475,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.b.def_var(var, bits);
     }
 
-    /// Returns operand number `index`.
+    /// Returns the operand with index `index`.
     pub(crate) fn arg(&mut self, inst: Inst, index: usize) -> ir::Value {
         let value = self.function.dfg.args(inst)[index];
         self.get(value)
@@ -487,7 +488,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Returns all variables, so that the code of another region can reuse them.
+    /// Removes all variables and returns them, so that the code of another region can reuse them.
     pub(crate) fn take_variables(&mut self) -> FxHashMap<ir::Type, Vec<Variable>> {
         for (value, var) in self.vars.drain() {
             let ty = clif_type(self.function.dfg.ty(value));
@@ -543,7 +544,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.access(inst, &data)
     }
 
-    /// Emits an operation for a lane of which only the operands are available.
+    /// Emits an operation for a single lane, for which only the operands of the operation are available.
     pub(crate) fn operation_of_one(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let before = std::mem::replace(&mut self.operands_only, true);
         let done = self.operation(inst);

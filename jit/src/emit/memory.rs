@@ -89,7 +89,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the host address of an address operand.
+    /// Returns the host address that corresponds to an address operand.
     pub(crate) fn host_address(&mut self, address: ir::Value, space: StateSpace) -> ir::Value {
         match self.window(space) {
             Some(base) => {
@@ -145,12 +145,12 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the elements of a vector are moved together ([`super::whole`]).
+    /// Returns whether the elements of a vector are accessed together ([`super::whole`]).
     pub(crate) fn is_whole(element: ir::Type, data: &InstData) -> bool {
         data.mods.vec() > 1 && !Self::is_weak(data) && element.bits() <= 64
     }
 
-    /// Loads an element for a value. A `strong` load is a single atomic access.
+    /// Loads an element as the bits of a value. A `strong` load is a single atomic access.
     pub(crate) fn load_element(
         &mut self,
         element: ir::Type,
@@ -188,7 +188,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the low bits of a value as an element.
+    /// Returns the low bits of a value as an integer of the element's width.
     pub(crate) fn narrowed(&mut self, bits: ir::Value, element: ir::Type) -> ir::Value {
         let bits = self.as_int(bits);
         let from = self.b.func.dfg.value_type(bits);
@@ -233,7 +233,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Stores the low bits of a value as an element. A `strong` store is a single atomic access.
+    /// Stores the low bits of a value in an element. A `strong` store is a single atomic access.
     pub(crate) fn store_element(
         &mut self,
         element: ir::Type,

@@ -1,15 +1,15 @@
 //! The CTA form of kernels with sync points: one native function that runs whole CTAs, phase by phase.
 //!
-//! A *phase* takes every warp of a CTA from one resume point to a barrier or to the end. Within a phase a warp
-//! runs region after region; collectives are completed at once. If the lanes of a warp diverge, the host
-//! decides which of them continue, and the same code runs those lanes. When all warps have come to the same
-//! barrier, it is complete and the next phase begins. When all warps have exited, the next CTA begins.
+//! A *phase* runs every warp of a CTA from one resume point to a barrier or to the end of the kernel. Within a phase, a
+//! warp runs one region after another, and collectives are completed immediately. If the lanes of a warp diverge, the
+//! host decides which of them continue, and the same code runs those lanes. When all warps have reached the same
+//! barrier, the barrier is complete and the next phase begins. When all warps have exited, the next CTA begins.
 //!
-//! The scheduler of [`margay_exec`] handles everything else, after the function has returned
-//! [`status::GENERAL`]: lanes that yield, named or counted barriers, warps at different barriers, and lanes
-//! that meet after different sync points. Invariant: the headers of the frames then record where each lane
-//! stands and which lanes have exited; `phase` and `moved` in the context record the resume point at which the
-//! phase began and how many warps have run since.
+//! The function returns [`status::GENERAL`] if the scheduler of [`margay_exec`] must handle a case: lanes that yield,
+//! named or counted barriers, warps at different barriers, and lanes that reconverge from different sync points.
+//! Invariant: when the function returns `GENERAL`, the headers of the frames record where each lane waits and which
+//! lanes have exited. `phase` in the context then records the resume point at which the phase began, and `moved` the
+//! number of warps that have run since.
 
 use std::mem::offset_of;
 
@@ -51,25 +51,26 @@ struct Driver<'a> {
     running: Variable,
     /// Resume point at which the phase began.
     phase: Variable,
-    /// Nonzero if the CTA is converged: all its threads have come to the same barriers since it began.
+    /// Nonzero if the CTA is converged: all its threads have reached the same barriers since the CTA began.
     converged: Variable,
     /// Nonzero if the CTA is converged and the warp continues from the phase's resume point.
     warp_converged: Variable,
-    /// The barrier that warps have reached in this phase; [`SyncPoint::EXIT`] before the first has.
+    /// The barrier that warps have reached in this phase, or [`SyncPoint::EXIT`] before the first warp has reached a
+    /// barrier.
     agreed: Variable,
     /// Nonzero if two warps have reached different sync points.
     disagreed: Variable,
     /// The code of each resume point.
     resume_points: Vec<ir::Block>,
-    /// Continues at the resume point whose number is the parameter. This block is the only predecessor of the
-    /// resume points' code. Variables read there come from one block, so the time to resolve them grows only
+    /// Continues at the resume point whose index is the parameter. If there are many resume points, this block is the
+    /// only predecessor of their code. Variables read there come from one block, so the time to resolve them grows only
     /// linearly with the number of resume points.
     enter: ir::Block,
-    /// For each sync point that all lanes of a warp can reach together: the code that completes it.
+    /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
-    /// Reached when all remaining lanes of the warp wait at the barrier whose number is the parameter, or have
-    /// exited.
+    /// Reached when all remaining lanes of the warp wait at the barrier whose index is the parameter, or when all lanes
+    /// have exited.
     warp_done: ir::Block,
     /// Reached when the lanes of the warp have diverged, or only some of them have run.
     sort_out: ir::Block,
@@ -80,21 +81,21 @@ struct Driver<'a> {
     phase_done: ir::Block,
     /// Leaves the CTA to the scheduler.
     general: ir::Block,
-    /// Number of warps that have run in the phase, when the CTA is left to the scheduler.
+    /// Number of warps that have run in the phase when the CTA is left to the scheduler.
     moved: Variable,
-    /// Variables of the scalar code of a region: lanes that have not run, the running lane, the sync point of
-    /// the first lane, and whether other lanes stand elsewhere.
+    /// Variables of the scalar code of a region: the lanes that have not run, the running lane, the sync point of the
+    /// first lane, and whether other lanes wait at other sync points.
     of_region: [Variable; 4],
-    /// Variables for values of lanes, by type, which the regions reuse: the builder's memory grows with the
-    /// number of variables times the number of blocks.
+    /// Variables for values of lanes, by type. Regions reuse these variables, because the builder's memory grows with
+    /// the number of variables times the number of blocks.
     spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// What the uniform path leaves to the loop over warps, in vector code.
+    /// The state that the uniform path leaves to the loop over warps, in vector code.
     rest: Rest,
     /// The uniform path, in vector code.
     sweep: Option<Sweep>,
 }
 
-/// Emits the kernel, as vector code if there is a `view`. The function's arguments are those of
+/// Emits the kernel: as vector code if there is a `view`, else as scalar code. The function's arguments are those of
 /// [`crate::abi::PhasesFn`].
 pub(crate) fn emit(
     mut parts: LaneParts<'_, '_>,
@@ -216,8 +217,8 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Emits the loop over CTAs, beginning in the function's first block. Block `cta_done` continues with the
-    /// next CTA.
+    /// Emits the loop over CTAs, which begins in the function's first block. Block `cta_done` continues with the next
+    /// CTA.
     fn cta_loop(
         &self,
         parts: &mut LaneParts<'_, '_>,
@@ -376,7 +377,7 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.warp_head, &[]);
     }
 
-    /// Returns the mask of the lanes that a warp begins with. The last warp of a block may have fewer than 32.
+    /// Returns the mask of the lanes with which a warp begins. The last warp of a block can have fewer than 32 lanes.
     fn all_lanes(&self, b: &mut FunctionBuilder<'_>, warp: ir::Value) -> ir::Value {
         let first = b.ins().ishl_imm_u(warp, 5);
         let left = b.ins().isub(self.threads, first);
@@ -395,8 +396,8 @@ impl<'a> Driver<'a> {
         alive
     }
 
-    /// Emits what follows when all warps have run: completes the barrier that they have reached, or ends the
-    /// CTA.
+    /// Emits the code that runs when all warps have run: the code completes the barrier that they have reached, or ends
+    /// the CTA.
     fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
         let [same, disagreed_here, next] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
@@ -439,7 +440,7 @@ impl<'a> Driver<'a> {
         self.begin_phase(b);
     }
 
-    /// Calls a helper that completes a sync point. Arguments: context, frame or frames, sync point, and a
+    /// Emits a call of a helper that completes a sync point. Arguments: context, frame or frames, sync point, and a
     /// 32-bit argument.
     fn host_completes(
         &self,
@@ -465,7 +466,7 @@ impl<'a> Driver<'a> {
         b.inst_results(call).first().copied()
     }
 
-    /// Leaves the CTA to the scheduler; `moved` warps have run in this phase.
+    /// Emits a jump that leaves the CTA to the scheduler. `moved` warps have run in this phase.
     fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
         b.def_var(self.moved, moved);
         b.ins().jump(self.general, &[]);
@@ -494,7 +495,7 @@ impl<'a> Driver<'a> {
         self.general(b, moved);
     }
 
-    /// Calls the host to decide which lanes of the warp continue.
+    /// Emits a call of the host to decide which lanes of the warp continue.
     fn sort(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.sort_out);
         let alive = b.use_var(self.alive);
@@ -527,15 +528,17 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.enter, &[BlockArg::Value(sync_point)]);
     }
 
-    /// Returns whether code continues at resume points by jumps of its own instead of through [`Self::entering`], behind
-    /// which the optimiser knows less about the variables: 15 % of the time of a block reduction.
+    /// Returns whether code continues at resume points by direct jumps instead of through [`Self::entering`]. After the
+    /// switch of `entering`, the optimiser knows less about the variables, which costs 15 % of the time of a block
+    /// reduction.
     ///
-    /// Each jump passes every variable, so the code of a kernel with many resume points would grow with their square.
+    /// Each direct jump passes every variable, so the code of a kernel with many resume points would grow
+    /// quadratically.
     fn continues_directly(&self) -> bool {
         self.resume_points.len() <= 32
     }
 
-    /// Emits the switch with which a warp begins the phase.
+    /// Emits the switch with which a warp begins the phase at the phase's resume point.
     fn enter_phase(&self, b: &mut FunctionBuilder<'_>, phase: ir::Value) {
         if !self.continues_directly() {
             b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
@@ -550,7 +553,7 @@ impl<'a> Driver<'a> {
         cases.emit(b, phase, self.resume_points[0]);
     }
 
-    /// Returns the block, and its arguments, through which code continues at a resume point.
+    /// Returns the block through which code continues at a resume point, and the arguments of the block.
     fn way_to(&self, b: &mut FunctionBuilder<'_>, index: usize) -> (ir::Block, Vec<BlockArg>) {
         if self.continues_directly() {
             return (self.resume_points[index], Vec::new());
@@ -559,12 +562,12 @@ impl<'a> Driver<'a> {
         (self.enter, vec![BlockArg::Value(index)])
     }
 
-    /// Emits the block through which a group of lanes that the host chose continues at its resume point, and all other
-    /// code if there are many resume points.
+    /// Emits the block through which a group of lanes that the host chose continues at its resume point. If there are
+    /// many resume points, all other code also continues through this block.
     fn entering(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.enter);
         let to = b.block_params(self.enter)[0];
-        // A group has stopped before: it never continues at the start of the kernel.
+        // The lanes of a group have stopped before, so a group never continues at the start of the kernel.
         let least = usize::from(self.continues_directly());
         let mut cases = Switch::new();
         for (index, &block) in self.resume_points.iter().enumerate().skip(least) {
@@ -580,13 +583,13 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Returns whether phases contain the code after a sync point. Sync points that only the scheduler can
-    /// complete are left to the scheduler, together with the code after them.
+    /// Returns whether phases contain the code after a sync point. If only the scheduler can complete a sync point, the
+    /// scheduler also runs the code after it.
     fn is_entered(&self, index: usize) -> bool {
         self.sync_points.completion(index) != Completion::General
     }
 
-    /// Records that the warp continues from another resume point than the phase's.
+    /// Records that the warp continues from a resume point other than that of the phase.
     fn clear_warp_converged(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
         b.def_var(self.warp_converged, no);
@@ -702,7 +705,7 @@ impl<'a> Driver<'a> {
         for ty in [types::I32, types::I64, types::I32, types::I32] {
             b.append_block_param(enter, ty);
         }
-        // The surrounding loops are complete.
+        // The loops that contain this code are complete.
         let sweep = self.sweep.take();
         if let Some(sweep) = &sweep {
             sweep.slices(b, (self.phase, from), enter, self.phase_done, head);
@@ -820,7 +823,7 @@ impl<'a> Driver<'a> {
         diverged: Variable,
     ) {
         let [first, others @ ..] = sync_points else {
-            // No lane ever leaves the region.
+            // No lane leaves the region.
             let code = b.ins().iconst(types::I32, i64::from(status::UNREACHABLE));
             b.ins().jump(self.abort, &[BlockArg::Value(code)]);
             return;
@@ -856,7 +859,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits a jump for a warp whose remaining lanes all stand at one sync point.
+    /// Emits a jump for a warp whose remaining lanes all wait at one sync point.
     fn go_to(&mut self, b: &mut FunctionBuilder<'_>, sync_point: SyncPoint) {
         if sync_point == SyncPoint::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);

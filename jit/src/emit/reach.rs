@@ -1,13 +1,13 @@
-//! Tests that accesses stay in the memory that CUDA gives a kernel.
+//! Tests that accesses stay in the memory that CUDA permits a kernel to access.
 //!
-//! All device memory is in one range of addresses. [`NativeContext`] contains this range and the sizes of the
-//! thread's own windows. Before an access, generated code compares the root of the address ([`Reach`]) with the
-//! range, whose ends are protected by inaccessible margins, or the offset with the size of the window. It
-//! branches if the test fails, which is rare. An access that fails the test may still be valid: to registered
-//! host memory, or through a generic address of the thread's own shared, local or parameter space. The host
-//! decides ([`Helpers::verify`]). Generated code calls it through a function that preserves all registers, so
-//! that the call does not slow down the code around it. If the host refuses the access, it records the fault,
-//! and generated code executes a trap instruction.
+//! All device memory is in one range of addresses. [`NativeContext`] contains this range and the sizes of the thread's
+//! own windows. Before an access to device memory, generated code compares the root of the address ([`Reach`]) with the
+//! range. Inaccessible margins protect both ends of the range. Before an access to a window, generated code compares
+//! the offset with the size of the window. Generated code branches if the test fails, which is rare. An access that
+//! fails the test may still be valid: to registered host memory, or through a generic address of the thread's own
+//! shared, local or parameter space. The host decides ([`Helpers::verify`]). Generated code calls the host through a
+//! function that preserves all registers, so that the call does not slow down the code around it. If the host refuses
+//! the access, it records the fault, and generated code executes a trap instruction.
 //!
 //! Accesses that [`Reach`] proves to be inside a variable are not tested.
 //!
@@ -34,17 +34,18 @@ use crate::abi::{NativeContext, Verify};
 /// Trap code of accesses that the host refused.
 pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 
-/// Largest distance between a root in the range and an access that the inaccessible pages at the ends of the
-/// range cover.
+/// Maximum distance in bytes between an access and its root for a test against the whole range. If the root is in the
+/// range, an access at this distance is in the range or in the inaccessible pages at the ends of the range.
 pub(crate) const NEAR: i128 = 60 << 10;
-/// Limits for code without access tests ([`crate::Specialisation::trusted`]): `MARGIN`, the bytes of the inaccessible
-/// margins on both sides of device memory, and `MAX_BLOCKS`, the most blocks of a grid in each dimension.
+/// Limits for code without access tests ([`crate::Specialisation::trusted`]). `MARGIN` is the size in bytes of the
+/// inaccessible margin on each side of device memory. `MAX_BLOCKS` is the maximum number of blocks of a grid in each
+/// dimension.
 pub use margay_ir::analysis::pointers::{MARGIN, MAX_BLOCKS};
 
-/// Largest hull in bytes. No device has larger shared memory per block.
+/// Maximum size of a hull in bytes. No device has more shared memory per block.
 const LARGEST_HULL: i128 = 256 << 10;
 
-/// The memory that an access must stay in.
+/// The memory in which an access must stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Area {
     /// The range of device memory.
@@ -55,10 +56,10 @@ pub(crate) enum Area {
     Params,
 }
 
-/// Identifies a test: the root, and the offset of the context field that it was compared with.
+/// Identifies a test: the root, and the offset of the context field with which the root was compared.
 pub(crate) type Tested = (Value, usize);
 
-/// Returns how many bytes an access of one lane moves.
+/// Returns the number of bytes that an access of one lane reads or writes.
 pub(crate) fn moved(data: &InstData) -> u32 {
     let element = element_type(data.ty).map_or(16, |element| element.bytes());
     element * data.mods.vec().max(1)
@@ -70,7 +71,7 @@ pub(crate) fn writes(data: &InstData) -> bool {
 }
 
 impl Lane<'_, '_> {
-    /// Returns the memory that an address in a state space must be in.
+    /// Returns the memory in which an address of a state space must be.
     pub(crate) fn home_of(&self, space: StateSpace) -> Area {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
@@ -109,9 +110,9 @@ impl Lane<'_, '_> {
         (root, inside)
     }
 
-    /// Returns the hull of the accesses in the block of `inst` that have the same root: the offsets from the
-    /// root of the first byte touched and of the byte after the last. All these accesses run, so one test of
-    /// the hull covers them.
+    /// Returns the hull of the accesses in the block of `inst` that have the same root: the offsets from the root of
+    /// the first accessed byte and of the byte after the last accessed byte. All these accesses are executed, so one
+    /// test of the hull covers them.
     pub(crate) fn hull(&mut self, inst: Inst, root: &Root, bytes: u32) -> (i128, i128) {
         let home = self.homes[inst];
         if self.hulls.0 != home {
@@ -142,7 +143,7 @@ impl Lane<'_, '_> {
             .get(&root.value)
             .filter(|_| !self.operands_only);
         let hull = known.copied().unwrap_or(own);
-        // The host would refuse a hull larger than a window, although it may permit each access.
+        // The host would refuse a hull larger than a window, although it might permit each access.
         if hull.1 - hull.0 <= LARGEST_HULL {
             hull
         } else {
@@ -169,8 +170,7 @@ impl Lane<'_, '_> {
         self.reached.1.push((what, ok));
     }
 
-    /// Emits a test that ends the launch unless one lane's access, at a host address, is in memory of the
-    /// kernel.
+    /// Emits a test that ends the launch unless one lane's access, at a host address, is in the kernel's memory.
     pub(crate) fn demand_reach(&mut self, inst: Inst, data: &InstData, host: ir::Value) {
         if !self.isolated {
             return;
@@ -249,8 +249,8 @@ impl Lane<'_, '_> {
             .icmp(IntCC::UnsignedLessThanOrEqual, end, limit)
     }
 
-    /// Tests whether an address is in the range of device memory. A field of the context contains the size to
-    /// test against.
+    /// Tests whether an address is in the range of device memory. `limit` is the offset of the context field that
+    /// contains the size of the range.
     pub(crate) fn in_range(&mut self, address: ir::Value, limit: usize) -> ir::Value {
         let base = self.field(types::I64, offset_of!(NativeContext, reach_base));
         let bytes = self.field(types::I64, limit);
@@ -258,8 +258,8 @@ impl Lane<'_, '_> {
         self.b.ins().icmp(IntCC::UnsignedLessThan, offset, bytes)
     }
 
-    /// Emits a call of the host for the case that `ok` is zero. `question` returns zero if the kernel may make
-    /// the access; else the launch ends.
+    /// Emits code that asks the host if `ok` is zero. `question` emits the call, which returns zero if the kernel may
+    /// make the access. Otherwise the launch ends.
     fn unless(&mut self, ok: ir::Value, question: impl FnOnce(&mut Self) -> ir::Value) {
         let before = self.b.current_block();
         let [go_on, ask] = std::array::from_fn(|_| self.b.create_block());
@@ -273,12 +273,12 @@ impl Lane<'_, '_> {
         self.keep_tests(before, go_on);
     }
 
-    /// Ends the launch by a trap if the host has refused an access.
+    /// Emits a trap that ends the launch if the host has refused an access.
     pub(crate) fn refuse_access(&mut self, refused: ir::Value) {
         self.b.ins().trapnz(refused, OUTSIDE);
     }
 
-    /// Marks the tests of a block as valid in a block that only follows the first.
+    /// Marks the tests of block `before` as valid in block `after`. Control must reach `after` only through `before`.
     pub(crate) fn keep_tests(&mut self, before: Option<ir::Block>, after: ir::Block) {
         for tests in [&mut self.aligned.0, &mut self.reached.0] {
             if *tests == before {
@@ -287,7 +287,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Calls one of the two functions through which the host decides about accesses.
+    /// Emits a call of one of the two functions through which the host decides about accesses.
     pub(crate) fn verify(&mut self, which: usize, args: &[ir::Value]) -> ir::Value {
         let target = self
             .b
@@ -319,8 +319,8 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Returns the field of the context with the size of the range that a root must be tested against, if the
-/// access is within `low..=high` bytes from the root. Returns `None` if no margin is wide enough.
+/// Returns the offset of the context field that contains the size of the range for the test of a root. The access is
+/// within `low..=high` bytes from the root. Returns `None` if no margin is wide enough.
 pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
     let within = |most: i128| -most <= low && high <= most;
     if within(NEAR) {

@@ -1,4 +1,4 @@
-//! Calls: of the host for meanings and system calls, and of device functions.
+//! Calls of the host for reference functions and system calls, and calls of device functions.
 
 use std::mem::offset_of;
 
@@ -19,7 +19,7 @@ use crate::fallback::Fallback;
 /// Number of cells in each of the shared stack slots for operands and results.
 const SHARED_CELLS: usize = 16;
 
-/// Most nested native calls. A deeper call ends the launch with a stack overflow.
+/// Maximum number of nested native calls. A deeper call ends the launch with a stack overflow.
 const MAX_DEPTH: i64 = 2048;
 
 impl Lane<'_, '_> {
@@ -51,8 +51,8 @@ impl Lane<'_, '_> {
         self.b.inst_results(call).first().copied()
     }
 
-    /// Returns stack space for `count` operands (`which` 0) or results (`which` 1) of 16 bytes. Calls do not
-    /// overlap, so all small enough areas share one slot for operands and one for results.
+    /// Returns stack space for `count` operands (`which` is 0) or results (`which` is 1) of 16 bytes each. Calls do not
+    /// overlap, so all small areas share one slot for operands and one slot for results.
     pub(crate) fn area(&mut self, which: usize, count: usize) -> ir::Value {
         let shared = count <= SHARED_CELLS;
         let known = if shared { self.areas[which] } else { None };
@@ -108,12 +108,12 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the address of a description, which exists as long as the code.
+    /// Returns the address of a description, which exists as long as the generated code.
     pub(crate) fn desc(&mut self, desc: Desc) -> ir::Value {
         Target::Desc(self.descs.number_of(desc)).emit(self.b)
     }
 
-    /// Emits a call that computes a pure operation by its meaning.
+    /// Emits a call of the reference function that computes a pure operation.
     pub(crate) fn slow_pure(&mut self, inst: Inst, data: &InstData) {
         self.fallbacks.note(Fallback::SlowOperation);
         let args: Vec<ir::Value> = self
@@ -190,7 +190,7 @@ impl Lane<'_, '_> {
         self.take_results(inst, out);
     }
 
-    /// Emits a texture or surface access, which the host performs.
+    /// Emits a call of the host, which performs a texture or surface access.
     pub(crate) fn texture(&mut self, inst: Inst, payload: u64) {
         let values = self.function.dfg.args(inst).to_vec();
         let values: Vec<ir::Value> = values.into_iter().map(|v| self.get(v)).collect();
@@ -231,7 +231,8 @@ impl Lane<'_, '_> {
         let handle = self.wide(handle);
         let base = self.field(types::I64, offset_of!(NativeContext, function_base));
         let distance = self.b.ins().isub(handle, base);
-        // Handles are multiples of 16: the rotation moves a misaligned one out of range.
+        // Handles are multiples of 16. If a handle is misaligned, the rotation results in an index that is out of
+        // range.
         let index = self.b.ins().rotr_imm_u(distance, 4);
         let count = self.field(types::I64, offset_of!(NativeContext, function_count));
         let bad = self.b.ins().icmp(
@@ -262,7 +263,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Leaves the native function if a local address is beyond the end of the thread's local memory.
+    /// Emits code that leaves the native function if a local address is beyond the end of the thread's local memory.
     pub(crate) fn check_stack(&mut self, inst: Inst) {
         let end = self.arg(inst, 0);
         let end = match self.b.func.dfg.value_type(end) {
@@ -275,7 +276,7 @@ impl Lane<'_, '_> {
         self.abort_if(full, status::STACK);
     }
 
-    /// Leaves the native function with a status if a condition holds.
+    /// Emits code that leaves the native function with a status if a condition holds.
     fn abort_if(&mut self, cond: ir::Value, code: i32) {
         let (bad, good) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(cond, bad, &[], good, &[]);
@@ -285,7 +286,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(good);
     }
 
-    /// Leaves the native function if a call through a handle is not possible.
+    /// Emits code that leaves the native function if a condition holds, because the call through a handle is not
+    /// possible.
     fn abort_call_if(&mut self, cond: ir::Value, handle: ir::Value) {
         let (bad, good) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(cond, bad, &[], good, &[]);
@@ -295,7 +297,7 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(good);
     }
 
-    /// Calls a device function with the operands of an instruction from the operand `skip` on.
+    /// Emits a call of a device function with the operands of an instruction, beginning with the operand `skip`.
     fn call_native(&mut self, inst: Inst, target: ir::Value, handle: ir::Value, skip: usize) {
         let missing = self
             .b

@@ -1,12 +1,12 @@
 //! The uniform path: runs phases of whole CTAs as a plain loop over chunks.
 //!
-//! A phase takes the uniform path if all threads of a CTA continue from one barrier, in warps without missing
-//! lanes. If every chunk then comes as a whole to the same next barrier or to the end, no frame headers are
-//! written, no lanes are counted, and uniform and affine values are saved by lazy spills
-//! ([`Slice::save_briefly`]). A chunk that stops anywhere else, or not as a whole, ends the uniform path: the
-//! host writes the headers as if all chunks had run in the loops over warps ([`Helpers::settle`]), and those
-//! loops continue with this chunk. Pending spills are flushed before any other code reads the frames. Only the
-//! uniform path, and whole converged warps that continue from a barrier, can read lazy spills.
+//! A phase runs on the uniform path if all threads of a CTA continue from one barrier, in warps without missing lanes.
+//! If all lanes of every chunk then reach the same next barrier or the end, no frame headers are written, no lanes are
+//! counted, and uniform and affine values are saved by lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform
+//! path if it stops at another sync point, or if only some of its lanes stop there. In this case, the host writes the
+//! headers as if all chunks had run in the loops over warps ([`Helpers::settle`]), and those loops continue with this
+//! chunk. Pending spills are flushed before any other code reads the frames. Only the uniform path, and whole converged
+//! warps that continue from a barrier, can read lazy spills.
 //!
 //! Invariant: while `on` is nonzero, every chunk before `at` has stopped at `agreed`, and no chunk after `at`
 //! has run. While `debt` is nonzero, threads before `owing` may have pending spills at `owed`, and threads that
@@ -24,8 +24,8 @@ use super::lane::{Here, Unsupported, fixed};
 use super::slice::{NOBODY, Slice};
 use crate::abi::{Helpers, NativeContext};
 
-/// Variables that the uniform path shares with the loops over warps. When it ends, it leaves its state to them
-/// here.
+/// Variables that the uniform path shares with the loops over warps. When the uniform path ends, it leaves its state in
+/// these variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest {
     pub(crate) warp: Variable,
@@ -47,15 +47,15 @@ pub(crate) struct Sweep {
     on: Variable,
     /// First thread of the chunk that runs on the uniform path.
     at: Variable,
-    /// Nonzero if a lane of the CTA has exited before the others.
+    /// Nonzero if a lane of the CTA has exited before the other lanes.
     lost: Variable,
     /// Nonzero while there may be pending spills.
     debt: Variable,
     /// Number of threads, from the first on, that may have pending spills at the sync point `owed`.
     owing: Variable,
     owed: Variable,
-    /// Flush in progress: the sync point, the next thread `spread_at`, the end `spread_to`, and what follows
-    /// ([`Then`]).
+    /// State of a flush: the sync point, the next thread `spread_at`, the end `spread_to`, and the code that runs after
+    /// the flush ([`Then`]).
     spread_stop: Variable,
     spread_at: Variable,
     spread_to: Variable,
@@ -73,18 +73,18 @@ pub(crate) struct Sweep {
     /// Mask of the resume points at which a phase may begin on the uniform path.
     entries: u64,
     head: ir::Block,
-    /// Reached when a whole chunk has stopped at the sync point whose number is the parameter.
+    /// Reached when a whole chunk has stopped at the sync point that is the parameter.
     arrived: ir::Block,
 }
 
-/// What follows when pending spills have been flushed.
+/// The code that runs after a flush of pending spills.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     /// The chunk that ended the uniform path is finished.
     Slice,
     /// The loop over warps begins a phase.
     Phase,
-    /// The threads that have not run are flushed next.
+    /// The pending spills of the threads that have not run are flushed next.
     Others,
     /// The scheduler continues the CTA.
     General,
@@ -102,9 +102,9 @@ pub(crate) struct Shape {
 }
 
 impl Sweep {
-    /// Creates the uniform path. `barriers` tells for each sync point whether it is a barrier without results,
-    /// `converged` for each resume point whether lanes that have come to it equally often are in the same turns
-    /// of all loops.
+    /// Creates the uniform path. `barriers` contains for each sync point whether it is a barrier without results.
+    /// `converged` contains for each resume point whether lanes that have reached it equally often are in the same
+    /// turns of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,
@@ -154,8 +154,8 @@ impl Sweep {
         }
     }
 
-    /// Begins a phase at the resume point `phase`: on the uniform path if possible, else at `warps`. `converged`
-    /// tells whether all threads have come to the same barriers so far.
+    /// Begins a phase at the resume point `phase`: on the uniform path if possible, else at `warps`. `converged` is
+    /// nonzero if all threads have reached the same barriers so far.
     pub(crate) fn begin(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -209,7 +209,7 @@ impl Sweep {
         b.ins().jump(self.head, &[]);
     }
 
-    /// Emits what follows the flush before a phase of the loop over warps: it continues at `warps`.
+    /// Emits the code that runs after the flush before a phase of the loop over warps. This code continues at `warps`.
     pub(crate) fn written(&self, b: &mut FunctionBuilder<'_>, warps: ir::Block) {
         b.switch_to_block(self.after[Then::Phase as usize]);
         let zero = b.ins().iconst(types::I32, 0);
@@ -217,10 +217,10 @@ impl Sweep {
         b.ins().jump(warps, &[]);
     }
 
-    /// Emits the loop over chunks. Each chunk begins at `enter`, whose parameters are its first thread, the
-    /// frame of its warp, its first lane and the mask of running lanes; `from` is set to the resume point in
-    /// `phase`. A complete phase continues at `phase_done`. A chunk that stopped elsewhere than those before it
-    /// continues at `slice_done`.
+    /// Emits the loop over chunks. Each chunk begins at `enter`, whose parameters are the chunk's first thread, the
+    /// frame of its warp, its first lane and the mask of running lanes. The loop sets `from` to the resume point in
+    /// `phase`. A complete phase continues at `phase_done`. A chunk that stopped at another sync point than the earlier
+    /// chunks continues at `slice_done`.
     pub(crate) fn slices(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -368,8 +368,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Emits the stop of a chunk, of which all lanes run (`whole`) or only some. The builder is then in a block
-    /// that runs only if the uniform path is not active.
+    /// Emits the stop of a chunk. `whole` is true if all lanes of the chunk run. The builder is then in a block that
+    /// runs only if the uniform path is not active.
     pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint, whole: bool) {
         let [sweeps, on] = std::array::from_fn(|_| b.create_block());
         let under_way = b.use_var(self.on);
@@ -385,7 +385,7 @@ impl Sweep {
         b.switch_to_block(on);
     }
 
-    /// Records which lanes have exited when the loop over warps has run a warp; `alive` is the mask of its
+    /// Records which lanes have exited when the loop over warps has run a warp. `alive` is the mask of the warp's
     /// remaining lanes.
     pub(crate) fn note_alive(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
         let gone = b.ins().bnot(alive);
@@ -427,7 +427,7 @@ impl Sweep {
         (frame, b.ins().band_imm_u(thread, 31))
     }
 
-    /// Ends the uniform path and leaves the running chunk and those after it to the loops over warps.
+    /// Ends the uniform path and leaves the running chunk and the chunks after it to the loops over warps.
     fn end(&self, b: &mut FunctionBuilder<'_>) {
         let thread = b.use_var(self.at);
         let agreed = b.use_var(self.left.agreed);
@@ -466,7 +466,7 @@ impl Sweep {
         b.def_var(self.left.agreed, agreed);
     }
 
-    /// Calls the host to write the frame headers: threads `first..end` stand at `stop`, and the threads after
+    /// Emits a call of the host to write the frame headers: threads `first..end` wait at `stop`, and the threads after
     /// them have not run.
     fn settle(
         &self,

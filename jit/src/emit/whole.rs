@@ -1,16 +1,16 @@
 //! Strong vector accesses as single host accesses.
 //!
-//! PTX guarantees no order among the elements of a vector (ISA 8.2.2). But GPUs move up to 16 bytes at once,
-//! and programs rely on it: for example they store a flag together with the value that it guards. Up to 8 bytes
-//! are one scalar access of the host. 16 bytes are one access of a vector register, which is atomic on CPUs
-//! that guarantee it (x86-64 with AVX, if the address is aligned, as PTX requires). Longer vectors are moved 16
-//! bytes at a time.
+//! PTX guarantees no order among the elements of a vector (ISA 8.2.2). But GPUs access up to 16 bytes at once, and
+//! programs rely on this: for example they store a flag together with the value that it guards. Up to 8 bytes are one
+//! scalar access of the host. 16 bytes are one access of a vector register. This access is atomic on CPUs that
+//! guarantee it (x86-64 with AVX, if the address is aligned, as PTX requires). Longer vectors are accessed 16 bytes at
+//! a time.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 
 use super::lane::{Lane, device};
 
-/// Most bytes that are moved at once.
+/// Maximum number of bytes of one access.
 const WHOLE: u32 = 16;
 
 impl Lane<'_, '_> {

@@ -77,7 +77,7 @@ fn combine(lane: &mut Lane<'_, '_>, op: BoolOp, a: Value, b: Value) -> Value {
 }
 
 pub(super) fn setp(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
-    // `setp` has one type. If the op has two, the first is that of the predicate.
+    // `setp` has one type. If the op has two types, the first is the type of the predicate.
     let ty = if data.src == OpType::None {
         data.ty
     } else {

@@ -30,7 +30,8 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// Sets an integer result, extended to the width of its register by the sign of the destination type.
+/// Sets an integer result. The result is extended to the width of its register by the signedness of the destination
+/// type.
 fn define(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType, bits: Value) -> Option<()> {
     let &value = lane.function.dfg.results(inst).first()?;
     let to = clif_type(lane.function.dfg.ty(value));
@@ -149,8 +150,8 @@ fn float_to_int(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<
     } else {
         lane.b.ins().fcvt_to_uint_sat(to, rounded)
     };
-    // A NaN becomes zero only from f32 to 32 bits (PTX ISA, cvt), otherwise the integer with only the top bit
-    // set.
+    // From f32 to 32 bits, a NaN becomes zero (PTX ISA, cvt). In all other conversions it becomes the integer with only
+    // the top bit set.
     let bits = if from == types::F32 && to == types::I32 {
         bits
     } else {

@@ -1,9 +1,9 @@
 //! f32 sums, products and fused products, rounded towards zero, down or up.
 //!
-//! Compilers use `fma.rm` for exponentials. The exact result is a sum of two f64: a product of two f32 is exact
-//! in f64, and Knuth's two-sum computes the rounding error of an f64 addition. The nearest f32 to the exact
-//! result is either the wanted value or one step too far in the wrong direction. A comparison with the exact
-//! result distinguishes the two cases.
+//! Compilers use `fma.rm` for exponentials. The exact result is a sum of two f64 values: a product of two f32 values is
+//! exact in f64, and Knuth's two-sum computes the rounding error of an f64 addition. The f32 nearest to the exact
+//! result is either the wanted value or one step too far in the wrong direction. A comparison with the exact result
+//! distinguishes the two cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -31,7 +31,7 @@ fn is_directed(data: &InstData) -> bool {
     data.ty == OpType::F32 && data.src == OpType::None && directed
 }
 
-/// Returns operand number `index` as f64.
+/// Returns the operand with index `index` as f64.
 fn wide(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, index: usize) -> Option<Value> {
     let value = float::operand(lane, inst, index, types::F32, data.mods.ftz())?;
     Some(lane.b.ins().fpromote(types::F64, value))
@@ -53,8 +53,8 @@ fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact
     Exact { sum, rest }
 }
 
-/// Replaces a zero sum by -0 if either operand is negative: with rounding down, a zero from opposite signs is
-/// -0.
+/// Replaces a zero sum by -0 if either operand is negative. With rounding down, a zero sum of operands with opposite
+/// signs is -0.
 fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Value {
     let [a, b] = [a, b].map(|value| lane.as_int(value));
     let either = lane.b.ins().bor(a, b);
@@ -66,7 +66,7 @@ fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Val
     lane.b.ins().select(vanishes, zero, sum)
 }
 
-/// Returns whether `rounded` is greater than the exact value (`side` is `GreaterThan`) or less (`LessThan`).
+/// Returns whether `rounded` is greater (`side` is `GreaterThan`) or less (`LessThan`) than the exact value.
 fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) -> Value {
     let zero = lane.b.ins().f64const(0.0);
     let past = lane.b.ins().fcmp(side, rounded, exact.sum);
@@ -91,7 +91,7 @@ fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     let moved = lane.b.ins().iadd(bits, delta);
     let magnitude = lane.b.ins().iadd(bits, bits);
     let least = lane.int(types::I32, if up { 1 } else { 0x8000_0001 });
-    // Both zeros step to the smallest subnormal with the sign of the direction.
+    // Both zeros step to the smallest subnormal, which is positive upwards and negative downwards.
     lane.b.ins().select(magnitude, moved, least)
 }
 
@@ -165,7 +165,8 @@ pub(super) fn fma(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     round(lane, inst, data, exact)
 }
 
-/// Computes `a * b + c` of f32 rounded to odd: towards zero, with the last bit set if the result is inexact.
+/// Computes `a * b + c` of f32 values, rounded to odd: rounded towards zero, with the last bit set if the result is
+/// inexact.
 pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value) -> Value {
     let [a, b, c] = [a, b, c].map(|value| lane.b.ins().fpromote(types::F64, value));
     let product = lane.b.ins().fmul(a, b);
@@ -178,7 +179,7 @@ pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value
     let (down, up) = (step(lane, bits, false), step(lane, bits, true));
     let moved = lane.b.ins().select(above, down, bits);
     let moved = lane.b.ins().select(below, up, moved);
-    // If the last bit is already set, the value is the wanted one.
+    // If the last bit is already set, the value is the result.
     let odd = lane.b.ins().band_imm_u(bits, 1);
     let bits = lane.b.ins().select(odd, bits, moved);
     lane.b.ins().bitcast(types::F32, memory::host_cast(), bits)

@@ -34,7 +34,7 @@ fn narrow(lane: &mut Lane<'_, '_>, bits: Value, ty: Type) -> Value {
     }
 }
 
-/// Returns the low byte of a position or length operand, as 64 bits.
+/// Returns the low byte of a position or length operand, extended to 64 bits.
 fn byte(lane: &mut Lane<'_, '_>, inst: Inst, index: usize) -> Option<Value> {
     let bits = wide(lane, inst, index, types::I32, false)?;
     Some(lane.b.ins().band_imm_u(bits, 255))
@@ -47,7 +47,7 @@ fn reaches(lane: &mut Lane<'_, '_>, amount: Value, limit: i64) -> Value {
         .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, amount, limit)
 }
 
-/// Returns `length` ones, at most 64.
+/// Returns an integer whose `length` low bits are ones. If `length` is 64 or more, all 64 bits are ones.
 fn ones(lane: &mut Lane<'_, '_>, length: Value) -> Value {
     let one = lane.b.ins().iconst(types::I64, 1);
     let power = lane.b.ins().ishl(one, length);
@@ -68,7 +68,7 @@ pub(super) fn bfe(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let last = lane.b.ins().iconst(types::I64, 63);
         let by = lane.b.ins().select(past, last, position);
         let moved = lane.b.ins().sshr(a, by);
-        // Shifts left and right again. A length of 64 or more shifts by nothing.
+        // Shifts left and then right. If the length is 64 or more, the shifts have no effect.
         let width = lane.b.ins().iconst(types::I64, 64);
         let unused = lane.b.ins().isub(width, length);
         let full = reaches(lane, length, 64);
@@ -110,7 +110,7 @@ pub(super) fn bfind(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opt
         let sign = lane.b.ins().sshr_imm_u(a, top);
         a = lane.b.ins().bxor(a, sign);
     }
-    // Zero has as many leading zeros as bits, so the position becomes -1.
+    // Zero has as many leading zeros as it has bits, so the position becomes -1.
     let zeros = lane.b.ins().clz(a);
     let zeros = lane.narrowed(zeros, types::I32);
     let bits = if data.mods.flag() {
@@ -272,7 +272,7 @@ fn multiply_chained(
     data: &InstData,
     has_carry: bool,
 ) -> Option<()> {
-    // The upper half of a 32-bit product has no instruction of its own on some machines.
+    // On some machines, no instruction computes the upper half of a 32-bit product.
     let ty = chain(data)?;
     if ty == types::I32 && data.mods.half() == Half::Hi {
         return multiply_chained_upper(lane, inst, data, has_carry);

@@ -1,4 +1,4 @@
-//! f32 and f64 arithmetic in round-to-nearest-even. Other roundings and formats are computed by the meanings.
+//! f32 and f64 arithmetic that rounds to nearest even. The reference functions compute other roundings and formats.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -17,7 +17,8 @@ pub(super) fn float_type(ty: OpType) -> Option<Type> {
     }
 }
 
-/// Returns the Cranelift type of an operation that is exact or rounds to nearest even, else `None`.
+/// Returns the Cranelift type of an operation that is exact or rounds to nearest even. Returns `None` for other
+/// operations.
 fn nearest(data: &InstData) -> Option<Type> {
     let exact = matches!(data.mods.rounding(), Rounding::None | Rounding::Rn)
         && data.mods.precision() == Precision::None
@@ -25,7 +26,7 @@ fn nearest(data: &InstData) -> Option<Type> {
     if exact { float_type(data.ty) } else { None }
 }
 
-/// Returns an operand as a floating-point value, flushed with `ftz`.
+/// Returns an operand as a floating-point value. With `ftz`, a subnormal operand becomes zero.
 pub(super) fn operand(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -72,7 +73,7 @@ pub(super) fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value
     lane.b.ins().select(below, floored, one)
 }
 
-/// Flushes and saturates a value as the operation demands, and sets the result.
+/// Flushes and saturates a value as the operation requires, and sets the result.
 pub(super) fn finish(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -166,7 +167,7 @@ macro_rules! sign {
 sign!(neg, fneg);
 sign!(abs, fabs);
 
-/// Computes `min` or `max`. If one operand is NaN, the result is the other; -0 is less than +0.
+/// Computes `min` or `max`. If one operand is NaN, the result is the other operand. -0 is less than +0.
 fn extreme(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -188,7 +189,7 @@ fn extreme(
     let chosen = lane.b.ins().select(first, a, b);
     let nan = lane.b.ins().fcmp(FloatCC::Unordered, b, b);
     let chosen = lane.b.ins().select(nan, a, chosen);
-    // Equal operands differ at most in the sign of zero.
+    // Equal operands can only differ in the sign of zero.
     let (ia, ib) = (lane.as_int(a), lane.as_int(b));
     let merged = if is_min {
         lane.b.ins().bor(ia, ib)

@@ -1,9 +1,9 @@
-//! `f16` and `bf16`: conversions to and from f32, sums, products and fused products, scalar and packed.
+//! `f16` and `bf16`: conversions to and from f32, and sums, products and fused products, both scalar and packed.
 //!
-//! Widening an operand to f32 is exact. A sum or product in f32 has more than twice the digits of either
-//! format, so rounding it twice gives the same result as rounding once. A fused product does not fit into f32.
-//! It is computed exactly in f64 and rounded to f32 *to odd* (an inexact result gets an odd last digit), so
-//! that the second rounding is correct.
+//! Widening an operand to f32 is exact. f32 has more than twice the digits of either format, so rounding a sum or
+//! product first to f32 and then to the format gives the same result as rounding it once. An exact fused product does
+//! not fit into f32. It is computed exactly in f64 and rounded to f32 *to odd* (an inexact result gets an odd last
+//! digit), so that the second rounding is correct.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
@@ -52,7 +52,7 @@ impl Format {
     }
 }
 
-/// Returns whether the operation rounds to nearest or is exact, and has no other modifier.
+/// Returns whether the operation is exact or rounds to nearest, and has no other modifier.
 pub(crate) fn is_plain(data: &InstData) -> bool {
     let rounding = data.mods.rounding();
     let nearest = matches!(rounding, Rounding::None | Rounding::Rn);
@@ -76,7 +76,7 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// Converts one f32 to a 16-bit value, or two to a pair with the first in its upper half.
+/// Converts one f32 to a 16-bit value, or two f32 values to a pair whose upper half is the first of them.
 fn narrowing(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, format: Format) -> Option<()> {
     let ftz = data.mods.ftz();
     let plain = InstData {

@@ -1,4 +1,5 @@
-//! Integer arithmetic. Ops that PTX shares with floating point are passed on to [`super::float`].
+//! Integer arithmetic. Lowerings of ops that also exist for floating point pass floating-point types on to
+//! [`super::float`].
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -10,7 +11,7 @@ use margay_ops::types::OpType;
 use super::float;
 use crate::emit::Lane;
 
-/// Returns the Cranelift type of a plain integer operation, without saturation and carry.
+/// Returns the Cranelift type of a plain integer operation, which neither saturates nor writes a carry.
 fn plain(data: &InstData) -> Option<Type> {
     let mods = data.mods;
     if mods.sat() || mods.carry_out() || mods.relu() {
@@ -31,7 +32,7 @@ pub(super) fn integer(ty: OpType) -> Option<Type> {
     }
 }
 
-/// Returns the operands as integers; `None` unless all have exactly this type.
+/// Returns the operands as integers. Returns `None` unless all operands have exactly this type.
 fn operands<const N: usize>(lane: &mut Lane<'_, '_>, inst: Inst, ty: Type) -> Option<[Value; N]> {
     let mut out = [None; N];
     for (i, slot) in out.iter_mut().enumerate() {
@@ -190,7 +191,7 @@ pub(super) fn rem(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let divisor = lane.b.ins().select(zero, one, b);
         lane.b.ins().urem(a, divisor)
     };
-    // GPUs' division sequences return all ones for quotient and remainder.
+    // As in the division sequences of GPUs, quotient and remainder of a division by zero have all bits set.
     let ones = lane.int(ty, u64::MAX);
     let bits = lane.b.ins().select(zero, ones, remainder);
     lane.result(inst, bits);

@@ -72,7 +72,7 @@ pub(super) fn not(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     define(lane, inst, bits)
 }
 
-/// Computes the function of two operands whose truth table is `table` (bit `2b+c`).
+/// Computes the function of `b` and `c` whose truth table is `table` (bit `2b+c`).
 fn two(lane: &mut Lane<'_, '_>, table: u8, b: Value, c: Value) -> Value {
     let ins = |lane: &mut Lane<'_, '_>, bits: i64| lane.b.ins().iconst(types::I32, bits);
     match table {
@@ -127,7 +127,7 @@ pub(super) fn lop3(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     define(lane, inst, bits)
 }
 
-/// Returns the shift amount as 32 bits and, if it is constant, whether it is less than the width.
+/// Returns the shift amount as 32 bits. If the amount is constant, also returns whether it is less than the width.
 fn amount(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

@@ -16,19 +16,20 @@ use super::{Lanes, Slice};
 use crate::emit::clif_type;
 use crate::emit::lane::{Here, Unsupported, host};
 
-/// What a lazy spill stores of a value.
+/// How a lazy spill stores a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// All lanes.
     Lanes,
-    /// The first lane; the number is the distance between neighbouring lanes.
+    /// The first lane. The field is the difference between neighbouring lanes.
     First(i64),
-    /// The first lane if the value's check holds, which a note in the frame records; else all lanes.
+    /// The first lane if the value's check holds, else all lanes. A note in the frame records which.
     Guarded(i64),
 }
 
 impl Slice<'_, '_> {
-    /// Returns what is stored of a value at a barrier, depending on how the code after it reads the value.
+    /// Returns which lanes of a value are stored at a barrier, depending on how the code after the barrier reads the
+    /// value.
     fn brief_form(&mut self, value: Value, entry: &ResumePoint) -> Form {
         let function = self.lane.function;
         let here = self.class(value);

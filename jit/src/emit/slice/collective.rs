@@ -1,8 +1,8 @@
 //! Sync points that a whole warp completes in registers: all 32 lanes are active, so all have arrived.
 //!
-//! The member masks are constant, or are compared at run time: with all lanes, and with tiles of 16, 8 and 4
-//! neighbours, where each lane names its own tile, as cooperative groups do. The host completes collectives
-//! with other masks.
+//! The member masks are either constant or compared at run time. The comparison recognises masks of all lanes, and
+//! masks with which each lane names its own tile of 16, 8 or 4 neighbours, as cooperative groups do. The host completes
+//! collectives with other masks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -16,19 +16,19 @@ use margay_ops::types::Kind;
 use super::{Lanes, Slice};
 use crate::emit::lane::{Unsupported, host};
 
-/// Every lane of a warp is a member.
+/// The member mask of all lanes of a warp.
 const EVERYBODY: u64 = 0xffff_ffff;
 /// Sizes of tiles that are recognised.
 const TILES: [u32; 4] = [32, 16, 8, 4];
 
-/// When 32 lanes that stand at a sync point continue without the host.
+/// The condition under which 32 lanes that wait at a sync point continue without the host.
 pub(super) enum Pass {
     Always,
     /// If the value is nonzero.
     If(ir::Value),
 }
 
-/// Returns the mask of the tile of a size that contains a lane.
+/// Returns the mask of the tile of `size` lanes that contains a lane.
 fn tile_of(lane: u32, size: u32) -> u32 {
     (u32::MAX >> (32 - size)) << (lane / size * size)
 }
@@ -40,7 +40,8 @@ fn segment(c: u32) -> Option<u32> {
 }
 
 impl Slice<'_, '_> {
-    /// Returns when a sync point at which all 32 lanes stand is completed in registers; `None` if never.
+    /// Returns the condition under which a sync point at which all 32 lanes wait is completed in registers. Returns
+    /// `None` if the host must always complete it.
     pub(super) fn passing(
         &mut self,
         inst: Inst,
@@ -65,7 +66,7 @@ impl Slice<'_, '_> {
                 let Some(size) = segment(c as u32) else {
                     return Ok(None);
                 };
-                // Whether lanes read in their own segments.
+                // Whether all lanes read lanes of their own segments.
                 let inside = match constant(1) {
                     None if !is_any_index(data, c as u32) => return Ok(None),
                     None => true,
@@ -111,7 +112,7 @@ impl Slice<'_, '_> {
         Ok(any.map(Pass::If))
     }
 
-    /// Tests whether each lane names the tile of a size that contains it.
+    /// Tests whether each lane names the tile of `size` lanes that contains it.
     fn are_tiles(&mut self, masks: &Lanes, size: u32) -> ir::Value {
         let mut all = None;
         for (i, &four) in masks.iter().enumerate() {
@@ -147,7 +148,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// `shfl` with a constant distance and a constant `c` operand: each lane's source is known.
+    /// Emits `shfl` with a constant distance and a constant `c` operand, so that the source of each lane is known.
     fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let args = function.dfg.args(inst).to_vec();
@@ -190,7 +191,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Four lanes of a value, by their numbers.
+    /// Returns four lanes of a value, by their indices.
     fn picked(&mut self, lanes: &Lanes, from: &[u32]) -> ir::Value {
         let first = from[0] / 4;
         if from
@@ -221,7 +222,7 @@ impl Slice<'_, '_> {
         self.gathered(&scalars, types::I32X4)[0]
     }
 
-    /// `shfl.idx` inside of segments, through memory.
+    /// Emits `shfl.idx` within segments, through memory.
     fn indexed_shuffle(
         &mut self,
         args: &[Value],
@@ -304,7 +305,7 @@ impl Slice<'_, '_> {
         self.give_all(inst, scalar)
     }
 
-    /// The only result of a point, the same for all lanes.
+    /// Sets the only result of a sync point to a value that is equal for all lanes.
     fn give_all(&mut self, inst: Inst, scalar: ir::Value) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let &[result] = function.dfg.results(inst) else {
@@ -319,7 +320,7 @@ impl Slice<'_, '_> {
         self.set(result, &lanes)
     }
 
-    /// What a reduction makes of two words, or of two vectors of them.
+    /// Returns the reduction of two words, or of two vectors of words.
     fn reduced(&mut self, data: &InstData, x: ir::Value, y: ir::Value) -> ir::Value {
         let (b, signed) = (&mut *self.lane.b, data.ty.is_signed());
         match data.mods.atom_op() {
@@ -334,7 +335,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// `redux` of words: vector by vector, then the lanes of one.
+    /// Emits `redux` of words: reduces all vectors to one vector, and then the lanes of this vector.
     fn reduction(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let lanes = self.get(self.lane.function.dfg.args(inst)[0])?;
         let four = lanes.iter().copied();
@@ -347,7 +348,7 @@ impl Slice<'_, '_> {
         word.map_or(Ok(()), |word| self.give_all(inst, word))
     }
 
-    /// A vote among the members that each lane names.
+    /// Emits a vote among the members that each lane names.
     fn vote_of_tiles(
         &mut self,
         bits: ir::Value,
@@ -379,13 +380,13 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Whether a vote is one of lanes that name their members.
+/// Whether a vote has an explicit member mask and one of the supported modes.
 fn is_plain_vote(data: &InstData) -> bool {
     let modes = [Mode::Ballot, Mode::Any, Mode::All, Mode::Uni];
     !data.mods.flag() && modes.contains(&data.mods.mode())
 }
 
-/// Whether a `redux` is one of 32-bit integers.
+/// Whether a `redux` reduces 32-bit integers.
 fn is_word_reduction(data: &InstData) -> bool {
     let ops = [
         AtomOp::Add,
@@ -398,7 +399,7 @@ fn is_word_reduction(data: &InstData) -> bool {
     data.ty.is_integer() && data.ty.bits() == 32 && ops.contains(&data.mods.atom_op())
 }
 
-/// Whether `shfl` reads any lane of the segment by its number.
+/// Whether `shfl` can read any lane of the segment, by its index.
 fn is_any_index(data: &InstData, c: u32) -> bool {
     data.mods.mode() == Mode::Idx && c & 31 == 31
 }

@@ -1,8 +1,8 @@
 //! Control flow of a chunk: code that all lanes run, and the same blocks under masks.
 //!
-//! The masked blocks are in the order of [`Linear`]. Each has a mask of the lanes that are about to run it; a
-//! block with an empty mask is skipped. The first edge that leads to a block writes the block's mask and
-//! parameters, later edges add their lanes. Lanes that branch back to a loop's header wait at the loop's end.
+//! The masked blocks are in the order of [`Linear`]. Each masked block has a mask of the lanes that are about to run
+//! it, and a block with an empty mask is skipped. The first edge that leads to a block writes the block's mask and
+//! parameters, and later edges add their lanes. Lanes that branch back to a loop's header wait at the loop's end.
 //!
 //! Invariant: when a block is run, no lane waits at an earlier position.
 
@@ -26,37 +26,37 @@ use crate::emit::lane::{Unsupported, host};
 /// The code under masks.
 #[derive(Default)]
 pub(super) struct Masked {
-    /// Where each position's turn begins.
+    /// The code at which each position begins.
     at: Vec<ir::Block>,
-    /// The ends of loops, by number.
+    /// The ends of loops, by loop index.
     ends: Vec<ir::Block>,
-    /// The lanes about to run each position.
+    /// For each position, the mask of the lanes that are about to run it.
     masks: Vec<Vars>,
-    /// The lanes that wait at a loop's end to go round.
+    /// The masks of the lanes that wait at a loop's end for the next turn.
     back: Vec<Vars>,
-    /// What the header's parameters will be for them.
+    /// The parameters of the loop headers for the lanes in `back`.
     back_params: FxHashMap<Value, Vars>,
     back_scalars: FxHashMap<Value, Variable>,
     back_holds: FxHashMap<Value, Variable>,
-    /// Which code writes each position's mask first.
+    /// For each position, the code that writes its mask first.
     toucher: Vec<Toucher>,
-    /// Positions that the block being translated has touched.
+    /// Positions whose masks the block being translated has written.
     touched: FxHashSet<u32>,
     /// Position of the block being translated.
     here: u32,
-    /// Whether any code enters.
+    /// Whether any code enters the masked code.
     entered: bool,
 }
 
-/// The code that writes a mask first; all other code adds to it.
+/// The code that writes a mask first. All other code adds lanes to the mask.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Toucher {
-    /// No edge leads there.
+    /// No edge leads to the position.
     #[default]
     Nobody,
     /// The block at a position.
     Block(u32),
-    /// The way into the loop whose header stands at a position.
+    /// The code that enters the loop whose header is at a position.
     Loop(u32),
 }
 
@@ -104,7 +104,7 @@ impl Slice<'_, '_> {
         self.masked.toucher = touchers(self.lane.function, self.view.linear);
     }
 
-    /// Clears the masks of all positions that a toucher is the first to write.
+    /// Clears the masks of all positions whose first writer is `toucher`.
     fn none_touched(&mut self, toucher: Toucher) {
         let all = self.masked.toucher.iter().zip(&self.masked.masks);
         let vars: Vec<Vars> = all
@@ -142,8 +142,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Adds to a condition for code of whole chunks that CTA range analysis has proved the checks that the code
-    /// relies on.
+    /// Adds a requirement to the condition for code of whole chunks: CTA range analysis must have proved the checks
+    /// that the code relies on.
     pub(super) fn surely(&mut self, whole: ir::Value) -> ir::Value {
         match self.hoisted.extents().assured() {
             Some(assured) => {
@@ -154,7 +154,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The code of a block run by all lanes.
+    /// Returns the code of a block that all lanes run.
     pub(crate) fn full_block(&mut self, block: Block) -> ir::Block {
         if let Some(&known) = self.full.get(&block) {
             return known;
@@ -165,7 +165,7 @@ impl Slice<'_, '_> {
         new
     }
 
-    /// Begins at a block with some lanes.
+    /// Begins at a block with the lanes of `mask`.
     pub(crate) fn start_masked(&mut self, entry: Block, mask: &Lanes) {
         self.clear_masks();
         let Some(position) = self.view.linear.position(entry) else {
@@ -192,7 +192,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// A mask of 32 bits a lane from one of 32 or 64.
+    /// Converts a mask with 32 or 64 bits per lane to a mask with 32 bits per lane.
     pub(super) fn narrow_mask(&mut self, mask: Lanes) -> Lanes {
         if self.lane.b.func.dfg.value_type(mask[0]).lane_bits() == 32 {
             return mask;
@@ -218,14 +218,14 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Leaves the whole native function, for the first lane that runs.
+    /// Emits code that leaves the whole native function, for the first lane that runs.
     fn abort(&mut self, code: i32) -> Result<(), Unsupported> {
         self.note_first();
         self.lane.abort(code);
         Ok(())
     }
 
-    /// All lanes that run take one edge.
+    /// Emits an edge that all running lanes take.
     pub(super) fn go(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
         match self.mask.clone() {
             None => self.full_edge(call),
@@ -288,8 +288,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Branches at once if CTA range analysis has decided the condition. A way on which the lanes only exit is
-    /// not taken here.
+    /// Emits branches for the case that CTA range analysis has decided the condition. If the lanes only exit on one of
+    /// the edges, emits no branch for that edge.
     fn ask(&mut self, condition: Value, targets: &[BlockCall], ways: [ir::Block; 2]) {
         if !self.conditions.contains(&condition) {
             return;
@@ -352,7 +352,7 @@ impl Slice<'_, '_> {
         ways.push((&targets[0], rest));
         if self.mask.is_some() {
             for (call, mask) in ways {
-                // Which way one is for all is not known here, so parameters go through the masks.
+                // The code does not know whether all lanes take one edge, so parameters are passed under masks.
                 let any = self.any(&mask);
                 self.masked_edge(call, &mask, Some(any))?;
             }
@@ -362,7 +362,7 @@ impl Slice<'_, '_> {
         self.part(&ways)
     }
 
-    /// An edge that all lanes of the slice take.
+    /// Emits an edge that all lanes of the chunk take.
     fn full_edge(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
         self.freeze(call.block, None)?;
         self.pass(call, None, None, true)?;
@@ -371,7 +371,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits edges of lanes that diverge here.
+    /// Emits the edges on which lanes diverge.
     fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), Unsupported> {
         self.clear_masks();
         let here = self.view.linear.position(self.block);
@@ -386,7 +386,7 @@ impl Slice<'_, '_> {
             let (key, start) = match number {
                 Some(number) if back => {
                     let Span { start, end } = self.view.linear.loops[number];
-                    // An inner loop's end comes before an outer one's.
+                    // The end of an inner loop precedes the end of an outer loop.
                     ((end, false, u32::MAX - start), self.masked.ends[number])
                 }
                 _ => ((to, true, 0), self.masked.at[to as usize]),
@@ -403,8 +403,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// An edge that the lanes of `mask` take. `taken` says, for a branch that all lanes take the same
-    /// way, whether it is this one.
+    /// Emits an edge that the lanes of `mask` take. If all lanes of the branch take the same edge, `taken` is nonzero
+    /// if they take this edge.
     fn masked_edge(
         &mut self,
         call: &BlockCall,
@@ -419,7 +419,7 @@ impl Slice<'_, '_> {
         self.add_lanes(call, mask, taken, first)
     }
 
-    /// Adds lanes to those that wait for a block; `first` if there are none yet.
+    /// Adds lanes to the mask of a block. `first` is true if this edge writes the mask first.
     fn add_lanes(
         &mut self,
         call: &BlockCall,
@@ -453,7 +453,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Keeps, for lanes that leave a loop, the values that are used outside.
+    /// Keeps, for lanes that leave a loop, the values that code outside the loop uses.
     fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), Unsupported> {
         let from = self.block;
         let loops = self.view.uniformity.loops();
@@ -478,7 +478,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Sets the parameters of a block. Without a mask, or on the first edge, for all lanes.
+    /// Sets the parameters of a block. Without a mask, or on the first edge, sets them for all lanes.
     fn pass(
         &mut self,
         call: &BlockCall,
@@ -580,7 +580,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Sets a variable. With `taken`, only if it is nonzero.
+    /// Sets a variable. If `taken` is given, sets the variable only if `taken` is nonzero.
     fn choose(&mut self, var: Variable, bits: ir::Value, taken: Option<ir::Value>) {
         let bits = match taken {
             Some(taken) => {
@@ -592,7 +592,7 @@ impl Slice<'_, '_> {
         self.lane.b.def_var(var, bits);
     }
 
-    /// Whether an argument of a guarded parameter is affine.
+    /// Returns whether an argument of a speculatively affine parameter is affine.
     fn holds_or_is(&mut self, arg: Value) -> ir::Value {
         match self.holds(arg) {
             Some(holds) => holds,
@@ -640,7 +640,7 @@ impl Slice<'_, '_> {
         for (position, &block) in linear.order.iter().enumerate() {
             let position = position as u32;
             self.turn(position, block)?;
-            // Loops that end here, inner ones first.
+            // Ends the loops that end at this position, inner loops first.
             for number in (0..linear.loops.len()).rev() {
                 if linear.loops[number].end == position + 1 {
                     self.end_of_loop(number)?;
@@ -688,7 +688,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether lanes that took different ways may have reconverged here.
+    /// Returns whether lanes that took different edges may have reconverged here.
     fn may_have_met(&self, position: u32, block: Block) -> bool {
         let linear = self.view.linear;
         let function = self.lane.function;
@@ -724,7 +724,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Jumps forwards to a position. If a loop begins there, lanes may leave it in any turn.
+    /// Jumps forwards to a position. If a loop begins there, lanes can leave the loop in any turn.
     fn enter_position(&mut self, next: u32) {
         self.none_touched(Toucher::Loop(next));
         let at = self.masked.at[next as usize];
@@ -847,7 +847,7 @@ impl Slice<'_, '_> {
         b.def_var(diverged, now);
     }
 
-    /// A synchronisation point; true when it ended the block.
+    /// Emits a sync point. Returns true if it ended the block.
     pub(super) fn point(&mut self, inst: Inst) -> Result<bool, Unsupported> {
         let data = self.lane.function.dfg.insts[inst];
         let stop = self
@@ -856,7 +856,7 @@ impl Slice<'_, '_> {
             .and_then(|regions| regions.sync_point(inst));
         let Some(stop) = stop else {
             return match data.opcode {
-                // Without frames no lane can wait, so only operations that need not wait are supported.
+                // Without frames, lanes cannot wait, so only operations that do not need to wait are supported.
                 Opcode::Nanosleep => Ok(false),
                 _ => self.lane.refuse(&data),
             };
@@ -918,7 +918,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Counts a turn of a waiting loop. The lanes yield when they have spent their turns.
+    /// Emits code that counts a turn of a waiting loop, and that makes the lanes yield when they have used all their
+    /// turns.
     fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
         let go_on = self.lane.count_turn(inst);
         self.save_behind(inst)?;

@@ -1,6 +1,7 @@
 //! Conversions between integers and floats on whole vectors.
 //!
-//! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
+//! Each function follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the special
+//! cases.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
@@ -26,7 +27,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The low bits of the source as numbers of 32 bits, or of 64 if it has so many.
+    /// Returns the low bits of the source as integers of 32 bits, or of 64 bits if the source has 64 bits.
     pub(super) fn source(
         &mut self,
         inst: Inst,
@@ -73,7 +74,7 @@ impl Slice<'_, '_> {
         let lanes = bail!(self.source(inst, data)?);
         let wide = self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2;
         let signed = data.ty.is_signed();
-        // As a number of the destination's type in 32 or 64 bits.
+        // Converts the lanes to integers of the destination's type in 32 or 64 bits.
         let lanes = match (wide, bits) {
             (true, 64) => lanes,
             (false, 64) => self.extended(&lanes, data.src.is_signed()),
@@ -107,7 +108,7 @@ impl Slice<'_, '_> {
         if data.mods.rounding() != Rounding::Rn && !exact || data.mods.sat() {
             return Ok(None);
         }
-        // Unsigned words need more than an instruction where the result is f64.
+        // If the result is f64, the conversion of unsigned words needs more than one instruction.
         let signed = data.src.is_signed() || data.src.bits() < 32;
         if data.src.bits() == 64 || to == types::F64X2 && !signed {
             return Ok(None);

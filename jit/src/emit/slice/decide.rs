@@ -1,8 +1,8 @@
-//! Endpoint tests: branches that are decided by the first and the last lane of a chunk.
+//! Endpoint tests: the first and the last lane of a chunk decide a branch for all lanes.
 //!
-//! If an affine value does not wrap within a chunk, an ordered comparison with a uniform value changes at most
-//! once from the first lane to the last. If both give the same result, all lanes do. The lanes of such a
-//! condition are computed only if the two results differ.
+//! If an affine value does not wrap within a chunk, its ordered comparison with a uniform value changes at most once
+//! from the first lane to the last. If the comparison gives the same result for the first and the last lane, it gives
+//! this result for all lanes. The comparison is computed for each lane only if the two results differ.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -35,8 +35,8 @@ struct Ordered {
 }
 
 impl Slice<'_, '_> {
-    /// Finds the conditions whose lanes can be computed later: those with one use, by a branch or by another
-    /// such condition.
+    /// Finds the conditions whose lanes can be computed later. Such a condition has only one use, by a branch or by
+    /// another such condition.
     pub(super) fn find_conditions(&mut self) {
         let function = self.lane.function;
         let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();
@@ -73,7 +73,7 @@ impl Slice<'_, '_> {
         self.conditions = once.map(|(&value, _)| value).collect();
     }
 
-    /// Returns whether a value is a condition that an endpoint test may decide.
+    /// Returns whether a value is a condition that can be decided by an endpoint test.
     fn waits(&self, value: Value, block: Block) -> bool {
         let function = self.lane.function;
         let Some(inst) = function.dfg.def_inst(value) else {
@@ -194,7 +194,7 @@ impl Slice<'_, '_> {
             }
             condition => {
                 let order = on_wide(condition);
-                // Where lanes grow, `<` holds for the first ones.
+                // If the value increases with the lane, `<` holds for the first lanes.
                 let falls = matches!(order, IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual);
                 let (likely, unlikely) = if falls == (stride > 0) {
                     (first, last)
@@ -212,7 +212,8 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Converts a comparison of 32-bit numbers to one of 64-bit numbers, which represent signed and unsigned ones.
+/// Converts a comparison of 32-bit integers to a comparison of 64-bit integers, which can represent signed and unsigned
+/// 32-bit integers.
 pub(super) fn on_wide(order: IntCC) -> IntCC {
     match order {
         IntCC::UnsignedLessThan => IntCC::SignedLessThan,

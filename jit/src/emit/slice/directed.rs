@@ -1,7 +1,7 @@
 //! f32 sums, products and fused products, rounded towards zero, down or up, on whole vectors.
 //!
-//! As in the scalar lowering, which explains the method, the exact result is a sum of two f64, and the nearest
-//! f32 is the wanted value or one step too far. A vector of four f32 lanes becomes two of f64.
+//! The scalar lowering explains the method. The exact result is a sum of two f64 values, and the nearest f32 is either
+//! the wanted value or one step too far. A vector of four f32 lanes becomes two vectors of f64 lanes.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -36,7 +36,7 @@ pub(super) fn is_directed(data: &InstData) -> bool {
 }
 
 impl Slice<'_, '_> {
-    /// An operation that [`is_directed`].
+    /// Emits an operation for which [`is_directed`] is true.
     pub(super) fn directed(&mut self, inst: Inst, data: &InstData) -> Tried {
         let how = (types::F32X4, data.mods.ftz());
         let mut operands: Vec<Lanes> = Vec::new();
@@ -89,7 +89,7 @@ impl Slice<'_, '_> {
         [low, self.lane.b.ins().fvpromote_low(upper)]
     }
 
-    /// `a + b` exactly.
+    /// Computes `a + b` exactly.
     fn exact_sum(&mut self, a: Wide, b: Wide, rounding: Rounding) -> Exact {
         let sum = self.wide2(a, b, |b, x, y| b.ins().fadd(x, y));
         let of_b = self.wide2(sum, a, |b, x, y| b.ins().fsub(x, y));
@@ -100,7 +100,7 @@ impl Slice<'_, '_> {
         if rounding != Rounding::Rm {
             return Exact { sum, rest };
         }
-        // Rounding down, a zero from opposite signs is -0.
+        // With rounding down, a zero sum of operands with opposite signs is -0.
         let sign = self.constant(types::F64X2, 1 << 63);
         let none = self.constant(types::F64X2, 0);
         let either = self.wide2(a, b, |b, x, y| b.ins().bor(x, y));
@@ -161,7 +161,7 @@ impl Slice<'_, '_> {
         };
         let masks = [beyond(self, 0), beyond(self, 1)];
         let mask = self.low_words(masks[0], masks[1]);
-        // Up: positive magnitudes grow, negative ones shrink.
+        // Upwards, positive magnitudes grow and negative magnitudes shrink.
         let one = self.constant(types::I32X4, 1);
         let none = self.constant(types::I32X4, 0);
         let least = self.constant(types::I32X4, if up { 1 } else { 0x8000_0001 });
@@ -174,7 +174,7 @@ impl Slice<'_, '_> {
         } else {
             b.ins().isub(bits, delta)
         };
-        // Both zeros step to the least subnormal of the direction's sign.
+        // Both zeros step to the smallest subnormal, which is positive upwards and negative downwards.
         let magnitude = b.ins().iadd(bits, bits);
         let is_zero = b.ins().icmp(IntCC::Equal, magnitude, none);
         let moved = b.ins().bitselect(is_zero, least, moved);

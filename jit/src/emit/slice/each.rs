@@ -24,8 +24,8 @@ struct Operand {
 }
 
 impl Slice<'_, '_> {
-    /// Returns the operands that are not uniform. With `told`, operands that can be computed from the first
-    /// lane have no lanes.
+    /// Returns the operands that are not uniform. With `told`, operands that can be computed from the first lane have
+    /// no vectors.
     fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, Unsupported> {
         let function = self.lane.function;
         let mut values = function.dfg.args(inst).to_vec();
@@ -107,7 +107,7 @@ impl Slice<'_, '_> {
         Ok(bits)
     }
 
-    /// Results that vary, with their kinds and vector types.
+    /// Returns the results that vary, with their kinds and vector types.
     fn varying_results(&self, inst: Inst) -> Result<Vec<(Value, Kind, ir::Type)>, Unsupported> {
         let function = self.lane.function;
         function
@@ -130,7 +130,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Runs an operation for each lane, active or not. It must be pure, or all lanes of the chunk must run.
+    /// Emits code that runs an operation for each lane, active or not. Either the operation must be pure or all lanes
+    /// of the chunk must be active.
     pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), Unsupported> {
         self.lane.fallbacks.note(Fallback::UnrolledLanes);
         let operands = self.operands(inst, false)?;
@@ -162,7 +163,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns stack space number `index` for lanes. Only one instruction uses its content.
+    /// Returns the stack space with index `index` for lanes. Only one instruction uses its content.
     fn cells(&mut self, index: usize) -> ir::Value {
         while self.cells.len() <= index {
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * self.view.width, 4);
@@ -186,7 +187,7 @@ impl Slice<'_, '_> {
         b.ins().load(ty, host(), at, 0)
     }
 
-    /// Runs any operation for each active lane in turn.
+    /// Emits a loop that runs any operation for each active lane in turn.
     pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), Unsupported> {
         self.lane.fallbacks.note(Fallback::LoopedLanes);
         let operands = self.operands(inst, true)?;

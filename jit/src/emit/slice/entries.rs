@@ -1,9 +1,9 @@
 //! Resume points: values that are live across sync points are stored in frames and loaded again.
 //!
-//! After a sync point, lanes may have come from different turns of a loop. Values that should be uniform are
-//! therefore compared, and the lanes for which they differ wait. After a barrier that all threads pass equally
-//! often, no comparison is needed. Next to a speculatively affine value the frame notes, for each chunk,
-//! whether the check held.
+//! The lanes that continue after a sync point can come from different turns of a loop. Values that should be uniform
+//! are therefore compared, and the lanes for which they differ wait. After a barrier that all threads reach equally
+//! often, no comparison is needed. For a speculatively affine value, the frame also contains a note for each chunk that
+//! records whether the check held.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -19,8 +19,8 @@ use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
-    /// Emits the code after a sync point: loads the live values from the frame and continues with those of the
-    /// lanes `bits` for which all values agree that should be uniform. Adds the other lanes to `rest`.
+    /// Emits the code after a sync point. The code loads the live values from the frame. Of the lanes `bits`, it
+    /// continues with the lanes for which all values agree that should be uniform, and adds the other lanes to `rest`.
     pub(crate) fn behind_point(
         &mut self,
         entry: &ResumePoint,
@@ -30,7 +30,7 @@ impl Slice<'_, '_> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
-        // Checks of another chunk's values do not hold for this chunk.
+        // The checks that held for another chunk's values do not hold for this chunk.
         let guards: Vec<Variable> = self.holds.values().copied().collect();
         let no = self.lane.b.ins().iconst(types::I8, 0);
         for var in guards {
@@ -91,8 +91,9 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits the code after a barrier for chunks whose lanes all continue, if `warp_converged` is nonzero: values that
-    /// should be uniform then are. Leaves the builder in the block for all other cases.
+    /// Emits the code after a barrier for the case that `warp_converged` is nonzero and all lanes of the chunk
+    /// continue. In this case, all values that should be uniform are uniform. Leaves the builder in the block for all
+    /// other cases.
     pub(crate) fn behind_barrier(
         &mut self,
         entry: &ResumePoint,
@@ -236,7 +237,7 @@ impl Slice<'_, '_> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// Computes a stored value of the chunk's first lane from that of lane `first`, the lowest that runs.
+    /// Computes a stored value for the chunk's first lane from the value of lane `first`, the lowest lane that runs.
     fn first_stored(&mut self, value: Value, first: ir::Value, class: Class) -> Option<ir::Value> {
         let ty = self.lane.function.dfg.ty(value);
         let offset = self.lane.regions?.offset(value)?;
@@ -277,7 +278,7 @@ impl Slice<'_, '_> {
         for &arg in function.dfg.args(inst) {
             self.compute_again(arg, done)?;
         }
-        // The operands are those at the original position, inside the loops around it.
+        // The operands are the values at the original position, inside the loops around it.
         let here = self.block;
         self.block = self.view.uniformity.home(value).unwrap_or(here);
         let done = self.operation(inst);

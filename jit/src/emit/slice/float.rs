@@ -1,6 +1,7 @@
-//! Floating point on whole vectors: arithmetic, signs, extremes, PTX's approximate functions.
+//! Floating point on whole vectors: arithmetic, signs, minimum and maximum, PTX's approximate functions.
 //!
-//! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
+//! Each function follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the special
+//! cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -16,7 +17,7 @@ use super::{Lanes, Slice, cast_flags, directed};
 use crate::emit::lane::Unsupported;
 
 impl Slice<'_, '_> {
-    /// An operand, flushed when the operation says so.
+    /// Returns an operand. If the operation requires it, subnormal lanes become zero.
     pub(super) fn float_operand(
         &mut self,
         inst: Inst,
@@ -88,7 +89,7 @@ impl Slice<'_, '_> {
         self.constant(ty, bits)
     }
 
-    /// `a` where the condition holds, else `b`.
+    /// Returns `a` in the lanes where the condition holds, and `b` in the other lanes.
     pub(super) fn select(&mut self, condition: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
         let ty = self.lane.b.func.dfg.value_type(a);
         let condition = self.cast_one(condition, ty);
@@ -165,8 +166,8 @@ impl Slice<'_, '_> {
                 }
                 let b = bail!(self.float_operand(inst, 1, how)?);
                 let c = bail!(self.float_operand(inst, 2, how)?);
-                // The machine's result takes the place of the first operand: of two vectors rather that one
-                // which is not the same for all.
+                // The machine instruction overwrites its first operand. If one factor is uniform, the other factor
+                // comes first, so that the vector of the uniform factor can be used again.
                 let shared = self.operand(inst, 0).is_some_and(|a| self.is_uniform(a));
                 let (a, b) = if shared && single { (b, a) } else { (a, b) };
                 a.iter()
@@ -300,13 +301,13 @@ impl Slice<'_, '_> {
         self.define(inst, &lanes)
     }
 
-    /// `a < b` of 64-bit lanes.
+    /// Returns `a < b` of 64-bit lanes.
     pub(super) fn less(&mut self, a: ir::Value, b: ir::Value, signed: bool) -> ir::Value {
         let (a, b) = if signed { (a, b) } else { self.biased(a, b) };
         self.lane.b.ins().icmp(IntCC::SignedLessThan, a, b)
     }
 
-    /// 64-bit lanes such that unsigned order becomes signed order.
+    /// Changes 64-bit lanes so that a signed comparison gives their unsigned order.
     pub(super) fn biased(&mut self, a: ir::Value, b: ir::Value) -> (ir::Value, ir::Value) {
         let top = self.constant(types::I64X2, 1 << 63);
         let a = self.lane.b.ins().bxor(a, top);

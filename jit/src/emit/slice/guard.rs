@@ -1,4 +1,4 @@
-//! Speculatively affine values: affine if a check holds, which is computed together with the value.
+//! Speculatively affine values: they are affine if a check holds. The check is computed together with the value.
 //!
 //! While the check holds, the lanes are not needed. The lanes of values that only their own block uses are
 //! computed where they are needed. The lanes of other values are kept in memory, which is written only if the
@@ -91,8 +91,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns whether a value is proved affine, in code that runs only if CTA range analysis has proved its
-    /// checks.
+    /// Returns whether a value is proved affine. This is so only in code that runs only if CTA range analysis has
+    /// proved its checks.
     pub(super) fn is_assured(&self, value: Value) -> bool {
         self.sure && self.assured.contains(&value) && self.is_guarded(value)
     }
@@ -106,7 +106,7 @@ impl Slice<'_, '_> {
         Some(self.lane.b.use_var(var))
     }
 
-    /// Combines a check with those of some values; `None` if there is none.
+    /// Combines a check with the checks of some values. Returns `None` if there is no check.
     pub(super) fn all_hold(
         &mut self,
         values: &[Value],
@@ -252,8 +252,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit numbers, and whether the last
-    /// lane is representable in the operand's type.
+    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit integers, and whether the last lane is
+    /// representable in the operand's type.
     pub(super) fn ends_of(
         &mut self,
         value: Value,
@@ -270,7 +270,7 @@ impl Slice<'_, '_> {
         (first, last, fits)
     }
 
-    /// Extends a 32-bit number to 64 bits, which represent signed and unsigned ones.
+    /// Extends a 32-bit integer to 64 bits, which can represent signed and unsigned 32-bit integers.
     pub(super) fn as_64_bits(&mut self, word: ir::Value, signed: bool) -> ir::Value {
         if signed {
             self.lane.b.ins().sextend(types::I64, word)
@@ -326,7 +326,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The lanes of a guarded value or a condition that were not made at its definition.
+    /// Returns the lanes of a speculatively affine value or of a condition if they were not computed at its definition.
     pub(super) fn lazy_lanes(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
         let condition = self.conditions.contains(&value);
         if !condition && !self.lazy.contains(&value) {

@@ -1,8 +1,8 @@
-//! `f16` and `bf16` on whole vectors: conversions to and from f32, sums, products and fused products, scalar and
-//! packed; halves of a 32-bit word taken apart and put together.
+//! `f16` and `bf16` on whole vectors: conversions to and from f32; sums, products and fused products, both scalar and
+//! packed; splitting 32-bit words into halves and combining them.
 //!
-//! As in [`crate::emit::fast`]'s lowering of the same operations, operands widen exactly and results are rounded
-//! once. Lanes of 16 bits are held in 32.
+//! As in the lowering of the same operations in [`crate::emit::fast`], operands are widened exactly and results are
+//! rounded once. Lanes of 16 bits are stored in 32 bits.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
@@ -17,7 +17,7 @@ use super::ops::{Tried, bail};
 use super::{Lanes, Slice};
 use crate::emit::fast::halves::{Format, is_plain};
 
-/// Whether an operation works on 16-bit floats in a way that this module knows.
+/// Whether this module supports an operation on 16-bit floats.
 pub(super) fn is_known(data: &InstData) -> bool {
     let plain = is_plain(data);
     match data.opcode {
@@ -34,7 +34,7 @@ pub(super) fn is_known(data: &InstData) -> bool {
         Opcode::Add | Opcode::Sub | Opcode::Mul => {
             plain && data.src == OpType::None && Format::of(data.ty).is_some()
         }
-        // The product of two bf16 may be too small for f32.
+        // The product of two `bf16` values may be too small for f32.
         Opcode::Fma => {
             plain && data.src == OpType::None && Format::of(data.ty) == Some(Format::Half)
         }
@@ -43,7 +43,7 @@ pub(super) fn is_known(data: &InstData) -> bool {
 }
 
 impl Slice<'_, '_> {
-    /// An operation that [`is_known`].
+    /// Emits an operation for which [`is_known`] is true.
     pub(super) fn half_operation(&mut self, inst: Inst, data: &InstData) -> Tried {
         if data.opcode == Opcode::Cvt {
             return self.half_conversion(inst, data);
@@ -70,7 +70,7 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// One element of a vector of words: `upper` of pairs, or the only one.
+    /// Computes one element of a vector of words: of pairs, the upper or lower half; otherwise the only element.
     fn half_element(
         &mut self,
         opcode: Opcode,
@@ -106,7 +106,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(word, low)
     }
 
-    /// An operand of 16 bits, or of 32 for pairs, as words.
+    /// Returns an operand as words. The operand has 32 bits for pairs, else 16 bits.
     fn words_of(
         &mut self,
         inst: Inst,
@@ -167,7 +167,7 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// Two halves to a word.
+    /// Packs two halves into a word.
     pub(super) fn pack_halves(&mut self, inst: Inst) -> Tried {
         let low = bail!(self.words_of(inst, 0, false)?);
         let high = bail!(self.words_of(inst, 1, false)?);
@@ -182,7 +182,7 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// A word to its halves.
+    /// Splits a word into its halves.
     pub(super) fn unpack_halves(&mut self, inst: Inst) -> Tried {
         let whole = bail!(self.words_of(inst, 0, true)?);
         let results = self.lane.function.dfg.results(inst).to_vec();

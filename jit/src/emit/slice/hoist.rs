@@ -1,7 +1,7 @@
 //! Hoisting: values that are equal for a launch or a CTA are computed once, before the loops over chunks.
 //!
-//! Only operations that may run although the kernel would not reach them are hoisted: pure operations that
-//! never trap, and loads of parameters. Their operands must be hoisted too, so no loop changes them.
+//! Only operations that may run even if the kernel would not reach them are hoisted: pure operations that never trap,
+//! and loads of parameters. Their operands must be hoisted too, so no loop changes them.
 
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_frontend::Variable;
@@ -95,7 +95,7 @@ impl Hoisted {
         self.emit(parts, fixed, leave, (&insts, false))
     }
 
-    /// Computes the values that are equal for the CTA, and CTA range analysis.
+    /// Computes the values that are equal for the CTA, and runs CTA range analysis.
     pub(crate) fn cta(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -115,7 +115,7 @@ impl Hoisted {
     ) -> Result<(), Unsupported> {
         let zero = parts.b.ins().iconst(types::I32, 0);
         let lane = parts.b.ins().iconst(types::I64, 0);
-        // No operation here reads the thread's number.
+        // No hoisted operation reads the thread's index.
         let here = Here {
             thread: zero,
             frame: None,

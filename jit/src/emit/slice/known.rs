@@ -1,5 +1,5 @@
-//! Lane constants. A chunk of 32 lanes is a warp, so the compiler can compute values that depend on the lane's
-//! number only, such as the masks of tiles.
+//! Lane constants. A chunk of 32 lanes is a warp, so the compiler can compute values that depend on the lane's index
+//! only, such as the masks of tiles.
 
 use cranelift_codegen::ir::{self, types};
 use margay_ir::entity::{Inst, Value};

@@ -1,7 +1,7 @@
 //! Loads, stores and atomics of a chunk.
 //!
-//! Contiguous lanes are moved as a whole vector. At other addresses each lane makes its own access, in the
-//! order of the lanes. Inactive lanes access a scratch cell instead.
+//! Contiguous lanes are accessed as a whole vector. For other addresses, each lane makes its own access, in the order
+//! of the lanes. Inactive lanes access a scratch cell instead.
 
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use margay_ir::analysis::uniformity::Class;
@@ -18,12 +18,12 @@ use crate::emit::memory::element_type;
 
 /// Where the lanes access memory.
 pub(super) enum Places {
-    /// The first lane's host address, and the distance from lane to lane. `window` is the base of a
-    /// window of 32-bit offsets, and `offset` the first lane's.
+    /// The first lane's host address, and the distance in bytes between neighbouring lanes. `window` contains the base
+    /// of a window of 32-bit offsets and the first lane's offset.
     Strided {
         address: ir::Value,
         stride: i64,
-        /// The first lane's address as PTX has it, of the same alignment.
+        /// The first lane's PTX address, which has the same alignment as the host address.
         base: ir::Value,
         window: Option<(ir::Value, ir::Value)>,
     },
@@ -46,7 +46,7 @@ pub(super) fn run_stride(
 }
 
 impl Slice<'_, '_> {
-    /// Returns where the lanes access memory; `stride` is that of a speculatively affine address whose check
+    /// Returns where the lanes access memory. `stride` is the stride of a speculatively affine address whose check
     /// holds.
     pub(super) fn places(
         &mut self,
@@ -110,8 +110,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Emits a test that ends the launch unless a place that [`Self::guarded`] returned is aligned for the
-    /// access.
+    /// Emits a test that ends the launch unless an address that [`Self::guarded`] returned is aligned for the access.
     fn demand(
         &mut self,
         inst: Inst,
@@ -150,7 +149,7 @@ impl Slice<'_, '_> {
         self.lane.demand_multiple(at, bytes);
     }
 
-    /// Address and offset of a lane's access, `beyond` bytes on.
+    /// Returns the address and offset of a lane's access, plus `beyond` bytes.
     fn place(&mut self, places: &Places, lane: u32, beyond: i32) -> (ir::Value, i32) {
         match places {
             Places::Each(each) => (each[lane as usize], beyond),
@@ -179,7 +178,7 @@ impl Slice<'_, '_> {
         matches!(places, Places::Strided { stride, .. } if *stride == bytes)
     }
 
-    /// The address if the lane runs, else a scratch cell.
+    /// Returns the given address if the lane is active, else the address of a scratch cell.
     fn guarded(&mut self, (address, offset): (ir::Value, i32), lane: u32) -> (ir::Value, i32) {
         let Some(mask) = self.mask.clone() else {
             return (address, offset);
@@ -195,7 +194,7 @@ impl Slice<'_, '_> {
         (self.lane.b.ins().select(bit, address, scratch), 0)
     }
 
-    /// Notes for fault reports which lane the code that follows runs for.
+    /// Records the lane for which the code that follows runs, for fault reports.
     pub(super) fn mark(&mut self, inst: Inst, lane: u32) {
         self.lane
             .b
@@ -241,7 +240,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Emits an access by `run`, of whole vectors, if a check holds; else a loop over the lanes, which needs
+    /// If a check holds, emits an access to whole vectors by `run`. Otherwise emits a loop over the lanes, which needs
     /// few registers.
     fn in_a_run(
         &mut self,
@@ -434,7 +433,7 @@ impl Slice<'_, '_> {
                     .collect());
             }
         }
-        // Vectors whose lanes are all active are loaded as a whole, others lane by lane.
+        // Vectors whose lanes are all active are loaded as a whole. Other vectors are loaded lane by lane.
         let per = to.lane_count();
         let mut lanes = Lanes::new();
         for i in 0..self.count(to) as u32 {
@@ -655,7 +654,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Stores the lanes; `together` if all write to one place.
+    /// Stores the lanes. `together` is true if all lanes write to one address.
     fn stored(
         &mut self,
         inst: Inst,
@@ -676,7 +675,7 @@ impl Slice<'_, '_> {
         for &value in values {
             lanes.push((self.get(value)?, function.dfg.ty(value).kind()));
         }
-        // All lanes write to one place: the highest lane's value remains.
+        // If all lanes write to one address, the value of the highest lane remains.
         let first = if together && self.mask.is_none() {
             self.view.width - 1
         } else {

@@ -72,7 +72,7 @@ pub(crate) struct View<'a> {
 pub(crate) struct Ends<'a> {
     /// Reached when all lanes have stopped.
     pub(crate) done: ir::Block,
-    /// Sync point at which the lanes of the warp stopped; [`NOBODY`] before the first has. `None` in forms
+    /// Sync point at which the lanes of the warp stopped; [`NOBODY`] before the first lane has stopped. `None` in forms
     /// without frames.
     pub(crate) common: Option<Variable>,
     /// Nonzero if lanes stopped at different sync points.
@@ -94,14 +94,14 @@ pub(crate) struct Slice<'a, 'b> {
     hoisted: &'a Hoisted,
     /// The block being translated.
     block: Block,
-    /// The lanes that run the block; `None` if all do.
+    /// The lanes that run the block; `None` if all lanes run it.
     mask: Option<Lanes>,
     /// Whether the code runs only if CTA range analysis has proved the checks of contiguous accesses.
     sure: bool,
     vars: FxHashMap<Value, Vars>,
-    /// Values as each lane had them when it left the value's loop.
+    /// For each value, the value that each lane had when it left the value's loop.
     frozen: FxHashMap<Value, Vars>,
-    /// Values whose lanes must be kept when they leave a loop, with the loop's number.
+    /// Values whose lanes must be kept when they leave a loop, with the loop's index.
     leaving: Vec<(Value, usize)>,
     /// Vectors computed in the block being translated.
     made: FxHashMap<Value, Lanes>,
@@ -109,22 +109,22 @@ pub(crate) struct Slice<'a, 'b> {
     full: FxHashMap<Block, ir::Block>,
     work: Vec<Block>,
     masked: Masked,
-    /// Whether the checks of speculatively affine values hold. The value's scalar is then that of the first
-    /// lane.
+    /// Whether the checks of speculatively affine values hold. If a check holds, the value's scalar is the value of the
+    /// first lane.
     holds: FxHashMap<Value, Variable>,
     /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
     /// needed.
     lazy: FxHashSet<Value>,
     /// Speculatively affine values whose checks CTA range analysis proves.
     assured: FxHashSet<Value>,
-    /// Memory for the lanes of the other speculatively affine values.
+    /// Memory for the lanes of the speculatively affine values that are not in `lazy`.
     memory: FxHashMap<Value, ir::StackSlot>,
     /// Conditions of endpoint tests. Their lanes are computed only if the endpoint test fails.
     conditions: FxHashSet<Value>,
     /// Lane constants.
     known: FxHashMap<Value, known::Known>,
     scratch: Option<ir::StackSlot>,
-    /// Memory for the addresses of the lanes that the host must decide about.
+    /// Memory for the addresses of the lanes if the host must decide about their accesses.
     asked: Option<ir::StackSlot>,
     /// Memory shared by operations that run lane by lane.
     cells: Vec<ir::StackSlot>,
@@ -136,7 +136,7 @@ pub(crate) struct Slice<'a, 'b> {
     brief: FxHashMap<SyncPoint, Block>,
 }
 
-/// The vector type that holds lanes of a type.
+/// Returns the vector type that holds lanes of a type.
 pub(crate) fn vector_type(ty: Type) -> Result<ir::Type, Unsupported> {
     Ok(match ty.kind() {
         Kind::Pred | Kind::B8 | Kind::B16 | Kind::B32 => types::I32X4,
@@ -147,7 +147,7 @@ pub(crate) fn vector_type(ty: Type) -> Result<ir::Type, Unsupported> {
     })
 }
 
-/// Flags of a bitcast between vectors of different lanes.
+/// Returns the flags of a bitcast between vectors with different lane types.
 pub(crate) fn cast_flags() -> ir::MemFlagsData {
     ir::MemFlagsData::new().with_endianness(ir::Endianness::Little)
 }
@@ -197,7 +197,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         slice
     }
 
-    /// Finds values that lanes take out of a loop in different turns.
+    /// Finds values that different lanes carry out of a loop in different turns.
     fn find_leaving(&mut self) {
         let function = self.lane.function;
         let uniformity = self.view.uniformity;
@@ -230,7 +230,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         }
     }
 
-    /// Number of vectors that hold lanes of a type.
+    /// Returns the number of vectors that hold lanes of a type.
     pub(crate) fn count(&self, ty: ir::Type) -> usize {
         (self.view.width / ty.lane_count()) as usize
     }
@@ -252,7 +252,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         self.lane.b.ins().band_imm_s(last, -64)
     }
 
-    /// Translates the instructions of a block up to one that ends it.
+    /// Translates the instructions of a block up to the first instruction that ends it.
     fn instructions(&mut self, block: Block) -> Result<(), Unsupported> {
         self.block = block;
         self.made.clear();
@@ -340,7 +340,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         }
         self.lanes_of(inst, &data)?;
         if !results.iter().all(varies) {
-            // After the lanes, because the code of each lane has set the result to the lane's own.
+            // This follows the code of the lanes, because that code sets the result to each lane's own value.
             self.lane.operation(inst)?;
         }
         Ok(())
@@ -369,7 +369,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             || crate::emit::fast::lowering(data.opcode).is_some()
     }
 
-    /// Returns the description of the chunk's lane number `lane` for [`Lane`].
+    /// Returns the description of lane `lane` of the chunk for [`Lane`].
     pub(crate) fn here(&mut self, lane: u32) -> Here {
         let first = self.lane.here;
         if lane == 0 {

@@ -1,6 +1,7 @@
 //! Operations on whole vectors. Operations that are not supported here run lane by lane.
 //!
-//! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
+//! Each function follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the special
+//! cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -15,7 +16,7 @@ use super::{Lanes, Slice, halves, vector_type};
 use crate::emit::fast::{doubled, float_condition, integer_condition};
 use crate::emit::lane::Unsupported;
 
-/// The outcome of trying a vector form: `None` when there is none.
+/// The result of trying to emit vector code: `None` if vector code does not support the operation.
 pub(super) type Tried = Result<Option<()>, Unsupported>;
 
 pub(super) fn float_vector(ty: OpType) -> Option<ir::Type> {
@@ -37,7 +38,7 @@ pub(super) fn integer_vector(ty: OpType) -> Option<ir::Type> {
     }
 }
 
-/// The integer vector type of lanes as wide as those of `ty`.
+/// Returns the integer vector type whose lanes are as wide as those of `ty`.
 pub(super) fn int_of(ty: ir::Type) -> ir::Type {
     if ty.lane_bits() == 32 {
         types::I32X4
@@ -91,7 +92,7 @@ impl Slice<'_, '_> {
         self.lane.function.dfg.args(inst).get(index).copied()
     }
 
-    /// An operand's lanes as vectors of a type; `None` if its lanes have another width.
+    /// Returns an operand's lanes as vectors of a type, or `None` if its lanes have another width.
     pub(super) fn lanes_as(
         &mut self,
         inst: Inst,
@@ -107,7 +108,7 @@ impl Slice<'_, '_> {
         Ok(Some(self.cast(&lanes, ty)))
     }
 
-    /// Defines the first result if its lanes are as wide.
+    /// Defines the first result if its lanes are as wide as the given lanes.
     pub(super) fn define(&mut self, inst: Inst, lanes: &Lanes) -> Tried {
         let value = bail!(self.lane.function.dfg.results(inst).first().copied());
         let to = vector_type(self.lane.function.dfg.ty(value))?;
@@ -212,7 +213,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Lanes of 32 bits as lanes of 64.
+    /// Extends lanes of 32 bits to lanes of 64 bits.
     pub(super) fn extended(&mut self, lanes: &Lanes, signed: bool) -> Lanes {
         lanes
             .iter()
@@ -229,7 +230,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// The low words of the four lanes of two vectors.
+    /// Returns the low words of the four lanes of two vectors.
     pub(super) fn low_words(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
         self.words(a, b, 0)
     }
@@ -244,7 +245,8 @@ impl Slice<'_, '_> {
 
     // Bits.
 
-    /// The vector type of a logic operation, and the mask of its lanes' bits if they are narrower.
+    /// Returns the vector type of a logic operation, and whether its lanes are narrower so that a mask of their bits is
+    /// needed.
     fn logic_type(ty: OpType) -> Option<(ir::Type, bool)> {
         match (ty.class(), ty.bits()) {
             (Class::Pred, _) => Some((types::I32X4, true)),
@@ -305,7 +307,7 @@ impl Slice<'_, '_> {
         self.define(inst, &lanes)
     }
 
-    /// The function of two operands whose truth table is `table` (bit `2b+c`).
+    /// Computes the function of `b` and `c` whose truth table is `table` (bit `2b+c`).
     fn two(&mut self, table: u8, b: ir::Value, c: ir::Value) -> ir::Value {
         let not = |s: &mut Self, a| s.lane.b.ins().bnot(a);
         if table & 8 != 0 && !matches!(table, 0x8 | 0xa | 0xc | 0xe) {
@@ -363,7 +365,7 @@ impl Slice<'_, '_> {
         let lanes = if signed || below {
             lanes
         } else {
-            // All bits are gone when the amount reaches the width.
+            // If the amount is at least the width, all bits are shifted out.
             let keeps = self
                 .lane
                 .b
@@ -391,7 +393,7 @@ impl Slice<'_, '_> {
         };
         let low = bail!(self.lanes_as(inst, 0, types::I32X4)?);
         let high = bail!(self.lanes_as(inst, 1, types::I32X4)?);
-        // The parts of the result that come from either word, and how far they move.
+        // Computes the part of the result that comes from each word, and how far each part is shifted.
         let left = match data.mods.mode() {
             Mode::Left => true,
             Mode::Right => false,
@@ -417,7 +419,7 @@ impl Slice<'_, '_> {
 
     // Comparison and selection.
 
-    /// The comparison of the first two operands, as a mask.
+    /// Computes the comparison of the first two operands, as a mask.
     pub(super) fn compare(
         &mut self,
         inst: Inst,
@@ -470,7 +472,7 @@ impl Slice<'_, '_> {
         Ok(Some(self.narrow_mask(mask)))
     }
 
-    /// A comparison; Cranelift has not all of them for vectors.
+    /// Computes a comparison. Cranelift does not have all comparisons for vectors.
     fn float_compare(&mut self, condition: FloatCC, a: ir::Value, b: ir::Value) -> ir::Value {
         let ins = &mut *self.lane.b;
         match condition {
@@ -488,7 +490,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Lanes whose low `bits` bits are a signed number.
+    /// Sign-extends lanes whose low `bits` bits are a signed integer.
     pub(super) fn sign_extended(&mut self, lanes: &Lanes, bits: u32) -> Lanes {
         let by = self.lane.int(types::I32, u64::from(32 - bits));
         self.each1(lanes, |s, a| {
@@ -625,7 +627,7 @@ fn signed_order(condition: IntCC) -> IntCC {
 }
 
 impl Slice<'_, '_> {
-    /// The same vector for all lanes of a 32-bit value.
+    /// Returns vectors in which every lane is the same 32-bit value.
     pub(super) fn splat_word(&mut self, word: ir::Value) -> Lanes {
         let splat = self.lane.b.ins().splat(types::I32X4, word);
         smallvec![splat; self.count(types::I32X4)]

@@ -1,8 +1,8 @@
 //! Tests that the accesses of a chunk stay in memory of the kernel ([`crate::emit::reach`]): one comparison if
 //! the addresses are affine or share a root, else a few vector operations.
 //!
-//! Inactive lanes may have any address. Vector tests ignore inactive lanes. Tests of affine addresses include
-//! them; if such a test fails, the host ignores the inactive lanes.
+//! Inactive lanes may have any address. Vector tests ignore inactive lanes. Tests of affine addresses include inactive
+//! lanes; if such a test fails, the host ignores the inactive lanes.
 
 use std::mem::offset_of;
 
@@ -125,8 +125,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Returns the root of the first lane's address and the distance to that of the last lane; `None` if the
-    /// root varies.
+    /// Returns the root of the first lane's address and the distance to the root of the last lane's address. Returns
+    /// `None` if the root varies.
     fn shared_root(&mut self, root: Value) -> Option<(ir::Value, i128)> {
         let last = i128::from(self.view.width) - 1;
         let apart = match self.class(root) {
@@ -306,8 +306,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Computes the greatest of the low 32 bits of `low` plus the active lanes, as 64 bits; 0 if no lane is
-    /// active.
+    /// Computes the maximum, over the active lanes, of the low 32 bits of the sum of the lane and `low`, as 64 bits.
+    /// The result is 0 if no lane is active.
     fn greatest_offset(&mut self, lanes: &Lanes, low: i32) -> ir::Value {
         let mut fours: Vec<ir::Value> = lanes.to_vec();
         if self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2 {

@@ -11,7 +11,7 @@ use super::{Lanes, Slice, vector_type};
 use crate::abi::{Helpers, NativeContext};
 use crate::emit::lane::{Unsupported, host};
 
-/// Rows of the memory that all accesses share; those with more operands and results run lane by lane.
+/// Number of rows in the memory that all accesses share. An access with more operands and results runs lane by lane.
 const ROWS: usize = 20;
 
 /// Returns whether the lanes of a type can be passed to the host as a row.

@@ -47,7 +47,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The lanes of a value where the block being translated uses it.
+    /// Returns the lanes of a value in the block being translated.
     pub(crate) fn get(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         if let Some(lanes) = self.made.get(&value) {
             return Ok(lanes.clone());
@@ -61,7 +61,7 @@ impl Slice<'_, '_> {
         self.own(value)
     }
 
-    /// The lanes of a value as its definition left them.
+    /// Returns the lanes of a value as its definition computed them.
     pub(super) fn own(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         let uniformity = self.view.uniformity;
         if let Some(lanes) = self.lazy_lanes(value)? {
@@ -86,7 +86,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The lanes of a value whose first lane is `base`.
+    /// Returns the lanes of an affine value whose first lane is `base`.
     pub(super) fn affine(
         &mut self,
         value: Value,
@@ -110,7 +110,7 @@ impl Slice<'_, '_> {
             .collect())
     }
 
-    /// A narrow integer's lanes without what carried out of its width.
+    /// Returns the lanes of a narrow integer without the bits beyond its width.
     pub(super) fn narrowed(&mut self, lanes: ir::Value, kind: Kind) -> ir::Value {
         let bits = match kind {
             Kind::B8 => 0xff,
@@ -135,7 +135,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// `stride * lane` for each lane of the slice.
+    /// Returns `stride * lane` for each lane of the chunk.
     fn steps(&mut self, ty: ir::Type, stride: i64) -> Lanes {
         let per = ty.lane_count();
         let bytes = ty.lane_type().bytes() as usize;
@@ -158,14 +158,14 @@ impl Slice<'_, '_> {
         self.lane.b.ins().vconst(ty, constant)
     }
 
-    /// The same bits in every lane.
+    /// Returns a vector with the same bits in every lane.
     pub(crate) fn constant(&mut self, ty: ir::Type, bits: u64) -> ir::Value {
         let bytes = ty.lane_type().bytes() as usize;
         let data: Vec<u8> = bits.to_le_bytes()[..bytes].repeat(ty.lane_count() as usize);
         self.vector_constant(ty, &data)
     }
 
-    /// A scalar as a lane of its vector holds it.
+    /// Returns a scalar in the form that a lane of its vector has.
     pub(crate) fn widened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
         match kind {
             Kind::Pred => {
@@ -177,7 +177,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Lane number `lane` of a value as [`crate::emit::Lane`] holds it.
+    /// Returns the lane `lane` of a value in the form that [`crate::emit::Lane`] uses.
     pub(crate) fn extract(&mut self, lanes: &Lanes, kind: Kind, lane: u32) -> ir::Value {
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
         let per = ty.lane_count();
@@ -199,7 +199,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Vectors of scalars, one a lane.
+    /// Returns vectors of scalars, one scalar per lane.
     pub(crate) fn gathered(&mut self, scalars: &[ir::Value], ty: ir::Type) -> Lanes {
         let per = ty.lane_count() as usize;
         scalars
@@ -214,7 +214,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Vectors as another type of the same lane width.
+    /// Returns vectors as another type of the same lane width.
     pub(crate) fn cast(&mut self, lanes: &Lanes, ty: ir::Type) -> Lanes {
         lanes
             .iter()
@@ -230,8 +230,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Four words of two vectors, by the bytes at which they begin (those of `b` from 16 on), as a vector of
-    /// a type.
+    /// Returns four words of two vectors as a vector of a type. The words are given by their first bytes, and the bytes
+    /// of `b` have indices from 16 on.
     pub(super) fn joined(
         &mut self,
         a: ir::Value,
@@ -250,7 +250,7 @@ impl Slice<'_, '_> {
         self.cast_one(words, ty)
     }
 
-    /// A mask for vectors of a type.
+    /// Returns a mask for vectors of a type.
     pub(crate) fn mask_for(&mut self, mask: &Lanes, ty: ir::Type) -> Lanes {
         if ty.lane_bits() == 32 {
             return self.cast(mask, ty);
@@ -265,7 +265,7 @@ impl Slice<'_, '_> {
         self.cast(&wide, ty)
     }
 
-    /// `a` in the lanes of the mask, `b` in the others.
+    /// Returns `a` in the lanes of the mask, and `b` in the other lanes.
     pub(crate) fn blend(&mut self, mask: &Lanes, a: &Lanes, b: &Lanes) -> Lanes {
         if a == b {
             return a.clone();
@@ -278,7 +278,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Whether any lane of the mask is set, and whether all are.
+    /// Returns whether any lane of the mask is set.
     pub(crate) fn any(&mut self, mask: &Lanes) -> ir::Value {
         let or = self.fold(mask, |b, x, y| b.ins().bor(x, y));
         self.lane.b.ins().vany_true(or)
@@ -308,7 +308,7 @@ impl Slice<'_, '_> {
         rest[0]
     }
 
-    /// One bit a lane, the first lowest.
+    /// Returns one bit per lane. The first lane is the lowest bit.
     pub(crate) fn bits(&mut self, mask: &Lanes) -> ir::Value {
         let mut whole = None;
         for (i, &four) in mask.iter().enumerate() {
@@ -322,7 +322,7 @@ impl Slice<'_, '_> {
         whole.unwrap_or_else(|| self.lane.b.ins().iconst(types::I32, 0))
     }
 
-    /// The mask whose lanes are the bits of a word, the lowest first.
+    /// Returns the mask whose lanes are the bits of a word. The lowest bit is the first lane.
     pub(crate) fn mask_of_bits(&mut self, word: ir::Value) -> Lanes {
         let splat = self.lane.b.ins().splat(types::I32X4, word);
         (0..self.count(types::I32X4))
@@ -347,7 +347,7 @@ impl Slice<'_, '_> {
         smallvec![ones; self.count(types::I32X4)]
     }
 
-    /// Bits of the lanes that run.
+    /// Returns one bit per lane: the lanes that run.
     pub(crate) fn active_bits(&mut self) -> ir::Value {
         match self.mask.clone() {
             Some(mask) => self.bits(&mask),
@@ -358,7 +358,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Address and offset of a value's lanes in the frame.
+    /// Returns the address and the offset of a value's lanes in the frame.
     pub(super) fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.lane.regions?.offset(value)?;
         let bytes = self.lane.function.dfg.ty(value).lane_bytes();
@@ -399,7 +399,7 @@ impl Slice<'_, '_> {
         self.store_lanes(value, lanes)
     }
 
-    /// Writes these lanes of a value to the frame, as far as they are active.
+    /// Writes the given lanes of a value to the frame if they are active.
     pub(super) fn store_lanes(
         &mut self,
         value: Value,
@@ -436,7 +436,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Keeps the lanes of a value for code outside of its loop, which may have been left before.
+    /// Keeps the lanes of a value for code outside of its loop. Some lanes may have left the loop already.
     pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         if self.leaves(value) {
             let vars = self.frozen(value)?;
@@ -450,7 +450,7 @@ impl Slice<'_, '_> {
         self.leaving.iter().any(|&(leaving, _)| leaving == value)
     }
 
-    /// Takes the lanes of a value from the frame; what is the same for the slice is not defined by them.
+    /// Loads the lanes of a value from the frame and sets the value to them, unless it is uniform or affine.
     pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
         let Some(lanes) = self.load_stored(value)? else {
             return Ok(None);

@@ -13,7 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use super::sum::{Sum, Term};
 use crate::emit::fast::integer_condition;
 
-/// Most operations that are followed from a value back to its operands.
+/// Maximum number of operations that the analysis follows from a value back to its operands.
 pub(super) const MAX_DEPTH: u32 = 12;
 
 /// The function and its hoisted values.
@@ -80,7 +80,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns whether a value is negative for the first thread of every launch although its type is unsigned.
+    /// Returns whether a value would be negative for the first thread of every launch although its type is unsigned.
     pub(super) fn wraps_for_sure(self, value: Value, signed: bool) -> bool {
         let sum = self.sum(value, MAX_DEPTH);
         let constant = sum.filter(|sum| sum.base.iter().all(|term| term.factors.is_empty()));
@@ -126,7 +126,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Counts the comparisons that a condition needs; `None` if one of them cannot be evaluated.
+    /// Returns the number of comparisons that a condition needs, or `None` if one of them cannot be evaluated.
     pub(super) fn questions(self, condition: Value, depth: u32) -> Option<usize> {
         if self.known.contains(&condition) {
             return Some(0);

@@ -3,7 +3,7 @@
 use margay_ir::entity::Value;
 use smallvec::{SmallVec, smallvec};
 
-/// Most terms of a sum.
+/// Maximum number of terms of a sum.
 const MAX_TERMS: usize = 6;
 
 /// A constant times values that are equal for the CTA.
