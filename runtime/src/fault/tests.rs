@@ -1,8 +1,8 @@
 //! Tests of faults in hand-assembled code, on this thread and on workers.
 //!
 //! The code under test is in its own mapping, which is readable and executable but not writable, and is registered like
-//! generated code. `tests/fault_forwarding.rs` tests in separate processes how signals that do not come from device
-//! code are forwarded.
+//! generated code. `tests/abi/signals.c` in the repository tests how signals that do not come from device code are
+//! forwarded.
 
 #[cfg(target_arch = "aarch64")]
 use super::test_code_aarch64 as asm;
