@@ -255,8 +255,9 @@ pub fn load128(address: u64) -> Result<u128, AccessFault> {
     check(result, (address, AccessKind::Read)).map(|_| value)
 }
 
-/// Loads one value at `displacement` bytes after each address, for as many addresses as `out` has elements. A value has
-/// 1, 2 or 4 bytes and is zero-extended. The addresses may have any alignment.
+/// Loads one value at `displacement` bytes after each address, and stores it in the element of `out` with the same
+/// index. If the slices differ in length, stops at the end of the shorter slice. A value has 1, 2 or 4 bytes and is
+/// zero-extended. The addresses may have any alignment.
 ///
 /// # Errors
 /// Returns the first fault and the index of its address. Part of `out` may have been written by then.

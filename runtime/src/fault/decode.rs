@@ -135,7 +135,8 @@ fn read_prefixes(bytes: &mut Bytes<'_>) -> Option<Prefixes> {
     Some(p)
 }
 
-/// VEX and EVEX store the extension bits inverted: R, X, B in bits 7, 6, 5.
+/// Sets the extension bits from a byte of a VEX or EVEX prefix. The byte contains the bits R, X and B, inverted, in
+/// bits 7, 6 and 5.
 fn vex_extensions(byte: u8, p: &mut Prefixes) {
     p.base = usize::from(!byte >> 5 & 1) << 3;
     p.index = usize::from(!byte >> 6 & 1) << 3;
@@ -175,7 +176,7 @@ fn implicit_operand(opcode: u8, registers: &[u64; 16]) -> Option<u64> {
     }
 }
 
-/// Whether a one-byte opcode is followed by a ModRM byte.
+/// Returns whether a one-byte opcode is followed by a ModRM byte.
 fn has_modrm(opcode: u8) -> bool {
     match opcode {
         0x00..=0x3f => opcode & 7 < 4,
@@ -228,7 +229,8 @@ fn modrm_operand(bytes: &mut Bytes<'_>, p: &Prefixes, registers: &[u64; 16]) -> 
 mod tests {
     use super::*;
 
-    /// Register i contains (i + 1) << 56 | i << 8, so that each address shows which registers it is the sum of.
+    /// Returns registers in which register i contains (i + 1) << 56 | i << 8, so that each address shows from which
+    /// registers it was computed.
     fn registers() -> [u64; 16] {
         std::array::from_fn(|i| ((i as u64 + 1) << 56) | ((i as u64) << 8))
     }

@@ -64,7 +64,7 @@ pub(super) fn current(signal: i32) -> Result<libc::sigaction, FaultError> {
     }
 }
 
-/// Whether two actions have the same handler, flags and mask.
+/// Returns whether two actions have the same handler, flags and mask.
 fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
     // SAFETY: the masks are initialised and only read.
     let masks = (1..65).all(|s| unsafe {

@@ -1,7 +1,8 @@
 //! The two signal handlers: one for faults, one for the stop signal.
 //!
-//! Invariant: everything that a handler calls is async-signal-safe: no lock, no allocation, no panic. A handler
-//! accesses thread-local state only if the pc (or the sender) shows that this thread has used it before.
+//! Invariant: a handler calls only async-signal-safe functions. It takes no lock, allocates no memory and does not
+//! panic. A handler accesses thread-local state only if the program counter (or, for the stop signal, the sender) shows
+//! that this thread has used that state before.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -99,7 +100,7 @@ fn put_in_front(signal: i32) {
     };
     let ours = |handler: &Handler| *handler as usize == action.sa_sigaction;
     let entry = match HANDLERS.iter().position(ours) {
-        // The program has reinstalled an entry point of ours that it had found.
+        // The program has reinstalled an entry point that it had received from `sigaction`.
         Some(entry) => {
             forward::put_back(signal, entry);
             entry
@@ -192,7 +193,7 @@ pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock();
         forward::remember(stop, &action);
-        // If this fails, the program's handler stays, and the next stop request tries again.
+        // If this fails, the program's handler remains installed, and the next stop request tries again.
         let _ = set_action(stop, on_stop, STOP_FLAGS);
     }
     // SAFETY: tgkill only sends a signal, and its handler ignores threads that are not workers.
@@ -238,7 +239,8 @@ impl Fault {
         }
     }
 
-    /// Whether the interrupted instruction caused the signal. If it did not, a thread or a process sent the signal.
+    /// Returns whether the interrupted instruction caused the signal. If it did not, a thread or a process sent the
+    /// signal.
     fn is_synchronous(&self) -> bool {
         self.code > 0
     }

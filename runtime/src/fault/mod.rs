@@ -63,9 +63,10 @@ pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
 /// The kind of a trap, in the terms of the CUDA error that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapKind {
-    /// No memory is mapped at the address: it is in a freed allocation, or the pointer is wild.
+    /// No memory is mapped at the address, for example because the pointer is null or wild.
     Unmapped,
-    /// Memory is mapped at the address, but its protection forbids this kind of access. A guard page is an example.
+    /// Memory is mapped at the address, but its protection forbids this kind of access. Examples are guard pages and
+    /// freed device memory.
     Protected,
     /// The address is not canonical: no memory can be mapped there on this machine.
     NonCanonical,
@@ -105,9 +106,9 @@ pub struct Trap {
     pub signal: i32,
     /// `si_code` of that signal.
     pub code: i32,
-    /// Address of the access, if it is known.
+    /// Address of the access, if the system reports it or the instruction could be decoded.
     pub address: Option<u64>,
-    /// Direction of the access, if it is known.
+    /// Direction of the access, if the system reports it or the instruction could be decoded.
     pub access: Option<AccessKind>,
     /// Program counter at the fault, in the code range of `owner`. For a failed instruction fetch, the return address
     /// in generated code; 0 if generated code was not interrupted.

@@ -76,12 +76,12 @@ pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
 }
 
 impl ThreadState {
-    /// Whether the thread runs launches.
+    /// Returns whether the thread runs launches.
     pub(super) fn is_worker(&self) -> bool {
         !self.shared.load(Ordering::Relaxed).is_null()
     }
 
-    /// Whether a stop was requested for the run that the thread executes now.
+    /// Returns whether a stop was requested for the run that the thread executes now.
     pub(super) fn stop_requested(&self) -> bool {
         let token = self.token.load(Ordering::Relaxed);
         // SAFETY: null, or set by `WorkerGuard`, which keeps the `Shared` alive until it resets the pointer.

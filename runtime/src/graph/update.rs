@@ -39,7 +39,7 @@ pub enum UpdateReason {
     ParametersChanged = 5,
     /// A node of this kind cannot be updated.
     NotSupported = 6,
-    /// A kernel belongs to another context.
+    /// A kernel belongs to another context than the kernel that it would replace.
     UnsupportedFunctionChange = 7,
     /// Attributes that an update cannot change differ.
     AttributesChanged = 8,

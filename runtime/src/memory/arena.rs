@@ -3,7 +3,7 @@
 //! A process that imports the pool receives the file and locates an allocation by its offset. The size of the file is
 //! the maximum size of the pool; only pages that are accessed use memory.
 //!
-//! Invariant: allocations of an arena never overlap; freed memory reads as zeroes when it is allocated again.
+//! Invariant: allocations of an arena never overlap; freed memory contains zeroes when it is allocated again.
 
 use parking_lot::Mutex;
 

@@ -112,7 +112,7 @@ fn control_group_limit() -> Option<u64> {
     smallest
 }
 
-/// Whether every page of `address..address + bytes` is mapped in this process.
+/// Returns whether every page of `address..address + bytes` is mapped in this process.
 pub(super) fn is_mapped(address: u64, bytes: u64) -> bool {
     const STEP_PAGES: u64 = 16 << 10;
     let page = page_size();

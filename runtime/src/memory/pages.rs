@@ -118,7 +118,7 @@ impl Pages {
         }
     }
 
-    /// Whether there are enough addresses for guards around small pieces.
+    /// Returns whether there are enough addresses for guards around small pieces.
     pub(super) fn is_roomy(&self) -> bool {
         self.middle.is_some()
     }
@@ -256,7 +256,7 @@ impl Pages {
     /// Empties a piece and makes it inaccessible. Its addresses are not reused before [`Pages::wake`].
     pub(super) fn rest(&mut self, start: u64, len: u64) {
         if let Some(len) = self.rounded(len) {
-            // If this fails, the pages keep their content or stay readable.
+            // If one of these calls fails, the pages keep their content or remain accessible.
             let _ = self.reservation.discard(start, len);
             let _ = self.reservation.protect(start, len, Rights::None);
         }

@@ -112,7 +112,7 @@ impl Reservation {
         self.page
     }
 
-    /// Whether `address..address + bytes` is inside the range.
+    /// Returns whether `address..address + bytes` is inside the range.
     pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.len && bytes <= self.len - offset

@@ -56,12 +56,13 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// Whether this kind counts against the device's memory.
+    /// Returns whether [`AddressSpace::alloc`] counts this kind against the memory of the device. (A `Mapped`
+    /// allocation counts when [`AddressSpace::create_physical`] creates it.)
     pub fn is_device(self) -> bool {
         matches!(self, MemoryKind::Device | MemoryKind::Pool)
     }
 
-    /// Whether [`AddressSpace::alloc`] allocates this kind.
+    /// Returns whether [`AddressSpace::alloc`] allocates this kind.
     fn is_allocated(self) -> bool {
         !matches!(
             self,
@@ -122,7 +123,7 @@ impl Allocation {
         self.base + self.size
     }
 
-    /// Whether `bytes` bytes at `address` are inside the allocation.
+    /// Returns whether `bytes` bytes at `address` are inside the allocation.
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.size && bytes <= self.size - offset
@@ -407,12 +408,12 @@ impl AddressSpace {
         allocation.holds(address, 1).then_some(allocation)
     }
 
-    /// Whether [`margay_jit::MARGIN`] bytes before and after the range are reserved and inaccessible.
+    /// Returns whether [`margay_jit::MARGIN`] bytes before and after the range are reserved and inaccessible.
     pub fn has_margins(&self) -> bool {
         self.has_margins
     }
 
-    /// Whether all `bytes` bytes at `address` are in host memory that the program registered.
+    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered.
     pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
         let index = self.index.read();
         let mut at = address;
@@ -530,7 +531,7 @@ impl AddressSpace {
         self.books.lock().pages.flush();
     }
 
-    /// Whether `address` is in the reserved range, allocated or not.
+    /// Returns whether `address` is in the reserved range, allocated or not.
     pub fn contains(&self, address: u64) -> bool {
         self.holds(address, 1)
     }
@@ -685,7 +686,7 @@ impl Books {
         }
     }
 
-    /// Whether the next small allocation gets its own pages.
+    /// Returns whether the next small allocation gets its own pages.
     fn has_own_pages(&self) -> bool {
         self.pages.is_roomy() && self.small_pieces < SMALL_PIECES
     }

@@ -62,7 +62,7 @@ impl Physical {
         self.id
     }
 
-    /// Whether the allocation was created for export to other processes.
+    /// Returns whether the allocation was created for export to other processes.
     pub fn is_exportable(&self) -> bool {
         self.exportable
     }
@@ -120,7 +120,7 @@ impl Virtual {
         (at == end && !starts.is_empty()).then_some(starts)
     }
 
-    /// Whether any part of `len` bytes at `base` is mapped.
+    /// Returns whether any part of `len` bytes at `base` is mapped.
     fn is_mapped(&self, base: u64, len: u64) -> bool {
         let last = self.mappings.range(..base + len).next_back();
         last.is_some_and(|(start, mapping)| start + mapping.len > base)

@@ -38,8 +38,8 @@ impl Visible {
         ]
     }
 
-    /// Whether all `bytes` bytes at `address` are in the range of device memory, in registered host memory, or in an
-    /// error text that the device runtime returns.
+    /// Returns whether all `bytes` bytes at `address` are in the range of device memory, in registered host memory, or
+    /// in an error text that the device runtime returns.
     pub fn device(&self, address: u64, bytes: u64) -> bool {
         within(&self.space.range(), address, bytes)
             || self.space.is_registered(address, bytes)
@@ -68,7 +68,7 @@ pub fn outside(address: u64, access: AccessKind) -> AccessFault {
     }
 }
 
-/// Whether `bytes` bytes at an address are inside a range.
+/// Returns whether `bytes` bytes at an address are inside a range.
 pub fn within(range: &Range<u64>, address: u64, bytes: u64) -> bool {
     let offset = address.wrapping_sub(range.start);
     let len = range.end - range.start;

@@ -102,8 +102,8 @@ impl AddressSpace {
         )
     }
 
-    /// Describes the position of the address relative to the nearest live allocation, if it is in the guard of that
-    /// allocation.
+    /// Describes the position of the address relative to the nearest live allocation. Returns `None` if the distance is
+    /// 2 MiB or more.
     fn neighbour(&self, address: u64) -> Option<String> {
         const NEAR: u64 = 2 << 20;
         let index = self.index.read();
@@ -201,7 +201,7 @@ fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str
         .then_some((range, rights, name.trim_start()))
 }
 
-/// Whether a range contains the stack pointer of a waiting thread.
+/// Returns whether a range contains the stack pointer of a waiting thread.
 fn is_stack(range: &std::ops::Range<u64>) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return false;

@@ -10,7 +10,7 @@
 //! with [`WindowGeometry::shared_mask`] or [`WindowGeometry::local_mask`].
 //!
 //! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window, at offsets of rank times
-//! stride. The inaccessible [`WindowGeometry::tail`] after the window is larger than the largest such offset.
+//! stride. The largest of these offsets is less than the inaccessible [`WindowGeometry::tail`] after the window.
 //!
 //! Invariant: windows of different slots never overlap, and at most one [`CtaWindow`] owns a slot.
 
@@ -154,7 +154,7 @@ impl Windows {
         self.slots.len()
     }
 
-    /// Whether there are no slots.
+    /// Returns whether there are no slots.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -266,7 +266,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Makes everything beyond `wanted` bytes, rounded up to pages, inaccessible.
+    /// Makes all bytes after the first `wanted` bytes (rounded up to pages) inaccessible.
     fn shrink(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         let open = self.open.load(Ordering::Relaxed);
         let keep = super::round_up(wanted, reservation.page()).unwrap_or(open);

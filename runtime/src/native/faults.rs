@@ -12,7 +12,7 @@ use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 /// Detail text of the fault that means that the launch was stopped.
 const STOPPED: &str = "stopped";
 
-/// Whether a fault only means that the launch was stopped.
+/// Returns whether a fault only means that the launch was stopped.
 pub(super) fn is_stop(fault: &Fault) -> bool {
     fault.kind == FaultKind::LaunchFailed && fault.detail == STOPPED
 }

@@ -100,7 +100,7 @@ impl Loader for PtxLoader {
 
 /// Prefix of the functions for grid barriers that NVIDIA's device runtime requires from a driver.
 const COOPERATIVE: &str = "__cuda_syscall_CGS_";
-/// PTX text that defines these functions.
+/// PTX text that defines the functions with this prefix.
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
 /// A module that has been read.

@@ -34,7 +34,7 @@ impl InterpretedCta {
         &mut self.state
     }
 
-    /// Runs until all threads are done or wait.
+    /// Runs the CTA until each of its threads is done or waits.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),

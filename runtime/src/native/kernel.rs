@@ -258,7 +258,7 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Whether code that runs CTAs in phases could be compiled.
+    /// Returns whether code that runs CTAs in phases could be compiled.
     pub(super) fn has_phases(&self, specialisation: Specialisation) -> bool {
         self.phases_entry(specialisation).is_ok()
     }

@@ -151,7 +151,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Takes a window with accessible memory for this launch.
+    /// Takes a window in which enough memory for a unit of this launch is accessible.
     fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
         let ranks = u64::from(self.ranks());
         let shared = match ranks {
@@ -206,15 +206,16 @@ impl PtxLaunch {
         }
     }
 
-    /// Whether shared memory ends exactly where the accessible pages end, so that accesses beyond its end fault.
+    /// Returns whether shared memory ends exactly where the accessible pages end, so that accesses beyond its end
+    /// fault.
     fn ends_exactly(&self) -> bool {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
         self.ranks() == 1 && !self.shape.windows.masked && bytes.is_multiple_of(align)
     }
 
-    /// Whether all pointer parameters point to device memory, so that generated code need not test the addresses that
-    /// it computes from them.
+    /// Returns whether all pointer parameters point to device memory, so that generated code need not test the
+    /// addresses that it computes from them.
     fn is_trusted(&self) -> bool {
         let (Some(visible), Ok(kernel)) = (&self.shape.visible, &self.code.native) else {
             return false;
@@ -259,7 +260,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Whether every CTA must run region by region under the CTA scheduler, and never in phases.
+    /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
         self.shape.reverse || self.shape.findings.is_some()
     }

@@ -137,7 +137,7 @@ impl NativeCta {
         &mut self.state
     }
 
-    /// Runs until all threads are done or wait.
+    /// Runs the CTA until each of its threads is done or waits.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let Ok(kernel) = &launch.code.native else {
             let kind = IrKind::Unsupported {
@@ -160,7 +160,7 @@ impl NativeCta {
             launch.hand_on_findings(&self.info, &mut self.state);
             match outcome {
                 Ok(Ok(Turn::Parked { progressed: false })) => {
-                    // In a loop that only waits, the live values do not change.
+                    // While threads only wait in loops, their live values do not change, so the hash does not change.
                     let seen = std::mem::replace(&mut self.seen, runner.frames.digest());
                     return Ok(Turn::Parked {
                         progressed: seen != self.seen,

@@ -41,7 +41,7 @@ fn doubles_avx2(
     plan.doubles(from, scratch, out)
 }
 
-/// Whether this processor has the features that [`words_avx2`] and [`doubles_avx2`] need.
+/// Returns whether this processor has the features that [`words_avx2`] and [`doubles_avx2`] need.
 #[cfg(target_arch = "x86_64")]
 fn is_modern() -> bool {
     use std::arch::is_x86_feature_detected as has;

@@ -35,8 +35,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Whether `thread` may access `bytes` bytes at a generic address. If `thread` is `None`, whether any thread of the
-    /// CTA may access them.
+    /// Returns whether `thread` may access `bytes` bytes at a generic address. If `thread` is `None`, whether any
+    /// thread of the CTA may access them.
     pub(super) fn generic(&self, address: u64, bytes: u64, thread: Option<u32>) -> bool {
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
         part(self.shared_base, shared_bytes(self.info))
@@ -55,7 +55,7 @@ impl<'a> Reach<'a> {
         within(&(start..start + count * self.local_stride), address, bytes)
     }
 
-    /// Whether `thread` may perform the access `what` at an address.
+    /// Returns whether `thread` may perform the access `what` at an address.
     fn lane(&self, what: Verify, address: u64, thread: u32) -> bool {
         let bytes = what.bytes();
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);

@@ -280,8 +280,8 @@ fn operands_of(frame: Frame, sync_point: &SyncPointPlaces, count: usize) -> [Lan
     })
 }
 
-/// Whether the lanes in `standing`, which wait at a collective, can complete it. They cannot if one of their masks
-/// contains a live lane that has another mask or waits at another sync point.
+/// Returns whether the lanes in `standing`, which wait at a collective, can complete it. They cannot if one of their
+/// masks contains a live lane that has another mask or waits at another sync point.
 fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
     match mask_place(sync_point) {
         LaneStorage::Absent => true,

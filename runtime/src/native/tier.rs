@@ -70,7 +70,7 @@ impl Rate {
 /// The measured times of a kernel's scalar and vector code, and the choice between them.
 #[derive(Debug)]
 pub(super) struct TierSelection {
-    /// Compile budget: nanoseconds that scalar code runs before vector code is compiled.
+    /// Compile budget: number of nanoseconds for which scalar code runs before vector code is compiled.
     compile_budget: u64,
     /// Number of nanoseconds for which scalar code has run before the first measurement run.
     waited: AtomicU64,
@@ -135,8 +135,8 @@ impl TierSelection {
         self.waited.load(Ordering::Relaxed) >= self.compile_budget
     }
 
-    /// Whether vector code runs the next part of the measurement run. Parts of all launches count, because a launch can
-    /// have no more CTAs than one part.
+    /// Returns whether vector code runs the next part of the measurement run. Parts of all launches count, because a
+    /// launch can have no more CTAs than one part.
     fn is_turn_of_slices(&self) -> bool {
         let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
         parts(&self.slices) <= parts(&self.single)
@@ -217,7 +217,8 @@ impl<'a> TieredLaunch<'a> {
         }
     }
 
-    /// Returns how many of the remaining CTAs run next.
+    /// Chooses the specialisation of the next part, and returns the number of CTAs in the part. `left` is the number of
+    /// remaining CTAs.
     pub(super) fn part(&mut self, left: u64) -> u64 {
         let selection = &self.kernel.tier_selection;
         self.specialisation = selection.now(self.wanted);
@@ -237,7 +238,7 @@ impl<'a> TieredLaunch<'a> {
             self.part
         };
         let part = part.min(left);
-        // The measured time does not include compiling.
+        // The code is compiled here so that the measured time does not include the compilation.
         self.kernel.compile(self.specialisation);
         self.began = Some((Instant::now(), part));
         part

@@ -18,7 +18,7 @@ pub(super) enum Piece {
 const CHUNK_NANOS: u64 = 500_000;
 
 impl Shared {
-    /// Whether a worker would find a piece in the run. The result is a hint: it may be outdated.
+    /// Returns whether a worker would find a piece in the run. The result is a hint: it may be outdated.
     pub(super) fn has_work(&self, run: &Run) -> bool {
         let work = run.parked_count.load(Ordering::SeqCst) > 0
             || run.leftover_count.load(Ordering::SeqCst) > 0
@@ -26,7 +26,7 @@ impl Shared {
         work && run.users() < run.allowed(self.config.workers)
     }
 
-    /// Whether the run has units that have not started and can start. The result is a hint: it may be outdated.
+    /// Returns whether the run has units that have not started and can start. The result is a hint: it may be outdated.
     pub(super) fn has_new_work(&self, run: &Run) -> bool {
         let work = run.leftover_count.load(Ordering::SeqCst) > 0 || self.can_claim(run);
         work && run.users() < run.allowed(self.config.workers)

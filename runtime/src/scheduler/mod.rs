@@ -1,6 +1,6 @@
 //! Runs launches on the worker threads (execution-model section 4).
 //!
-//! Workers are the threads of a private rayon pool. Each worker runs our own loop ([`worker`]) until the scheduler is
+//! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
 //! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A
 //! worker picks the next run in the list and claims its next units in grid order, or resumes the unit that has been
 //! parked longest. The worker changes to the next run when its time slice is over or when all remaining units of the

@@ -27,7 +27,7 @@ pub(crate) trait Launcher: Send + Sync {
     fn throttle(&self) -> &Throttle;
     /// Returns the launch's priority. New units of launches with lower numbers start first; the default is 0.
     fn priority(&self) -> i32;
-    /// Whether the launch belongs to the context with the ID `context`.
+    /// Returns whether the launch belongs to the context with the ID `context`.
     fn is_of(&self, context: u64) -> bool;
     /// Submits the work that device code has requested. The scheduler calls this after units have run.
     fn progressed(&self);
@@ -116,7 +116,7 @@ impl Run {
         self.spec.launcher.kernel()
     }
 
-    /// Whether the launch belongs to the context with the ID `context`.
+    /// Returns whether the launch belongs to the context with the ID `context`.
     pub(crate) fn is_of(&self, context: u64) -> bool {
         self.spec.launcher.is_of(context)
     }
@@ -254,7 +254,7 @@ impl Run {
         self.completed.fetch_add(units, Ordering::SeqCst);
     }
 
-    /// Whether the run will be complete after `units` more units.
+    /// Returns whether the run will be complete after `units` more units.
     pub(super) fn will_be_complete(&self, units: u64) -> bool {
         self.completed.load(Ordering::SeqCst) + units == self.spec.units
     }

@@ -91,8 +91,8 @@ impl Sleep {
         !self.watched.load(Ordering::Relaxed) && !self.watched.swap(true, Ordering::SeqCst)
     }
 
-    /// Ends the watch of the calling worker. The worker must then search for work once more, because work that was
-    /// submitted during the watch woke no other worker.
+    /// Ends the watch of the calling worker. The worker must then check for work again, because work that was submitted
+    /// during the watch woke no other worker.
     pub(super) fn end_watch(&self) {
         self.watched.store(false, Ordering::SeqCst);
     }
@@ -128,7 +128,8 @@ impl Sleep {
         }
     }
 
-    /// Announces work for one more worker.
+    /// Increments the epoch, so that a searching worker continues to search. Wakes a sleeping worker unless there is a
+    /// watcher.
     pub(super) fn wake_one(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         if self.watched.load(Ordering::SeqCst) {

@@ -412,7 +412,7 @@ thread_local! {
     static ON_WORKER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether the calling thread is a worker.
+/// Returns whether the calling thread is a worker.
 pub(super) fn on_worker() -> bool {
     ON_WORKER.get()
 }

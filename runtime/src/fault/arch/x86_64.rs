@@ -120,7 +120,7 @@ unsafe extern "C" {
     fn margay_fault_armed_end();
 }
 
-/// Whether `pc` is in the part of the trampoline where the save area is valid.
+/// Returns whether `pc` is in the part of the trampoline where the save area is valid.
 pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
     let start = margay_fault_armed as *const () as u64;
     let end = margay_fault_armed_end as *const () as u64;
