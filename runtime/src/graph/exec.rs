@@ -45,7 +45,7 @@ pub struct InstantiateFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum InstantiateReason {
-    /// [`InstantiateProblem::error`] describes the reason.
+    /// The field `error` of [`InstantiateProblem`] describes the reason.
     Error = 1,
     /// The graph has a cycle.
     InvalidStructure = 2,

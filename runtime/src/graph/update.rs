@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum UpdateReason {
-    /// [`UpdateProblem::error`] describes the reason.
+    /// The field `error` of [`UpdateProblem`] describes the reason.
     Error = 1,
     /// The numbers of nodes, or the edges, differ.
     TopologyChanged = 2,

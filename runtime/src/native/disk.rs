@@ -26,8 +26,8 @@ pub(crate) enum Caching {
 /// `MARGAY_CACHE=0` disables the cache. `MARGAY_CACHE=all` stores all code in it, even if compiling the code is faster
 /// than reading it (for tests). `MARGAY_CACHE_BYTES` is the maximum size of the cache in bytes; the suffixes K, M and G
 /// are allowed. The folder of the cache is the value of `MARGAY_CACHE_DIR`. If that variable is not set, the folder is
-/// `margay` in the folder `XDG_CACHE_HOME`, or else `.cache/margay` in the folder `HOME`. If none of these variables is
-/// set, the cache is disabled.
+/// `margay` in the folder that `XDG_CACHE_HOME` specifies, or else `.cache/margay` in the folder that `HOME` specifies.
+/// If none of these variables is set, the cache is disabled.
 pub(super) fn configured() -> Option<DiskCache> {
     let which = env("MARGAY_CACHE").unwrap_or_default();
     if which == "0" {

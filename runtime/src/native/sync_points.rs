@@ -230,7 +230,8 @@ fn mask_place(sync_point: &SyncPointPlaces) -> LaneStorage {
 }
 
 /// Completes a collective at which all lanes of a warp wait. Lanes with equal member masks form a group. Returns 0 if
-/// the collective is complete. Returns 1 and changes nothing if some lanes wait for lanes with other masks.
+/// the collective is complete. Returns 1 and changes nothing if the CTA scheduler must complete it, for example because
+/// some lanes wait for lanes with other masks.
 pub(super) unsafe extern "C" fn collective(
     _: *mut NativeContext,
     frame: *mut u8,
