@@ -1,12 +1,12 @@
 //! Stream capture: work submitted to a capturing stream becomes nodes of a graph instead of running.
 //!
 //! Sources: CUDA programming guide, "Creating a Graph Using Stream Capture"; CUDA driver API, `cuStreamBeginCapture`
-//! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is one capture: its graph, the stream where it began, and for
-//! each stream in it the nodes that the stream's next node waits for.
+//! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is the state of a capture: its graph, the streams in the
+//! capture, and for each of these streams the nodes on which the stream's next node depends.
 //!
-//! Invariants: one lock protects all sequences, and only calls that concern captures take it. A stream is *watched*
-//! while it is in a sequence. A context's legacy stream is watched while a blocking stream of that context is. For a
-//! stream that is not watched, captures cost one load.
+//! Invariants: one lock protects all sequences, and only calls that involve captures take it. A stream is *watched*
+//! while it is in a sequence. A context's legacy stream is watched while a blocking stream of that context is in a
+//! sequence. A call on a stream that is not watched needs only one load to find this out.
 
 mod ops;
 
@@ -24,7 +24,7 @@ use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;
 
-/// Which calls a capture forbids, and in which threads (`CUstreamCaptureMode`).
+/// The calls that a capture forbids, and the threads in which it forbids them (`CUstreamCaptureMode`).
 ///
 /// ```
 /// use margay::capture::CaptureMode;
@@ -41,10 +41,10 @@ pub(crate) use ops::*;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum CaptureMode {
-    /// Calls that may synchronise are forbidden in all threads.
+    /// Calls that can synchronise are forbidden in all threads.
     #[default]
     Global = 0,
-    /// Calls that may synchronise are forbidden in the capturing thread.
+    /// Calls that can synchronise are forbidden in the capturing thread.
     ThreadLocal = 1,
     /// No calls are forbidden.
     Relaxed = 2,
@@ -67,13 +67,13 @@ pub enum CaptureMode {
 pub enum CaptureStatus {
     /// The stream is not in a capture.
     None = 0,
-    /// Work submitted to the stream becomes nodes.
+    /// Work that is submitted to the stream becomes nodes.
     Active = 1,
     /// The stream is in a capture that an error has invalidated; [`Stream::end_capture`] ends it.
     Invalidated = 2,
 }
 
-/// The capture that a stream takes part in.
+/// The capture in which a stream takes part.
 ///
 /// ```
 /// use margay::capture::CaptureMode;
@@ -88,15 +88,15 @@ pub enum CaptureStatus {
 /// ```
 #[derive(Debug, Clone)]
 pub struct CaptureInfo {
-    /// The number of the capture; unique in the process.
+    /// ID of the capture, which is unique in the process.
     pub id: u64,
     /// The graph to which nodes are added.
     pub graph: Graph,
-    /// The nodes that the stream's next node waits for.
+    /// The nodes on which the stream's next node depends.
     pub dependencies: Vec<(Node, EdgeData)>,
 }
 
-/// How new dependencies of a capturing stream combine with the present ones.
+/// How new dependencies of a capturing stream are combined with its current dependencies.
 ///
 /// ```
 /// use margay::capture::{CaptureMode, DependencyUpdate};
@@ -112,13 +112,13 @@ pub struct CaptureInfo {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DependencyUpdate {
-    /// The new dependencies are added to the present ones.
+    /// The new dependencies are added to the current dependencies.
     Add,
-    /// The new dependencies replace the present ones.
+    /// The new dependencies replace the current dependencies.
     Set,
 }
 
-/// The nodes that a node waits for.
+/// The nodes on which a node depends, with the data of the edges.
 pub(crate) type Dependencies = Vec<(Node, EdgeData)>;
 
 struct Branch {
@@ -132,31 +132,31 @@ struct Sequence {
     mode: CaptureMode,
     thread: u64,
     invalid: bool,
-    /// The first branch is the stream where the capture began.
+    /// The streams in the capture. The first branch is the stream in which the capture began.
     branches: Vec<Branch>,
-    /// The last nodes of branches whose streams are destroyed.
+    /// The last nodes of branches whose streams were destroyed.
     left: Dependencies,
-    /// The dependencies of each record of an event, in the order of the calls.
+    /// The dependencies at each record of an event, in the order of the calls.
     records: Vec<Dependencies>,
 }
 
 static SEQUENCES: Mutex<Vec<Sequence>> = Mutex::new(Vec::new());
-/// The number of sequences.
+/// Number of sequences; it can be read without the lock.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
 }
 
-/// Sets the calling thread's mode and returns the previous one.
+/// Sets the calling thread's capture mode and returns its previous mode.
 pub fn exchange_thread_mode(mode: CaptureMode) -> CaptureMode {
     MODE.replace(mode)
 }
 
-/// Checks whether a call that may synchronise is permitted. A capture that forbids the call is invalidated.
+/// Returns an error if a capture forbids calls that can synchronise in this thread, and invalidates each such capture.
 ///
 /// # Errors
-/// [`CaptureError::Unsupported`] when a capture forbids the call.
+/// [`CaptureError::Unsupported`] if a capture forbids the call.
 pub fn check_unsafe_call() -> Result<()> {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return Ok(());
@@ -171,11 +171,11 @@ pub fn check_unsafe_call() -> Result<()> {
     })
 }
 
-/// Rejects a call that concerns all work of a context while one of its streams is capturing, and invalidates the
-/// capture.
+/// Returns an error if a stream of the context is capturing, and invalidates each such capture. Calls that affect all
+/// work of a context use this check.
 ///
 /// # Errors
-/// [`CaptureError::Unsupported`] when a stream of the context is capturing.
+/// [`CaptureError::Unsupported`] if a stream of the context is capturing.
 pub(crate) fn check_context(context: &Context) -> Result<()> {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return Ok(());
@@ -199,7 +199,7 @@ fn forbid_where(forbids: impl Fn(&Sequence) -> bool) -> Result<()> {
     }
 }
 
-/// Ends all captures in which streams of a context take part; the context's life ends.
+/// Ends all captures in which streams of a context take part. The context is being destroyed or reset.
 pub(crate) fn forget_context(context: &Context) {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return;
@@ -215,8 +215,8 @@ pub(crate) fn forget_context(context: &Context) {
     }
 }
 
-/// Removes a destroyed stream. A capture that began in the stream ends. A capture that the stream joined continues, and
-/// the stream's last nodes must still precede the capture's end.
+/// Removes a destroyed stream from its capture. If the capture began in the stream, the capture ends. If the stream
+/// joined the capture, the capture continues, and the stream's last nodes must still precede the end of the capture.
 pub(crate) fn forget_stream(stream: &Stream) {
     let mut sequences = SEQUENCES.lock();
     let Some((at, branch)) = find(&sequences, stream) else {
@@ -241,7 +241,7 @@ fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
     })
 }
 
-/// Removes a sequence; its streams no longer capture.
+/// Removes and returns a sequence. Its streams are no longer capturing.
 fn finish(sequences: &mut Vec<Sequence>, at: usize) -> Sequence {
     let sequence = sequences.remove(at);
     ACTIVE.store(sequences.len(), Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl Sequence {
         }
     }
 
-    /// Adds a node after the nodes that a branch waits for.
+    /// Adds a node that depends on the branch's dependencies. The node becomes the only dependency of the branch.
     fn add(&mut self, branch: usize, op: NodeOp) -> Result<Node> {
         self.check()?;
         let dependencies = &mut self.branches[branch].dependencies;
@@ -289,7 +289,8 @@ impl Sequence {
         }
     }
 
-    /// Returns whether everything that the other branches wait for precedes the end of the first branch.
+    /// Returns whether the dependencies of all other branches are, directly or indirectly, dependencies of the first
+    /// branch.
     fn is_joined(&self) -> Result<bool> {
         let mut joined: rustc_hash::FxHashSet<u64> = rustc_hash::FxHashSet::default();
         let first = self.branches[0].dependencies.iter();
@@ -307,7 +308,7 @@ impl Sequence {
     }
 }
 
-/// Adds the elements of `more` that `dependencies` lacks.
+/// Adds the elements of `more` whose nodes are not in `dependencies`.
 fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
     for (node, data) in more {
         if !dependencies.iter().any(|(known, _)| known == node) {
@@ -317,19 +318,19 @@ fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
 }
 
 impl Stream {
-    /// Begins a capture: from now on, work submitted to the stream becomes nodes of a new graph.
+    /// Begins a capture: from now on, work that is submitted to the stream becomes nodes of a new graph.
     ///
     /// # Errors
-    /// [`CaptureError::Unsupported`] for the legacy stream, [`Error::IllegalState`] when the
-    /// stream is capturing.
+    /// [`CaptureError::Unsupported`] for the legacy stream; [`Error::IllegalState`] if the stream is capturing.
     pub fn begin_capture(&self, mode: CaptureMode) -> Result<()> {
         self.begin_capture_to(&Graph::new(), &[], mode)
     }
 
-    /// Begins a capture into an existing graph. The first nodes depend on `dependencies`, which are nodes of the graph.
+    /// Begins a capture that adds nodes to an existing graph. The stream's first node depends on `dependencies`, which
+    /// are nodes of the graph.
     ///
     /// # Errors
-    /// The errors of [`Stream::begin_capture`]; [`Error::InvalidValue`] for nodes of other graphs.
+    /// Returns the errors of [`Stream::begin_capture`], and [`Error::InvalidValue`] for nodes of other graphs.
     pub fn begin_capture_to(
         &self,
         graph: &Graph,
@@ -368,10 +369,10 @@ impl Stream {
     /// Ends the capture that began in this stream and returns its graph.
     ///
     /// # Errors
-    /// [`Error::IllegalState`] when the stream is not capturing; [`CaptureError::WrongThread`] when the capture began
-    /// in another thread; [`CaptureError::Unmatched`] when it began in another stream. The following errors also end
-    /// the capture: [`CaptureError::Invalidated`] after an earlier error, and [`CaptureError::Unjoined`] when a branch
-    /// has not joined the first stream.
+    /// [`Error::IllegalState`] if the stream is not capturing; [`CaptureError::WrongThread`] if the capture began in
+    /// another thread and its mode is not [`CaptureMode::Relaxed`]; [`CaptureError::Unmatched`] if the capture began in
+    /// another stream. The following errors also end the capture: [`CaptureError::Invalidated`] after an earlier error,
+    /// and [`CaptureError::Unjoined`] if another stream of the capture has not been joined to this stream.
     pub fn end_capture(&self) -> Result<Graph> {
         self.check()?;
         let mut sequences = SEQUENCES.lock();
@@ -416,7 +417,7 @@ impl Stream {
         })
     }
 
-    /// Returns the capture that the stream takes part in; `None` if there is none or it is invalidated.
+    /// Returns the capture in which the stream takes part; `None` if there is no such capture or it is invalidated.
     pub fn capture_info(&self) -> Option<CaptureInfo> {
         let sequences = SEQUENCES.lock();
         let (at, branch) = find(&sequences, self)?;
@@ -428,11 +429,10 @@ impl Stream {
         })
     }
 
-    /// Changes which nodes the next captured node waits for.
+    /// Changes the nodes on which the stream's next captured node depends.
     ///
     /// # Errors
-    /// [`Error::IllegalState`] when the stream is not capturing, [`Error::InvalidValue`] for
-    /// nodes of other graphs.
+    /// [`Error::IllegalState`] if the stream is not capturing; [`Error::InvalidValue`] for nodes of other graphs.
     pub fn update_capture_dependencies(
         &self,
         dependencies: &[(Node, EdgeData)],
@@ -475,7 +475,7 @@ pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     CaptureError::CapturedEvent.into()
 }
 
-/// Makes `stream` wait for a record of an event in a capture: the stream joins that capture.
+/// Makes `stream` wait for a record of an event in a capture. The stream joins that capture if it is not in it already.
 pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
     let Some(at) = sequences.iter().position(|s| s.id == recorded.sequence) else {
@@ -511,7 +511,8 @@ pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     Ok(())
 }
 
-/// Rejects a wait of a capturing stream for an event that was not recorded in a capture, and invalidates the capture.
+/// Returns the error for a wait of a capturing stream for an event that was not recorded in a capture. Invalidates the
+/// capture of the stream.
 pub(crate) fn wait_outside(stream: &Stream) -> Result<()> {
     refuse(stream, CaptureError::Isolation)
 }
@@ -531,7 +532,7 @@ pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
     };
     let dependencies = sequence.branches[branch].dependencies.clone();
     sequence.records.push(dependencies);
-    // The event's lock is taken after the lock of the sequences is released.
+    // The lock of the sequences is released before the event's lock is taken.
     drop(sequences);
     event.set_captured(recorded);
     Ok(())
@@ -549,7 +550,7 @@ fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
     }
 }
 
-/// Rejects an operation that a watched stream cannot do, and invalidates the captures concerned.
+/// Returns an error for an operation that a watched stream does not support, and invalidates the affected captures.
 pub(crate) fn refuse(stream: &Stream, error: CaptureError) -> Result<()> {
     Err(refusal(stream, error))
 }
@@ -563,7 +564,7 @@ fn refusal(stream: &Stream, error: CaptureError) -> Error {
             false => error.into(),
         };
     }
-    // The legacy stream, watched because other streams capture.
+    // The stream is a legacy stream, which is watched because blocking streams of its context are capturing.
     let concerned = |branch: &Branch| {
         branch.stream.context() == stream.context() && is_blocking(&branch.stream)
     };

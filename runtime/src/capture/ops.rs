@@ -1,4 +1,4 @@
-//! Adds operations of capturing streams as nodes of graphs.
+//! Adds the operations of capturing streams to graphs, as nodes.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn kernel(
     config: LaunchConfig,
     params: Params,
 ) -> Result<()> {
-    // In graphs whose nodes have their own priorities, the kernel runs with the priority of the stream.
+    // If the graph is launched with the priorities of its nodes, the kernel has the priority of this stream.
     let config = LaunchConfig {
         priority: config.priority.or(Some(stream.priority())),
         ..config
@@ -85,7 +85,7 @@ pub(crate) fn alloc(
     Ok(ptr)
 }
 
-/// Adds a node that frees memory of a graph. Other memory cannot be freed in a capture.
+/// Adds a node that frees memory of a graph. Returns an error for other memory, which cannot be freed in a capture.
 pub(crate) fn free(stream: &Stream, ptr: DevicePtr) -> Result<()> {
     match graph_allocation(ptr.address()) {
         Some(allocation) => add(stream, NodeOp::MemFree(allocation)).map(|_| ()),
@@ -96,17 +96,17 @@ pub(crate) fn free(stream: &Stream, ptr: DevicePtr) -> Result<()> {
     }
 }
 
-/// Adds the launch of an executable graph as a nested graph.
+/// Adds a node that runs a copy of an executable graph as a nested graph.
 pub(crate) fn graph(stream: &Stream, exec: &GraphExec) -> Result<()> {
     add(stream, NodeOp::Child(exec.to_graph()?)).map(|_| ())
 }
 
-/// Adds a node that records an event at each launch.
+/// Adds a node that records an event at each launch of the graph.
 pub(crate) fn record_external(stream: &Stream, event: &Event) -> Result<()> {
     add(stream, NodeOp::EventRecord(event.clone())).map(|_| ())
 }
 
-/// Adds a node that waits for an event at each launch.
+/// Adds a node that waits for an event at each launch of the graph.
 pub(crate) fn wait_external(stream: &Stream, event: &Event) -> Result<()> {
     add(stream, NodeOp::EventWait(event.clone())).map(|_| ())
 }

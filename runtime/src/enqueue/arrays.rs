@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::texture::Array;
 
 impl Array {
-    /// Writes all texels, slice after slice, and waits for the copy.
+    /// Writes all texels, in memory order, and waits for the copy.
     ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) unless `bytes` has the size of the array.
@@ -16,10 +16,10 @@ impl Array {
         unsafe { self.context().legacy_stream().copy(transfer) }
     }
 
-    /// Reads all texels, slice after slice, and waits for the copy.
+    /// Reads all texels, in memory order, and waits for the copy.
     ///
     /// # Errors
-    /// The errors of [`Array::write`].
+    /// Returns the errors of [`Array::write`].
     pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
         let (source, count) = self.whole(bytes.len())?;
         let transfer = Transfer::to_host(bytes.as_mut_ptr(), source, count);

@@ -1,4 +1,4 @@
-//! Records events, waits for them and queries them, also for all work of a context at once.
+//! Records events, waits for events and queries them. Some functions do so for all streams of a context.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ impl Event {
     /// Returns the task of the last record; `None` if the event was never recorded.
     ///
     /// # Errors
-    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when the last record was in a capture, which becomes
+    /// [`CaptureError::CapturedEvent`](crate::CaptureError) if the last record was in a capture; that capture becomes
     /// invalid.
     pub(crate) fn snapshot(&self) -> Result<Option<Arc<Task>>> {
         match self.record_of()? {
@@ -23,18 +23,19 @@ impl Event {
         }
     }
 
-    /// Returns `Ok` unless the last record was in a capture, which becomes invalid in that case.
+    /// Returns an error if the event's last record was in a capture, and invalidates that capture.
     ///
     /// # Errors
-    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when the last record was in a capture.
+    /// [`CaptureError::CapturedEvent`](crate::CaptureError) if the last record was in a capture.
     pub fn check_not_captured(&self) -> Result<()> {
         self.snapshot().map(drop)
     }
 
-    /// Records the work submitted to `stream` so far. In a capturing stream, it records the work captured so far.
+    /// Records the event after the work that was submitted to `stream` so far. In a capturing stream, records it after
+    /// the work that was captured so far.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when the stream belongs to another context.
+    /// [`Error::InvalidHandle`] if the stream belongs to another context.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
         if stream.is_watched() {
@@ -52,10 +53,11 @@ impl Event {
         Ok(())
     }
 
-    /// Makes each launch of the captured graph record the event (`CU_EVENT_RECORD_EXTERNAL`).
+    /// Adds a node to the captured graph that records the event at each launch of the graph
+    /// (`CU_EVENT_RECORD_EXTERNAL`).
     ///
     /// # Errors
-    /// The errors of [`Event::record`]; [`Error::InvalidValue`] when the stream is not capturing.
+    /// Returns the errors of [`Event::record`], and [`Error::InvalidValue`] if the stream is not capturing.
     pub fn record_external(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
         match stream.is_watched() {
@@ -74,7 +76,7 @@ impl Event {
         stream.check()
     }
 
-    /// Returns whether the work of the last record is complete; true if the event was never recorded.
+    /// Returns whether the work before the last record is complete; returns true if the event was never recorded.
     pub fn query(&self) -> Result<bool> {
         let snapshot = self.snapshot()?;
         if let Some(shared) = self.shared() {
@@ -83,7 +85,7 @@ impl Event {
         Ok(snapshot.is_none_or(|task| task.is_done()))
     }
 
-    /// Waits for the work of the last record.
+    /// Waits for the work before the last record.
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait()?;
         let snapshot = self.snapshot()?;
@@ -99,11 +101,11 @@ impl Event {
         self.context().fault_status()
     }
 
-    /// Returns the milliseconds from `start` to this event.
+    /// Returns the number of milliseconds from `start` to this event.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when one of the events was never recorded or has no timing, [`Error::NotReady`] when
-    /// the work of one of the events is not complete.
+    /// [`Error::InvalidHandle`] if one of the events was never recorded or has no timing; [`Error::NotReady`] if the
+    /// work before one of the records is not complete.
     pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32> {
         let nanos = self.time()? as f64 - start.time()? as f64;
         Ok((nanos * 1e-6) as f32)
@@ -121,20 +123,20 @@ impl Event {
 }
 
 impl Context {
-    /// Records the work submitted to all streams of the context so far.
+    /// Records the event after the work that was submitted to all streams of the context so far.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidHandle`] when the event belongs to another context.
+    /// [`crate::Error::InvalidHandle`] if the event belongs to another context.
     pub fn record_event(&self, event: &Event) -> Result<()> {
         self.record_streams(event, &self.streams()?)
     }
 
-    /// Records the work submitted to some streams of the context so far.
+    /// Records the event after the work that was submitted to `streams` so far. The streams must belong to the context.
     ///
     /// # Errors
-    /// The errors of [`Context::record_event`].
+    /// Returns the errors of [`Context::record_event`].
     pub fn record_streams(&self, event: &Event, streams: &[Stream]) -> Result<()> {
-        // A separate stream waits for the present work of all the streams.
+        // A separate stream waits for the work that was submitted to all these streams so far.
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
         for stream in streams {
             let point = self.create_event(Default::default())?;
@@ -149,7 +151,7 @@ impl Context {
     /// Makes work that is submitted to any stream of the context from now on wait for the event's last record.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidHandle`] when the event is destroyed.
+    /// [`crate::Error::InvalidHandle`] if the event is destroyed.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         for stream in self.streams()? {
             stream.wait_event(event)?;
@@ -160,7 +162,8 @@ impl Context {
         }
     }
 
-    /// Makes work that is submitted to any stream from now on wait for a task. Capturing streams are not affected.
+    /// Makes work that is submitted to any stream of the context from now on wait for a task. Capturing streams are not
+    /// affected.
     pub(super) fn wait_task(&self, task: &Arc<Task>) -> Result<()> {
         for stream in self.streams()? {
             stream.wait_task(task);
@@ -168,7 +171,8 @@ impl Context {
         self.hold_new(task)
     }
 
-    /// Makes streams that are created from now on wait for a task, and for what they already had to wait for.
+    /// Makes streams that are created from now on wait for a task, in addition to the tasks that such streams already
+    /// wait for.
     fn hold_new(&self, task: &Arc<Task>) -> Result<()> {
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
         gathering.wait_task(task);

@@ -9,8 +9,8 @@ impl GraphExec {
     /// Launches the graph into a stream; returns before the graph runs.
     ///
     /// # Errors
-    /// The errors of launching its kernels; [`Error::InvalidValue`](crate::Error::InvalidValue) when an allocation of
-    /// the last launch was not freed and the graph does not free it itself.
+    /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`](crate::Error::InvalidValue)
+    /// if an allocation of the last launch was not freed and the graph has no node that frees it.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         stream.check()?;
         match stream.is_watched() {
@@ -23,10 +23,10 @@ impl GraphExec {
     }
 
     /// Prepares the graph for a launch into a stream. An executable graph is always prepared, so this only adds a
-    /// marker to the stream. The memory of the graph's allocations is counted from now on.
+    /// marker to the stream and counts the memory of the graph's allocations from now on.
     ///
     /// # Errors
-    /// The errors of submitting work to the stream.
+    /// Returns the errors of submitting work to the stream.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
         stream.mark()?;
         self.back_allocations();

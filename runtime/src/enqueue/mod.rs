@@ -1,5 +1,5 @@
-//! Submits work to streams: launches, copies, fills, host functions, events, graphs. In a capturing stream work becomes
-//! nodes of a graph, in other streams tasks.
+//! Submits work to streams: launches, copies, fills, host functions, events and graphs. In a capturing stream, the work
+//! becomes nodes of a graph; in other streams, it becomes tasks.
 
 mod arrays;
 mod events;
@@ -23,7 +23,7 @@ use crate::stream::{Stream, StreamKind};
 use crate::task::{HostWork, Task, Work};
 
 impl Stream {
-    /// Returns an error and invalidates the captures concerned if a capture watches the stream.
+    /// Returns an error and invalidates the affected captures if the stream is watched (see [`crate::capture`]).
     fn check_not_watched(&self) -> Result<()> {
         match self.is_watched() {
             true => capture::refuse(self, CaptureError::Unsupported),
@@ -34,7 +34,7 @@ impl Stream {
     /// Launches a kernel with typed arguments. Returns before the kernel runs.
     ///
     /// # Errors
-    /// The errors of [`Stream::launch_packed`], and [`Error::InvalidValue`] when the number or the sizes of the
+    /// Returns the errors of [`Stream::launch_packed`], and [`Error::InvalidValue`] if the number or the sizes of the
     /// arguments do not match the kernel's parameters.
     pub fn launch<A: KernelArgs>(
         &self,
@@ -47,13 +47,13 @@ impl Stream {
         self.launch_packed(kernel, config, params)
     }
 
-    /// Launches a kernel with its parameter space ([`Kernel::empty_params`]) already filled.
+    /// Launches a kernel with a parameter space that the caller has filled ([`Kernel::empty_params`]).
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for a parameter space of another size, an invalid shape or too much dynamic shared
-    /// memory; [`Error::LaunchOutOfResources`] when a block does not fit on a multiprocessor;
-    /// [`Error::CooperativeLaunchTooLarge`]; the errors of compilation; [`Error::InvalidHandle`] when the kernel
-    /// belongs to another context.
+    /// memory; [`Error::LaunchOutOfResources`] if a block does not fit on a multiprocessor;
+    /// [`Error::CooperativeLaunchTooLarge`]; [`Error::InvalidHandle`] if the kernel belongs to another context; and the
+    /// errors of compilation.
     pub fn launch_packed(
         &self,
         kernel: &Kernel,
@@ -76,14 +76,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Copies in the order of this stream. Like `cuMemcpy*` without `Async`, the call blocks until the copy is
-    /// complete, except from device to device.
+    /// Copies memory in stream order. The call blocks until the copy is complete, like `cuMemcpy*` without `Async`. A
+    /// copy from device to device does not block.
     ///
     /// # Safety
-    /// Host memory that the transfer names must be valid for it (device memory is looked up).
+    /// Host memory in the transfer must be valid during the call. (Device memory is checked.)
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when a range of device memory is not inside an allocation.
+    /// [`Error::InvalidValue`] if a range of device memory is not inside an allocation.
     pub unsafe fn copy(&self, transfer: Transfer) -> Result<()> {
         self.check_wait()?;
         self.check_not_watched()?;
@@ -92,14 +92,14 @@ impl Stream {
         self.context().fault_status()
     }
 
-    /// Copies in the order of this stream, and returns as early as CUDA's function does. Pageable sources are read and
-    /// pageable destinations are written before the call returns; other copies run later.
+    /// Copies memory in stream order, and returns as early as CUDA's function does. If the source or the destination is
+    /// pageable host memory, it is read or written before the call returns. Other copies run later.
     ///
     /// # Safety
-    /// Host memory that the transfer names must be valid until the copy is complete.
+    /// Host memory in the transfer must be valid until the copy is complete.
     ///
     /// # Errors
-    /// The errors of [`Stream::copy`].
+    /// Returns the errors of [`Stream::copy`].
     pub unsafe fn copy_async(&self, transfer: Transfer) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -110,10 +110,10 @@ impl Stream {
     }
 
     /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`
-    /// bytes apart. Asynchronous.
+    /// bytes apart. Returns before the fill runs.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the range is not inside an allocation or is misaligned.
+    /// [`Error::InvalidValue`] if the range is not inside an allocation or is misaligned.
     pub fn fill(
         &self,
         dst: DevicePtr,
@@ -139,18 +139,17 @@ impl Stream {
         copy::submit_fill(self, fill)
     }
 
-    /// Calls `function` on the callback thread after all earlier work; later work waits for it. If the context has
-    /// failed, the function is not called (`cuLaunchHostFunc`). For a function that a capturing stream can take, see
-    /// [`Stream::launch_host`].
+    /// Calls `function` on the callback thread after all earlier work; later work waits for the call. If the context
+    /// has failed, the function is not called (`cuLaunchHostFunc`). In a capturing stream, use [`Stream::launch_host`].
     ///
     /// # Errors
-    /// [`CaptureError::Unsupported`] while the stream is capturing.
+    /// [`CaptureError::Unsupported`] if the stream is capturing.
     pub fn host_function(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
         self.host_work(Box::new(move |_| function()), false)
     }
 
-    /// Calls `function` like [`Stream::host_function`]. A capturing stream adds a node that calls the function at each
-    /// launch of the graph; the node keeps `origin`.
+    /// Calls `function` like [`Stream::host_function`]. In a capturing stream, adds a node that calls the function at
+    /// each launch of the graph; the node keeps `origin`.
     pub fn launch_host(&self, function: HostFunction, origin: Origin) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -159,8 +158,8 @@ impl Stream {
         self.host_work(Box::new(move |_| function()), false)
     }
 
-    /// Calls `function` with the context's status on the callback thread after all earlier work, even if the context
-    /// has failed (`cuStreamAddCallback`). Later work waits for the call.
+    /// Calls `function` on the callback thread after all earlier work, even if the context has failed
+    /// (`cuStreamAddCallback`). The argument of `function` is the context's status. Later work waits for the call.
     pub fn callback(&self, function: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.host_work(Box::new(function), true)
     }
@@ -182,11 +181,11 @@ impl Stream {
         }
     }
 
-    /// Allocates memory of the graph that the stream captures into; returns `None` unless the stream is capturing. The
-    /// allocation keeps `label` ([`crate::graph::GraphAllocation::label`]).
+    /// If the stream is capturing, allocates memory of the graph to which the capture adds nodes; otherwise returns
+    /// `None`. The allocation keeps `label` ([`crate::graph::GraphAllocation::label`]).
     ///
     /// # Errors
-    /// The errors of capturing work; [`Error::OutOfMemory`].
+    /// Returns the errors of capturing work, and [`Error::OutOfMemory`].
     pub fn alloc_captured(
         &self,
         bytes: u64,
@@ -197,10 +196,10 @@ impl Stream {
             .then(|| capture::alloc(self, bytes, kind, label))
     }
 
-    /// Frees memory when all earlier work of the stream is complete (`cuMemFreeAsync`).
+    /// Frees memory after all earlier work of the stream is complete (`cuMemFreeAsync`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when `ptr` is not the start of device memory.
+    /// [`Error::InvalidValue`] if no allocation of device memory starts at `ptr`.
     pub fn free_async(&self, ptr: DevicePtr) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -227,13 +226,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Makes later work wait for the event's last record. If the record was in a capture, the stream joins that
-    /// capture.
+    /// Makes later work of the stream wait for the event's last record. If the record was in a capture, the stream
+    /// joins that capture.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when the event is destroyed; [`CaptureError::Isolation`] when the
-    /// stream is capturing and the event's record was not captured, [`CaptureError::Merge`] when
-    /// it was in another capture.
+    /// [`Error::InvalidHandle`] if the event is destroyed; [`CaptureError::Isolation`] if the stream is capturing and
+    /// the event's record was not captured; [`CaptureError::Merge`] if the event was recorded in another capture.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.check()?;
         match event.record_of()? {
@@ -256,11 +254,11 @@ impl Stream {
         }
     }
 
-    /// Makes later work of each launch of the captured graph wait for the event's last record
+    /// Adds a node to the captured graph that waits, at each launch of the graph, for the event's last record
     /// (`CU_EVENT_WAIT_EXTERNAL`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the stream is not capturing.
+    /// [`Error::InvalidValue`] if the stream is not capturing.
     pub fn wait_event_external(&self, event: &Event) -> Result<()> {
         self.check()?;
         event.check()?;
@@ -270,7 +268,7 @@ impl Stream {
         }
     }
 
-    /// Makes later work wait for a record of another process. A separate thread waits for the record.
+    /// Makes later work of the stream wait for a record of another process. A separate thread waits for that record.
     fn wait_for_process(&self, shared: &Arc<SharedEvent>, record: u64) -> Result<()> {
         let (shared, task) = (Arc::clone(shared), self.submit(Work::Caller));
         let watched = Arc::clone(&task);
@@ -287,21 +285,21 @@ impl Stream {
         })
     }
 
-    /// Submits a marker, which is complete when all earlier work is.
+    /// Submits a marker: a task without work, which is complete when all earlier work of the stream is complete.
     pub(crate) fn mark(&self) -> Result<Arc<Task>> {
         self.check()?;
         self.check_not_watched()?;
         Ok(self.submit(Work::Marker))
     }
 
-    /// Returns whether all work submitted so far is complete.
+    /// Returns whether all work that was submitted so far is complete.
     pub fn query(&self) -> Result<bool> {
         self.check()?;
         self.check_not_watched()?;
         Ok(self.is_complete())
     }
 
-    /// Waits for all work submitted so far.
+    /// Waits for all work that was submitted so far.
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait()?;
         self.check_not_watched()?;
@@ -310,7 +308,7 @@ impl Stream {
         self.context().fault_status()
     }
 
-    /// Destroys a created stream; work in it still completes.
+    /// Destroys a stream that was created. Work that was submitted to the stream still completes.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] for default streams and for a stream that is already destroyed.
@@ -322,11 +320,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Performs `ops` one after the other after all earlier work; later work waits for the last one
-    /// (`cuStreamBatchMemOp` and the functions for single operations).
+    /// Performs `ops` in order, after all earlier work; later work waits for the last operation (`cuStreamBatchMemOp`
+    /// and the functions for single operations).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when an address is misaligned or not inside an allocation.
+    /// [`Error::InvalidValue`] if an address is misaligned or not inside an allocation.
     pub fn memory_ops(&self, ops: &[MemOp]) -> Result<()> {
         self.memory_ops_of(ops, || None)
     }
@@ -335,7 +333,7 @@ impl Stream {
     /// returns.
     ///
     /// # Errors
-    /// The errors of [`Stream::memory_ops`].
+    /// Returns the errors of [`Stream::memory_ops`].
     pub fn memory_ops_of(&self, ops: &[MemOp], origin: impl FnOnce() -> Origin) -> Result<()> {
         self.check()?;
         for op in ops {
@@ -350,12 +348,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Submits work that is ordered with all other work of some contexts (`cuMemcpyPeer`). It begins after all work
-    /// submitted to the contexts so far, and work submitted to them later waits for it. Capturing streams are not
-    /// affected.
+    /// Calls `submit`, and orders the work that it submits to this stream with all work of `contexts` (`cuMemcpyPeer`).
+    /// That work begins after all work that was submitted to the contexts before. Work that is submitted to the
+    /// contexts later waits for it. Capturing streams are not affected.
     ///
     /// # Errors
-    /// The errors of `submit` and of the contexts.
+    /// Returns the errors of `submit` and of the contexts.
     pub fn in_order_with<E: From<Error>>(
         &self,
         contexts: &[Context],

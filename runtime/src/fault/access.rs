@@ -2,13 +2,14 @@
 //! fault instead of ending the process.
 //!
 //! Every helper of generated code and every copy between host and device uses these functions. Any thread may call them
-//! after [`super::install`]; before that a fault ends the program, as in any other code.
+//! after [`super::install`]; before that call, a fault ends the program, as in any other code.
 //!
-//! Loads and stores of up to 8 bytes are single accesses; those of 16 bytes are single accesses if the CPU makes them
-//! so. They do not order memory: use [`std::sync::atomic::fence`] around them. Compare-and-swap is sequentially
-//! consistent. Copies and fills access each byte once or twice, in an unspecified order.
+//! Loads and stores of up to 8 bytes are single accesses. Loads and stores of 16 bytes are single accesses if the CPU
+//! executes 16-byte accesses as such. Loads and stores do not order memory: use [`std::sync::atomic::fence`] around
+//! them. Compare-and-swap is sequentially consistent. Copies and fills access each byte once or twice, in an
+//! unspecified order.
 //!
-//! Loads are safe functions: they change nothing, and the value read is only bits.
+//! Loads are safe functions: they change no memory, and every bit pattern is a valid value.
 
 use super::arch::{RoutineResult, routines};
 use super::{AccessKind, TrapKind};
@@ -17,7 +18,7 @@ use super::{AccessKind, TrapKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind:?} on {access:?} at address {address:#x}")]
 pub struct AccessFault {
-    /// The first byte that could not be accessed, or the operand's address if the CPU does not report the byte.
+    /// Address of the first byte that could not be accessed, or of the operand if the CPU does not report the byte.
     pub address: u64,
     /// Direction of the access.
     pub access: AccessKind,
@@ -44,7 +45,7 @@ const KINDS: [TrapKind; 6] = [
     TrapKind::Bus,
 ];
 
-/// Encodes kind and direction of a fault for [`RoutineResult::status`].
+/// Encodes the kind and the direction of a fault for [`RoutineResult::status`].
 pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     let index = KINDS.iter().rposition(|&k| k == kind).unwrap_or(1) as u64;
     let direction = match access {
@@ -55,8 +56,8 @@ pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     index | direction
 }
 
-/// Converts the result of a routine. `guess` is the operand's address and direction, used if the fault does not provide
-/// them.
+/// Converts the result of a routine. If the CPU does not report the address or the direction of a fault, the operand's
+/// address or direction in `guess` is used instead.
 #[inline]
 fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
     if result.status == 0 {
@@ -89,19 +90,19 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
     })
 }
 
-/// Copies `n` bytes from `src` to `dst`. Both ranges may fault; bytes that were copied before a fault stay. If the
-/// ranges overlap, the copied bytes are unspecified (as for `memcpy`).
+/// Copies `n` bytes from `src` to `dst`. Accesses to both ranges can fault. After a fault, the bytes that were already
+/// copied remain in `dst`. If the ranges overlap, the copied bytes are unspecified (as for `memcpy`).
 ///
 /// # Errors
 /// Returns the first fault.
 ///
 /// # Safety
-/// `dst..dst + n` must not contain anything that safe Rust code relies on. It must be device memory, or memory that the
-/// program gave us to write to.
+/// Safe Rust code must not rely on the contents of `dst..dst + n`. The range must be device memory, or memory that the
+/// program passed as a destination.
 pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
     // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::copy(dst, src, n as u64) };
-    // Chooses the side that faulted in case the CPU does not report it.
+    // Chooses the range that faulted if the CPU does not report the direction.
     let of_source = result.value.wrapping_sub(src) < n as u64;
     let guess = if of_source {
         (src, AccessKind::Read)
@@ -111,19 +112,19 @@ pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
     check(result, guess).map(|_| ())
 }
 
-/// Copies from memory that may fault into `dst`.
+/// Copies `dst.len()` bytes at `src` into `dst`; the access to `src` can fault.
 ///
 /// # Errors
-/// Returns the first fault; `dst` may have been written in part.
+/// Returns the first fault. Part of `dst` may have been written by then.
 pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
     // SAFETY: the destination is borrowed mutably.
     unsafe { copy(dst.as_mut_ptr() as u64, src, dst.len()) }
 }
 
-/// Copies `src` to memory that may fault.
+/// Copies the bytes of `src` to `dst`; the access to `dst` can fault.
 ///
 /// # Errors
-/// Returns the first fault; bytes that were copied before it stay.
+/// Returns the first fault. The bytes that were copied before it remain in `dst`.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -146,10 +147,10 @@ pub unsafe fn fill8(dst: u64, value: u8, n: usize) -> Result<(), AccessFault> {
     check(result, (dst, AccessKind::Write)).map(|_| ())
 }
 
-/// Sets `n` elements of 2 bytes to `value`. Nothing is written if the size overflows.
+/// Sets `n` elements of 2 bytes to `value`. If the size in bytes overflows, nothing is written.
 ///
 /// # Errors
-/// Returns the first fault. Returns one also if the size overflows.
+/// Returns the first fault, or a fault at `dst` if the size in bytes overflows.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -159,10 +160,10 @@ pub unsafe fn fill16(dst: u64, value: u16, n: usize) -> Result<(), AccessFault> 
     unsafe { fill_elements(dst, pattern, n, 2) }
 }
 
-/// Sets `n` elements of 4 bytes to `value`. Nothing is written if the size overflows.
+/// Sets `n` elements of 4 bytes to `value`. If the size in bytes overflows, nothing is written.
 ///
 /// # Errors
-/// Returns the first fault. Returns one also if the size overflows.
+/// Returns the first fault, or a fault at `dst` if the size in bytes overflows.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -243,7 +244,7 @@ scalars! {
     u64, load64, store64, cas64;
 }
 
-/// Loads 16 bytes; any alignment.
+/// Loads 16 bytes; the address may have any alignment.
 ///
 /// # Errors
 /// Returns the fault of the access.
@@ -254,10 +255,12 @@ pub fn load128(address: u64) -> Result<u128, AccessFault> {
     check(result, (address, AccessKind::Read)).map(|_| value)
 }
 
-/// Loads 1, 2 or 4 bytes, zero-extended, at `displacement` bytes after each address; any alignment.
+/// Loads one value at `displacement` bytes after each address, and stores it in the element of `out` with the same
+/// index. If the slices differ in length, stops at the end of the shorter slice. A value has 1, 2 or 4 bytes and is
+/// zero-extended. The addresses may have any alignment.
 ///
 /// # Errors
-/// Returns the first fault and the index of its address; `out` may have been written in part.
+/// Returns the first fault and the index of its address. Part of `out` may have been written by then.
 pub fn gather(
     addresses: &[u64],
     displacement: u64,
@@ -291,7 +294,7 @@ pub fn gather(
     Ok(())
 }
 
-/// Stores 16 bytes; any alignment.
+/// Stores 16 bytes; the address may have any alignment.
 ///
 /// # Errors
 /// Returns the fault of the access.
@@ -324,8 +327,8 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
 /// Applies `f` atomically to 1, 2, 4 or 8 bytes and returns the old value, zero-extended.
 ///
 /// # Errors
-/// Returns the fault of the access. Returns [`TrapKind::Misaligned`] if the address is not aligned or `bytes` has
-/// another value.
+/// Returns the fault of the access. Returns [`TrapKind::Misaligned`] if the address is not aligned or if `bytes` is not
+/// 1, 2, 4 or 8.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.

@@ -1,9 +1,9 @@
-//! Tests of recovering accesses: content, the exact address of a fault, and speed.
+//! Tests of the access routines: the bytes that they copy, the exact address of a fault, and speed.
 
 use super::*;
 use crate::fault::{GuardedStack, install};
 
-/// Usable bytes with an inaccessible guard directly below.
+/// Usable memory with an inaccessible guard directly below it.
 struct Fenced {
     stack: GuardedStack,
 }
@@ -36,7 +36,7 @@ fn copies_of_every_length_and_alignment() {
     for n in lengths {
         for (to, from) in [(0, 0), (1, 0), (0, 1), (7, 3), (63, 64), (13, 29)] {
             let dst = fenced.start() + 128 + to;
-            // SAFETY: the fenced memory is this test's alone.
+            // SAFETY: only this test uses the fenced memory.
             unsafe {
                 fill8(fenced.start(), 0xee, 10_000).expect("writable");
                 write(dst, &source[from..from + n]).expect("writable");
@@ -54,7 +54,7 @@ fn gathers_of_every_width() {
     let fenced = Fenced::new();
     let base = fenced.start();
     let source: Vec<u8> = (0..64u32).map(|i| (i * 37 + 200) as u8).collect();
-    // SAFETY: the fenced memory is this test's alone.
+    // SAFETY: only this test uses the fenced memory.
     unsafe { write(base, &source) }.expect("writable");
     let places = [3u64, 0, 59, 17, 17];
     for n in 0..=places.len() {
@@ -88,7 +88,7 @@ fn fills_of_every_length_and_width() {
     let fenced = Fenced::new();
     let base = fenced.start();
     for n in (0..150).chain([511, 512, 513, 2048, 3001]) {
-        // SAFETY: the fenced memory is this test's alone.
+        // SAFETY: only this test uses the fenced memory.
         unsafe {
             fill8(base, 0xee, 16_384).expect("writable");
             fill8(base + 5, 0x5a, n).expect("writable");
@@ -97,7 +97,7 @@ fn fills_of_every_length_and_width() {
         assert!(found[..5].iter().all(|&b| b == 0xee));
         assert!(found[5..5 + n].iter().all(|&b| b == 0x5a), "n {n}");
         assert!(found[5 + n..].iter().all(|&b| b == 0xee), "n {n}");
-        // SAFETY: as above.
+        // SAFETY: only this test uses the fenced memory.
         unsafe {
             fill8(base, 0xee, 16_384).expect("writable");
             fill16(base + 2, 0x1234, n).expect("writable");
@@ -107,7 +107,7 @@ fn fills_of_every_length_and_width() {
         let expected: Vec<u8> = [0x34, 0x12].repeat(n);
         assert_eq!(found[2..2 + 2 * n], expected, "n {n}");
         assert!(found[2 + 2 * n..].iter().all(|&b| b == 0xee), "n {n}");
-        // SAFETY: as above.
+        // SAFETY: only this test uses the fenced memory.
         unsafe {
             fill8(base, 0xee, 16_384).expect("writable");
             fill32(base + 4, 0x1234_5678, n).expect("writable");
@@ -153,7 +153,7 @@ fn copies_stop_at_the_fence_and_name_side_and_address() {
 fn scalars_round_trip_and_fault() {
     let fenced = Fenced::new();
     let at = fenced.start() + 3;
-    // SAFETY: the fenced memory is this test's alone.
+    // SAFETY: only this test uses the fenced memory.
     unsafe {
         store8(at, 0x81).expect("mapped");
         assert_eq!(load8(at), Ok(0x81));
@@ -221,7 +221,7 @@ fn non_canonical_addresses_keep_their_value() {
 fn compare_and_swap() {
     let fenced = Fenced::new();
     let at = fenced.start();
-    // SAFETY: the fenced memory is this test's alone.
+    // SAFETY: only this test uses the fenced memory.
     unsafe {
         store128(at, 0).expect("mapped");
         assert_eq!(cas8(at, 0, 0xff), Ok(0));
@@ -253,7 +253,7 @@ fn updates_from_several_threads_add_up() {
         for _ in 0..4 {
             scope.spawn(move || {
                 for _ in 0..5000 {
-                    // SAFETY: the fenced memory is this test's alone.
+                    // SAFETY: only this test uses the fenced memory.
                     unsafe { update(at, 4, |v| v + 1) }.expect("mapped");
                 }
             });
@@ -273,6 +273,6 @@ fn copies_are_fast() {
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let rate = n as f64 / best / 1e9;
-    // This is far below what the routine achieves (over 10), so that a busy machine passes.
+    // The limit is far below the routine's usual rate (over 10 GB/s), so that the test passes on a busy machine.
     assert!(rate > 2.0, "{rate:.1} GB/s");
 }

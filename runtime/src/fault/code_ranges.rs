@@ -1,12 +1,13 @@
-//! The registry of generated code: maps a program counter to its owner, readable from a signal handler.
+//! The registry of generated code maps a program counter to the owner of the code. Signal handlers can read the
+//! registry.
 //!
-//! The registry is a chunked list that only grows: chunks are never freed, slots are reused. A lookup takes no lock and
-//! allocates nothing, so it works in any signal handler. It is a linear scan, which is fast enough for one lookup per
-//! fault.
+//! The registry is a linked list of chunks of slots. Chunks are never freed; empty slots are reused. A lookup takes no
+//! lock and allocates nothing, so it works in any signal handler. A lookup is a linear scan, which is fast enough for
+//! one lookup per fault.
 //!
-//! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. The slot of
-//! code that runs on this thread is never skipped: it is registered before the code is entered and stays until the code
-//! has been left.
+//! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. Readers
+//! never skip the slot of code that runs on their own thread: that code is registered before it is entered, and remains
+//! registered until it has been left.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -21,7 +22,7 @@ pub struct CodeRange {
     pub start: u64,
     /// Address one past the last byte.
     pub end: u64,
-    /// Owner id given at registration.
+    /// Owner ID that was passed at registration.
     pub owner: u64,
 }
 
@@ -42,7 +43,7 @@ impl Slot {
         }
     }
 
-    /// Returns a consistent copy, or `None` while the slot is being written.
+    /// Returns a consistent copy of the range, or `None` if the slot is being written.
     fn read(&self) -> Option<CodeRange> {
         let before = self.version.load(Ordering::Acquire);
         let range = CodeRange {
@@ -55,7 +56,7 @@ impl Slot {
         (before == after && before & 1 == 0).then_some(range)
     }
 
-    /// Replaces the content. The caller holds the write lock.
+    /// Replaces the range in the slot. The caller holds the write lock.
     fn write(&self, range: CodeRange) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version | 1, Ordering::Relaxed);
@@ -87,7 +88,7 @@ impl Chunk {
         unsafe { next.as_ref() }
     }
 
-    /// Appends a chunk. The caller holds the write lock.
+    /// Appends a chunk to `self`, which is the last chunk, and returns the new chunk. The caller holds the write lock.
     fn grow(&self) -> &'static Chunk {
         let chunk: &'static Chunk = Box::leak(Box::new(Chunk::new()));
         self.next
@@ -105,10 +106,11 @@ const EMPTY: CodeRange = CodeRange {
     owner: 0,
 };
 
-/// Registers `len` bytes at `start` as generated code of `owner`: faults in this range are recovered.
+/// Registers `len` bytes at `start` as generated code of `owner`, so that the signal handler recovers from faults in
+/// this range.
 ///
-/// The code must be registered before it is first entered. A second registration with the same start replaces the
-/// first.
+/// The code must be registered before it is first entered. A second registration with the same start replaces the first
+/// registration.
 pub fn register_code(start: u64, len: usize, owner: u64) {
     if len == 0 {
         return;
@@ -125,9 +127,9 @@ pub fn register_code(start: u64, len: usize, owner: u64) {
         .write(range);
 }
 
-/// Removes the registration that begins at `start`. Returns whether there was one.
+/// Removes the range that begins at `start` from the registry. Returns whether such a range was registered.
 ///
-/// No thread may still run code in that range.
+/// No thread may run code in that range any more.
 pub fn unregister_code(start: u64) -> bool {
     let _writing = WRITE.lock();
     let slot = (start != 0).then(|| find_slot(start)).flatten();
@@ -137,7 +139,7 @@ pub fn unregister_code(start: u64) -> bool {
     slot.is_some()
 }
 
-/// Returns the registered range that contains `pc`. Lock-free, and safe in signal handlers.
+/// Returns the registered range that contains `pc`. Takes no lock, and is safe in signal handlers.
 pub fn lookup_code(pc: u64) -> Option<CodeRange> {
     chunks()
         .flat_map(|chunk| chunk.slots.iter())

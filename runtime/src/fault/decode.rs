@@ -1,9 +1,9 @@
-//! Finds the address that an x86-64 instruction accessed, for faults that are reported without one.
+//! Finds the address that an x86-64 instruction accessed, for faults that Linux reports without an address.
 //!
-//! A non-canonical address raises a general protection fault (through rsp and rbp, a stack fault). Linux reports it
-//! with SI_KERNEL and no address. This module computes the operand's address from the instruction's bytes and the saved
-//! registers. It returns `None` for instructions that it cannot decode, and always for operands with vector indices
-//! (gathers).
+//! An access to a non-canonical address raises a general protection fault; if the base register is rsp or rbp, it
+//! raises a stack fault. Linux reports both faults with the code SI_KERNEL and without an address. [`memory_operand`]
+//! computes the operand's address from the instruction's bytes and the saved registers. It returns `None` for
+//! instructions that it cannot decode, and for all operands with vector indices (gathers and scatters).
 //!
 //! Invariant: the functions are pure and accept any bytes and any registers.
 
@@ -19,14 +19,16 @@ const RDI: usize = 7;
 /// What the prefixes of an instruction specify for its operand.
 #[derive(Default)]
 struct Prefixes {
-    /// Extension bits of the ModRM.rm or base register and, in the next field, of the index register.
+    /// Extension bit, shifted left by 3, of the ModRM.rm or SIB base register; the next field is the same for the index
+    /// register.
     base: usize,
     index: usize,
     /// Prefix 0x67: addresses have 32 bits.
     short_address: bool,
-    /// Prefix 0x64 or 0x65: the operand uses a segment base, which is not known.
+    /// Prefix 0x64 or 0x65: the operand uses a segment base, which the saved context does not contain.
     segment: bool,
-    /// EVEX: a displacement of one byte is scaled by a factor that depends on the instruction and is not looked up.
+    /// EVEX: the CPU scales a displacement of one byte by a factor that depends on the instruction. This module has no
+    /// table of these factors.
     scaled: bool,
     /// Opcode map: 0 for one-byte opcodes, 1 for `0f`, 2 for `0f 38`, 3 for `0f 3a`.
     map: u8,
@@ -74,7 +76,7 @@ pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64>
             return bytes.signed(len).map(|a| a as u64);
         }
         let mode = bytes.peek()?;
-        // Calls and jumps through a register: the target itself is the faulting address.
+        // For a call or jump through a register, the target is the faulting address.
         if opcode == 0xff && mode >> 6 == 3 && matches!(mode >> 3 & 7, 2 | 4) {
             return Some(registers[(mode & 7) as usize | prefixes.base]);
         }
@@ -82,7 +84,7 @@ pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64>
             return None;
         }
     }
-    // Gathers and scatters have a vector as index.
+    // Gathers and scatters have vectors of indices.
     if prefixes.map == 2 && matches!(opcode, 0x90..=0x93 | 0xa0..=0xa3) {
         return None;
     }
@@ -133,7 +135,8 @@ fn read_prefixes(bytes: &mut Bytes<'_>) -> Option<Prefixes> {
     Some(p)
 }
 
-/// VEX and EVEX store the extension bits inverted: R, X, B in bits 7, 6, 5.
+/// Sets the extension bits from a byte of a VEX or EVEX prefix. The byte contains the bits R, X and B, inverted, in
+/// bits 7, 6 and 5.
 fn vex_extensions(byte: u8, p: &mut Prefixes) {
     p.base = usize::from(!byte >> 5 & 1) << 3;
     p.index = usize::from(!byte >> 6 & 1) << 3;
@@ -158,7 +161,7 @@ fn read_map(bytes: &mut Bytes<'_>, p: &mut Prefixes) -> Option<()> {
 fn implicit_operand(opcode: u8, registers: &[u64; 16]) -> Option<u64> {
     let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;
     match opcode {
-        // movs and cmps have two operands; the faulting one is not canonical.
+        // movs and cmps have two memory operands. If the address in rsi is canonical, the other one faulted.
         0xa4..=0xa7 if canonical(registers[RSI]) => Some(registers[RDI]),
         0xa4..=0xa7 | 0xac | 0xad => Some(registers[RSI]),
         0xaa | 0xab | 0xae | 0xaf => Some(registers[RDI]),
@@ -173,7 +176,7 @@ fn implicit_operand(opcode: u8, registers: &[u64; 16]) -> Option<u64> {
     }
 }
 
-/// Whether a one-byte opcode is followed by a ModRM byte.
+/// Returns whether a one-byte opcode is followed by a ModRM byte.
 fn has_modrm(opcode: u8) -> bool {
     match opcode {
         0x00..=0x3f => opcode & 7 < 4,
@@ -187,7 +190,8 @@ fn has_modrm(opcode: u8) -> bool {
 fn modrm_operand(bytes: &mut Bytes<'_>, p: &Prefixes, registers: &[u64; 16]) -> Option<u64> {
     let modrm = bytes.next()?;
     let (mode, rm) = (modrm >> 6, usize::from(modrm & 7));
-    // Register operands access no memory; pc-relative operands are close to the code and do not fault.
+    // Register operands access no memory. Addresses relative to the program counter are close to the code and therefore
+    // canonical.
     if mode == 3 || (mode == 0 && rm == RBP) {
         return None;
     }
@@ -225,7 +229,8 @@ fn modrm_operand(bytes: &mut Bytes<'_>, p: &Prefixes, registers: &[u64; 16]) -> 
 mod tests {
     use super::*;
 
-    /// Register i contains (i + 1) << 56 | i << 8, so that each address shows which registers it is the sum of.
+    /// Returns registers in which register i contains (i + 1) << 56 | i << 8, so that each address shows from which
+    /// registers it was computed.
     fn registers() -> [u64; 16] {
         std::array::from_fn(|i| ((i as u64 + 1) << 56) | ((i as u64) << 8))
     }
@@ -293,7 +298,7 @@ mod tests {
 
     #[test]
     fn implicit_operands() {
-        // rep movsb with two non-canonical operands: the source is reported.
+        // If both operands of rep movsb are non-canonical, the address of the source is returned.
         assert_eq!(address(&[0xf3, 0xa4]), Some(0x0700_0000_0000_0600));
         let mut good_source = registers();
         good_source[RSI] = 0x1000;

@@ -1,6 +1,6 @@
-//! Calls generated code and returns from it: [`enter`], and how helpers end such a call.
+//! Calls generated code ([`enter`]), and lets helpers end such a call ([`raise`], [`leave_address`]).
 //!
-//! Invariant: while generated code runs, the thread's `current` save area is that of the innermost `enter`, also if a
+//! Invariant: while generated code runs, the thread's `current` save area is that of the innermost `enter`, even if a
 //! helper calls `enter` again.
 
 use std::cell::Cell;
@@ -9,23 +9,25 @@ use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use super::thread::{self, PENDING_NONE, PENDING_RAISED, PENDING_STOP, SaveArea, ThreadState};
 use super::{Trap, TrapKind, arch};
 
-/// The signature of all functions that [`enter`] calls: a context and two 64-bit arguments, and a 64-bit result.
+/// The signature of all functions that [`enter`] calls. The parameters are a context and two 64-bit arguments; the
+/// result has 64 bits.
 pub type GeneratedFn = unsafe extern "C" fn(ctx: *mut u8, a: u64, b: u64) -> u64;
 
-/// Calls `f(ctx, a, b)`; faults in `f` are returned as `Err`.
+/// Calls `f(ctx, a, b)` and returns its result; returns a fault in `f` as `Err`.
 ///
 /// The call runs on the thread's guarded stack if the thread has a [`super::WorkerGuard`] and the call is not nested.
-/// Floating-point code in `f` runs with all exceptions masked, rounds to nearest and keeps subnormals; the host's
-/// control word is restored afterwards. A call takes about 5 nanoseconds.
+/// Floating-point code in `f` runs with all exceptions masked, rounds to nearest and keeps subnormals; `enter` restores
+/// the host's control word afterwards. The overhead of a call is about 5 nanoseconds.
 ///
 /// # Errors
-/// Returns the trap that ended the call: a fault at a pc inside registered code, a stop, or a trap that a helper
-/// [`raise`]d (also if `f` returned without reading the pending flag).
+/// Returns the trap that ended the call: a fault in registered code, a stop, or a trap that a helper [`raise`]d. A
+/// raised trap is returned even if `f` returned without reading the pending flag.
 ///
 /// # Safety
-/// Either `f` follows the platform's C convention and never traps, or all its faults, stop points and calls of
-/// [`leave_address`] are in a range given to [`super::register_code`] while it owns nothing that must be released: it
-/// may be left at any instruction. It must not write memory that safe Rust code relies on.
+/// `f` must follow the platform's C calling convention and must not write memory that safe Rust code relies on. Either
+/// `f` never traps, or all its faults, stop points and calls of [`leave_address`] are in a range that was registered
+/// with [`super::register_code`]. In that case `f` can be left at any instruction, so it must own no resource that must
+/// be released.
 pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64, Trap> {
     thread::with(|state| {
         let save = SaveArea {
@@ -68,13 +70,13 @@ fn outcome(state: &ThreadState, save: &SaveArea, status: u64) -> Result<u64, Tra
     }
 }
 
-/// Returns the pending trap. A raised trap is removed; a stop stays until the token changes.
+/// Returns the pending trap. Removes a raised trap; a stop remains pending until the token changes.
 fn take_pending(state: &ThreadState) -> Option<Trap> {
     match state.pending.load(Ordering::Relaxed) {
         PENDING_NONE => None,
         PENDING_STOP => Some(stopped(0, 0)),
         _ => {
-            // A stop may arrive between the load and this exchange; it must not be lost.
+            // A stop can arrive between the load and this exchange. The exchange then fails, so the stop is not lost.
             let _ = state.pending.compare_exchange(
                 PENDING_RAISED,
                 PENDING_NONE,
@@ -129,15 +131,16 @@ impl From<super::AccessFault> for Trap {
     }
 }
 
-/// Ends the innermost [`enter`] with `trap`; called by a helper that generated code has called.
+/// Ends the innermost [`enter`] with `trap`. Helpers that generated code calls use this function.
 ///
-/// This takes effect after the helper has returned, when generated code reads the [`pending_flag`] or, at the latest,
-/// when generated code returns. Of several raised traps the first one counts; a stop overrides all of them.
+/// The trap takes effect after the helper has returned: when generated code reads the [`pending_flag`] or, at the
+/// latest, when generated code returns. If several traps are raised, `enter` returns the first one. A stop overrides
+/// all raised traps.
 pub fn raise(trap: Trap) {
     thread::with(|state| {
         if state.pending.load(Ordering::Relaxed) == PENDING_NONE {
             state.raised.set(Some(trap));
-            // This fails only if a stop has arrived in the meantime, which takes precedence.
+            // The exchange fails only if a stop has arrived in the meantime; a stop takes precedence.
             let _ = state.pending.compare_exchange(
                 PENDING_NONE,
                 PENDING_RAISED,
@@ -151,20 +154,21 @@ pub fn raise(trap: Trap) {
 /// Returns the address of this thread's pending flag. Generated code that finds it non-zero after a helper call must
 /// call [`leave_address`].
 ///
-/// The address is constant during the life of the thread and is valid on this thread only.
+/// The address is constant during the life of the thread. Only this thread may use it.
 pub fn pending_flag() -> *const AtomicU32 {
     thread::with(|state| &raw const state.pending)
 }
 
-/// Whether a stop or a raised trap is pending on this thread. Long helpers should check it.
+/// Returns whether a stop or a raised trap is pending on this thread. Helpers that run for a long time should check
+/// this.
 pub fn pending() -> bool {
     thread::with(|state| state.pending.load(Ordering::Relaxed) != PENDING_NONE)
 }
 
-/// Declares which run this thread executes, so that a stop for this run is distinguished from a late stop for another
-/// run. 0: nothing that can be stopped. Tokens must not be reused.
+/// Declares which run this thread executes, so that a late stop for another run does not stop this run. Token 0
+/// declares that the thread executes nothing that can be stopped. Tokens must not be reused.
 ///
-/// A stop that was requested before this call counts.
+/// If a stop for `token` was requested before this call, it becomes pending.
 pub fn set_stop_token(token: u64) {
     thread::with(|state| {
         state.token.store(token, Ordering::Relaxed);
@@ -186,7 +190,7 @@ pub fn leave_address() -> u64 {
 extern "C" fn leave() -> ! {
     let save = thread::with(|state| state.current.load(Ordering::Relaxed));
     if save.is_null() {
-        // Only a bug in the compiler causes this call outside `enter`; there is no save area to return to.
+        // Only a bug in the compiler causes a call outside `enter`. No save area exists, so a return is impossible.
         std::process::abort();
     }
     // SAFETY: `current` is the save area of a running `enter`. The dropped frames are those of generated code and of

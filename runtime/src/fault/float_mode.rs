@@ -1,8 +1,8 @@
 //! The floating-point mode of device code, for host code that computes in place of device code, and for calls of the
 //! driver API.
 //!
-//! Generated code gets its own control word from [`super::enter`]. The interpreter, and the constant folder during
-//! compilation, compute on a host thread. There the program may have changed the mode, to flush subnormals
+//! [`super::enter`] sets the control word for generated code. The interpreter, and the constant folder during
+//! compilation, compute on a host thread. On that thread the program may have changed the mode, to flush subnormals
 //! (`-ffast-math`) or to round differently.
 
 use std::marker::PhantomData;
@@ -52,7 +52,7 @@ const STATUS_FLAGS: u64 = if cfg!(target_arch = "x86_64") {
 #[cfg(target_arch = "x86_64")]
 fn control() -> u64 {
     let mut word = 0u32;
-    // SAFETY: stores the control word to a local.
+    // SAFETY: the instruction stores the control word to a local.
     unsafe {
         std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags));
     }
@@ -62,8 +62,8 @@ fn control() -> u64 {
 #[cfg(target_arch = "x86_64")]
 fn set_control(control: u64) {
     let word = control as u32;
-    // SAFETY: loads a valid control word: ours, which masks the exceptions, or one that this thread had before. Callers
-    // change the mode only before and after whole computations.
+    // SAFETY: the instruction loads a valid control word: ours, which masks the exceptions, or one that this thread had
+    // before. Callers change the mode only before and after whole computations.
     unsafe {
         std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags));
     }
@@ -72,7 +72,7 @@ fn set_control(control: u64) {
 #[cfg(target_arch = "aarch64")]
 fn control() -> u64 {
     let word: u64;
-    // SAFETY: only reads a register.
+    // SAFETY: the instruction only reads a register.
     unsafe {
         std::arch::asm!("mrs {}, fpcr", out(reg) word, options(nomem, nostack, preserves_flags));
     }
@@ -81,8 +81,8 @@ fn control() -> u64 {
 
 #[cfg(target_arch = "aarch64")]
 fn set_control(control: u64) {
-    // SAFETY: sets a valid control word: ours, without traps, or one that this thread had before. Callers change the
-    // mode only before and after whole computations.
+    // SAFETY: the instruction sets a valid control word: ours, which enables no traps, or one that this thread had
+    // before. Callers change the mode only before and after whole computations.
     unsafe {
         std::arch::asm!("msr fpcr, {}", in(reg) control, options(nomem, nostack, preserves_flags));
     }

@@ -1,11 +1,12 @@
-//! Forwards a signal to the handler that was installed before ours.
+//! Forwards a signal to the action of the program that our handler replaced.
 //!
-//! The previous handler and the process see the same as without our handler. For a default action, the action is
-//! restored and then meets the same fault again, or a signal that another thread or process sent is sent again. Core
-//! dumps and wait statuses are therefore correct. An ignored fault ends the process, as in the kernel. Handlers run
-//! with the mask that they requested, and only once if they use SA_RESETHAND.
+//! The program observes the same behaviour as without our handler. If the program's action is the default action, this
+//! module restores the default action. Then the faulting instruction runs and faults again; a signal that a thread or a
+//! process sent is sent again. Core dumps and wait statuses are therefore correct. If the program ignores the signal of
+//! a fault, the fault ends the process, as the kernel does. The program's handlers run with the signal mask that they
+//! requested, and only once if they use SA_RESETHAND.
 //!
-//! Invariant: no state here needs to be released, because a previous handler may leave by `longjmp`.
+//! Invariant: no state in this module must be released, because the program's handler may leave by `longjmp`.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -16,7 +17,8 @@ use super::FaultError;
 /// The signals that our fault handler handles.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// Number of entry points of our handler, and so of the program's actions that can be distinguished.
+/// Number of entry points of our handler, which is the maximum number of the program's actions that can be
+/// distinguished.
 pub(super) const ENTRIES: usize = 16;
 
 /// An action of the program that our handler replaced.
@@ -26,8 +28,9 @@ struct Replaced {
     reset: AtomicBool,
 }
 
-/// The program's actions for one signal. Each action that ours replaced belongs to one entry point of our handler. If
-/// the program calls or reinstalls an entry point that it has found, the action of that entry point is used.
+/// The program's actions for one signal. Each action that our handler replaced belongs to one entry point of our
+/// handler. If the program queries its action, receives such an entry point and calls or reinstalls it, our handler
+/// forwards signals to the action of that entry point.
 struct Chain {
     replaced: [AtomicPtr<Replaced>; ENTRIES],
     /// The entry point that is installed now.
@@ -44,7 +47,7 @@ static CHAINS: [Chain; SIGNALS.len() + 1] = [const {
     }
 }; SIGNALS.len() + 1];
 
-/// Returns the chain of one of [`SIGNALS`]; any other signal is the one that stops workers.
+/// Returns the chain of `signal`, which is one of [`SIGNALS`] or the signal that stops workers.
 fn chain(signal: i32) -> &'static Chain {
     let index = SIGNALS.iter().position(|&s| s == signal);
     &CHAINS[index.unwrap_or(SIGNALS.len())]
@@ -53,15 +56,15 @@ fn chain(signal: i32) -> &'static Chain {
 /// Returns the action that is installed for `signal`.
 pub(super) fn current(signal: i32) -> Result<libc::sigaction, FaultError> {
     let mut action = MaybeUninit::uninit();
-    // SAFETY: a query; `action` is large enough.
+    // SAFETY: this call only queries the action; `action` is large enough.
     match unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } {
-        // SAFETY: filled in on success.
+        // SAFETY: the successful call has initialised `action`.
         0 => Ok(unsafe { action.assume_init() }),
         _ => Err(FaultError::last_os("sigaction")),
     }
 }
 
-/// Whether two actions have the same handler, flags and mask.
+/// Returns whether two actions have the same handler, flags and mask.
 fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
     // SAFETY: the masks are initialised and only read.
     let masks = (1..65).all(|s| unsafe {
@@ -70,8 +73,8 @@ fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
     a.sa_sigaction == b.sa_sigaction && a.sa_flags == b.sa_flags && masks
 }
 
-/// Stores an action of the program that ours is about to replace; returns its entry point.
-/// Callers hold a lock, or install the handlers for the first time.
+/// Stores an action of the program that our handler is about to replace; returns the entry point to which the action
+/// now belongs. Callers hold a lock, or install the handlers for the first time.
 pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     let chain = chain(signal);
     let known = chain.replaced.iter().position(|replaced| {
@@ -85,8 +88,9 @@ pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     match known.and_then(|known| unsafe { known.as_ref() }) {
         Some(known) => known.reset.store(false, Ordering::Relaxed),
         None => {
-            // Never freed, because a handler on any thread may be reading it. There is one for each different action of
-            // the program.
+            // The box is never freed, because a handler on any thread can be reading it. The number of boxes is bounded
+            // by the number of different actions that the program installs, unless there are more than `ENTRIES` of
+            // them.
             let replaced = Box::leak(Box::new(Replaced {
                 action: *action,
                 reset: AtomicBool::new(false),
@@ -103,15 +107,16 @@ pub(super) fn top(signal: i32) -> usize {
     chain(signal).top.load(Ordering::Acquire)
 }
 
-/// Records that the program has reinstalled one of our entry points.
+/// Records that the program has reinstalled the entry point `entry` of our handler.
 pub(super) fn put_back(signal: i32, entry: usize) {
     chain(signal).top.store(entry, Ordering::Release);
 }
 
-/// Calls the handler that the program had installed for the signal that stops workers, if it had one.
+/// Forwards the signal that stops workers to the handler that the program had installed for it. Does nothing if the
+/// program had none.
 ///
 /// # Safety
-/// As for [`forward`].
+/// The requirements of [`forward`] apply.
 pub(super) unsafe fn forward_stop(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     let entry = top(signal);
     let replaced = chain(signal).replaced[entry].load(Ordering::Acquire);
@@ -119,12 +124,12 @@ pub(super) unsafe fn forward_stop(signal: i32, info: *mut libc::siginfo_t, conte
     let replaced = unsafe { replaced.as_ref() };
     let handler = replaced.map_or(libc::SIG_DFL, |replaced| replaced.action.sa_sigaction);
     if handler != libc::SIG_DFL {
-        // SAFETY: the same arguments.
+        // SAFETY: the caller upholds the contract of `forward`, which gets the same arguments.
         unsafe { forward(entry, signal, info, context) };
     }
 }
 
-/// Delivers the signal as without our handler; `entry` is the entry point that received it.
+/// Delivers the signal as the kernel would without our handler. `entry` is the entry point that received the signal.
 ///
 /// # Safety
 /// Must be called from a signal handler with that handler's arguments.
@@ -149,7 +154,7 @@ pub(super) unsafe fn forward(
     match action.sa_sigaction {
         _ if was_reset => default_action(signal, sent, info),
         libc::SIG_DFL => default_action(signal, sent, info),
-        // The kernel does not let a thread ignore its own fault.
+        // The kernel does not let a thread ignore a fault that the thread itself caused.
         libc::SIG_IGN if !sent => default_action(signal, sent, info),
         libc::SIG_IGN => {}
         handler => {
@@ -192,19 +197,19 @@ fn block_for(signal: i32, action: &libc::sigaction) {
         // SAFETY: `mask` is an initialised set.
         unsafe { libc::sigaddset(&mut mask, signal) };
     }
-    // SAFETY: changes this thread's mask only.
+    // SAFETY: the call changes only the mask of this thread.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &mask, std::ptr::null_mut()) };
 }
 
-/// Restores the default action and makes it happen: a fault repeats when the handler returns, and a sent signal is sent
-/// again.
+/// Restores the default action and causes it to take effect. A fault repeats when our handler returns. A signal that a
+/// thread or a process sent is sent again.
 fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t) {
     // SAFETY: all zeroes is SIG_DFL with an empty mask and no flags.
     let action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: sets the default action.
+    // SAFETY: `action` is a valid action, the default one.
     unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     if sent {
-        // SAFETY: sends this thread a copy of the signal that it received.
+        // SAFETY: the call sends this thread a copy of the signal that it received.
         unsafe {
             libc::syscall(
                 libc::SYS_rt_tgsigqueueinfo,

@@ -1,7 +1,8 @@
 //! The two signal handlers: one for faults, one for the stop signal.
 //!
-//! Invariant: everything that a handler calls is async-signal-safe: no lock, no allocation, no panic. A handler
-//! accesses thread-local state only if the pc (or the sender) shows that this thread has used it before.
+//! Invariant: a handler calls only async-signal-safe functions. It takes no lock, allocates no memory and does not
+//! panic. A handler accesses thread-local state only if the program counter (or, for the stop signal, the sender) shows
+//! that this thread has used that state before.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -18,12 +19,14 @@ const SI_KERNEL: i32 = 0x80;
 
 static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Installs the handlers, once per process; later calls return the first outcome.
+/// Installs the handlers. Only the first call in a process installs them; later calls return the result of the first
+/// call.
 ///
-/// Signals that are not ours are forwarded to the handlers that the program installed before. A handler that the
-/// program installs *later* replaces ours until [`keep`] is called, which puts ours in front of it again.
+/// Our handlers forward signals that do not come from device code to the handlers that the program installed before. A
+/// handler that the program installs *later* replaces ours until [`keep`] reinstalls our handler in front of it.
 ///
-/// The stop signal is the highest real-time signal, at most SIGRTMAX - 2, that has no handler at this time.
+/// The stop signal is the highest real-time signal up to SIGRTMAX - 2 that has no handler at this time. Signals that
+/// the calling thread does not block are preferred.
 ///
 /// # Errors
 /// [`FaultError::Unsupported`] on hosts without recovery, [`FaultError::System`] if the system refuses a handler.
@@ -47,12 +50,14 @@ fn install_now() -> Result<(), FaultError> {
     Ok(())
 }
 
-/// Reinstalls our handlers where the program has installed others since then; signals that are not faults of device
-/// code are forwarded to those. Costs one system call for each signal.
+/// Reinstalls our handlers for the signals for which the program has installed other handlers in the meantime. Our
+/// handlers forward signals that are not faults of device code to those handlers. If nothing has changed, this costs
+/// one system call for each signal.
 ///
-/// Threads that wait for a task call this when they begin to wait and from time to time, service threads before each
-/// job. Workers call [`keep_frequent`] before they run pieces of a launch. So a fault of device code is ours unless a
-/// program thread that does not wait for the launch installs a handler while the piece with the fault runs.
+/// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
+/// threads call it before each job. Workers call [`keep_frequent`] before they run pieces of a launch. So our handler
+/// gets each fault of device code, unless a program thread that does not wait for the launch installs a handler while
+/// the piece with the fault runs.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }
@@ -78,11 +83,12 @@ fn keep_signals(signals: &[i32]) {
     }
 }
 
-/// Installs our handler in front of the program's.
+/// Installs our handler in front of the program's handler.
 #[cold]
 fn put_in_front(signal: i32) {
     static ONE: Mutex<()> = Mutex::new(());
-    // An interposed library may keep its own handler in front of all others, so the number of attempts is limited.
+    // An interposed library can keep its own handler in front of all others, so the number of failed attempts is
+    // limited.
     static REFUSED: AtomicU32 = AtomicU32::new(0);
     const PATIENCE: u32 = 64;
     let _one = ONE.lock();
@@ -94,7 +100,7 @@ fn put_in_front(signal: i32) {
     };
     let ours = |handler: &Handler| *handler as usize == action.sa_sigaction;
     let entry = match HANDLERS.iter().position(ours) {
-        // The program has reinstalled an entry point of ours that it had found.
+        // The program has reinstalled an entry point that it had received from `sigaction`.
         Some(entry) => {
             forward::put_back(signal, entry);
             entry
@@ -111,7 +117,8 @@ fn put_in_front(signal: i32) {
 const FAULT_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
 const STOP_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
 
-/// The entry points of the fault handler. They differ in the action that they forward to ([`forward::remember`]).
+/// The entry points of the fault handler. Each entry point forwards signals to a different action of the program
+/// ([`forward::remember`]).
 static HANDLERS: [Handler; forward::ENTRIES] = [
     on_fault::<0>,
     on_fault::<1>,
@@ -147,8 +154,9 @@ fn set_action(signal: i32, handler: Handler, flags: i32) -> Result<(), FaultErro
     }
 }
 
-/// Returns a real-time signal that the program does not use: it has no handler, and the calling thread does not block it, as a
-/// program does that waits for a signal with `sigwait`.
+/// Returns a real-time signal that the program does not use. The signal has no handler, and the calling thread does not
+/// block it. (A program that waits for a signal with `sigwait` blocks that signal.) If the thread blocks all signals
+/// without a handler, returns the highest of them.
 fn free_signal() -> Option<i32> {
     let mut blocked = std::mem::MaybeUninit::uninit();
     // SAFETY: a query, which initialises `blocked` and cannot fail.
@@ -162,7 +170,7 @@ fn free_signal() -> Option<i32> {
     // SAFETY: the mask is initialised and only read.
     let open = |signal: &i32| unsafe { libc::sigismember(&raw const blocked, *signal) == 0 };
     let signals = (libc::SIGRTMIN() + 2..=libc::SIGRTMAX() - 2).rev();
-    // A thread that blocks all signals says nothing about any of them.
+    // If the thread blocks all unused signals, its mask does not show which ones the program waits for.
     signals
         .clone()
         .find(|signal| unused(signal) && open(signal))
@@ -174,8 +182,9 @@ pub fn stop_signal() -> i32 {
     STOP_SIGNAL.load(Ordering::Acquire)
 }
 
-/// Sends the stop signal to one thread of this process. First replaces a handler that the program has installed for
-/// this signal, which would end the program or lose the stop; other signals of this number are forwarded to it.
+/// Sends the stop signal to one thread of this process; returns whether the system sent it. If the program has
+/// installed its own handler for this signal, first replaces that handler, which could end the program or lose the
+/// stop. Signals of this number that are not stops are forwarded to the replaced handler.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
     let stop = stop_signal();
     if let Ok(action) = forward::current(stop)
@@ -184,7 +193,7 @@ pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock();
         forward::remember(stop, &action);
-        // If this fails, the program's handler stays, and the next stop request tries again.
+        // If this fails, the program's handler remains installed, and the next stop request tries again.
         let _ = set_action(stop, on_stop, STOP_FLAGS);
     }
     // SAFETY: tgkill only sends a signal, and its handler ignores threads that are not workers.
@@ -230,7 +239,8 @@ impl Fault {
         }
     }
 
-    /// Whether the interrupted instruction caused the signal; otherwise a thread or process sent it.
+    /// Returns whether the interrupted instruction caused the signal. If it did not, a thread or a process sent the
+    /// signal.
     fn is_synchronous(&self) -> bool {
         self.code > 0
     }
@@ -251,7 +261,7 @@ impl Fault {
         }
     }
 
-    /// Returns kind and address; decodes the instruction if the kernel reports no address.
+    /// Returns the kind and the address of the fault; decodes the instruction if the kernel reports no address.
     fn explain(&self, context: &Context, code_end: u64) -> (TrapKind, Option<u64>) {
         match (self.is_memory(), self.code) {
             (true, SI_KERNEL) => context.explain(code_end),
@@ -261,7 +271,7 @@ impl Fault {
     }
 }
 
-/// Recovers from a fault in our code; returns false if the fault is not ours.
+/// Recovers from a fault in generated code or an access routine; returns false for any other fault.
 fn recover(fault: &Fault, context: &mut Context) -> bool {
     if !fault.is_synchronous() {
         return false;
@@ -282,15 +292,16 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
     recover_fetch(fault, context, pc)
 }
 
-/// Recovers from a call or jump of generated code to `pc` where there is no code.
+/// Recovers if generated code called or jumped to `pc` and no code is there; returns false for any other fault.
 fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
-    // Emulators do not report the kind.
+    // Emulators do not report the kind of the access.
     let kind = context.access_kind().unwrap_or(AccessKind::Execute);
     if !fault.is_memory() || kind != AccessKind::Execute || fault.address != pc {
         return false;
     }
     let caller = context.return_address().unwrap_or(0);
-    // The return address may be one past the end of the code if the call never returns.
+    // If a call that never returns is the last instruction of the code, the return address is one past the end of the
+    // code.
     let Some(range) = code_ranges::lookup_code(caller.wrapping_sub(1)) else {
         return false;
     };
@@ -299,7 +310,7 @@ fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
     unwind(fault, context, fault.kind(), Some(pc), access, place)
 }
 
-/// Makes the innermost `enter` of this thread return a trap; returns false if there is none.
+/// Makes the innermost `enter` of this thread return a trap; returns false if this thread is in no `enter`.
 fn unwind(
     fault: &Fault,
     context: &mut Context,

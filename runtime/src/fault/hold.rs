@@ -1,10 +1,11 @@
-//! Makes writers wait while the pages of a range are replaced: a write to the range sleeps in the signal handler and is
-//! retried afterwards.
+//! Makes writers wait while the pages of a range are replaced. A thread that writes to the range faults and sleeps in
+//! the signal handler; afterwards the write is retried.
 //!
-//! A write may fault just before the range is released and reach the handler just after it. A released range is
-//! therefore remembered, and a bounded number of faults in it are retried before a fault is reported.
+//! A write can fault just before the range is released, and its handler can start just after the release. The module
+//! therefore keeps the bounds of a released range and retries a bounded number of faults in it before it reports a
+//! fault.
 //!
-//! Invariant: at most one range is held; everything that a handler reads here is atomic.
+//! Invariant: at most one range is held; all statics that a handler reads in this module are atomic.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,21 +14,23 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// How a fault in the range is handled: [`HELD`] makes it wait; another value is the number of faults that are still
-/// retried.
+/// How a fault in the range is handled. [`HELD`] means that the fault waits; any other value is the number of faults
+/// that are still retried.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
-/// Number of retried faults after a release: more than there are threads that can be about to enter the handler.
+/// Maximum number of faults that are retried after a release. It is larger than the number of threads that can be about
+/// to enter the handler.
 const LATE: u32 = 1 << 14;
 
 static ONE: Mutex<()> = Mutex::new(());
 
-/// While this value exists, writers of a range wait.
+/// While this value exists, threads that write to the held range wait.
 pub(crate) struct Hold {
     _one: MutexGuard<'static, ()>,
 }
 
-/// Makes faults in `range` wait from now on. The caller then write-protects the range, and makes it writable again.
+/// Makes faults in `range` wait until the returned value is dropped. The caller then write-protects the range, replaces
+/// its pages and makes it writable again.
 pub(crate) fn writers(range: Range<u64>) -> Hold {
     let one = ONE.lock();
     TRIES.store(0, Ordering::SeqCst);
@@ -43,7 +46,8 @@ impl Drop for Hold {
     }
 }
 
-/// Called by the fault handler: waits while the range of `address` is held; returns whether the access must be retried.
+/// Waits while the range that contains `address` is held; returns whether the access must be retried. The fault handler
+/// calls this function.
 pub(super) fn wait_out(address: u64) -> bool {
     let inside = || {
         let (start, end) = (START.load(Ordering::SeqCst), END.load(Ordering::SeqCst));

@@ -1,32 +1,32 @@
-//! Recovers from faults of device code, and stops device code.
+//! Recovers from faults in device code, and stops device code on request.
 //!
-//! Device code is native code that may read, write or jump anywhere. This module turns its faults into values. It has
-//! three parts:
+//! Device code is native code that may read, write or jump anywhere. This module turns the faults of device code into
+//! error values. The module has three parts:
 //!
-//! - [`enter`] calls generated code through an assembly trampoline that saves how to get back. A fault, a stop or a
-//!   [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
-//! - One signal handler ([`install`]) for SIGSEGV, SIGBUS, SIGFPE and SIGILL acts if, and only if, the program counter
-//!   is in code that was registered with [`register_code`] or in the routines of [`access`]. It edits the saved context
-//!   and returns; it never jumps.
-//! - [`WorkerGuard`] gives a worker thread its alternate signal stack and its guarded stack for generated code, and
-//!   makes it stoppable through [`StopHandle`].
+//! - [`enter`] calls generated code through an assembly trampoline, which saves the registers that a return needs. A
+//!   fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
+//! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL. The handler recovers from a fault
+//!   only if the program counter is in code that was registered with [`register_code`], if such code called or jumped
+//!   to the program counter, or if the program counter is in a routine of [`access`]. To recover, the handler edits the
+//!   saved context and returns; it never jumps.
+//! - [`WorkerGuard`] gives a worker thread its alternate signal stack and its guarded stack for generated code. Other
+//!   threads stop the worker through a [`StopHandle`].
 //!
 //! Invariant: **no Rust frame is ever skipped.** An unwind drops only frames of generated code and of the trampoline,
-//! which own nothing. A helper that generated code calls runs to its end. It reports a trap with [`raise`]; generated
-//! code reads [`pending_flag`] after the call and leaves through [`leave_address`].
+//! which own no resources. A helper that generated code calls always returns. A helper reports a trap with [`raise`];
+//! generated code reads [`pending_flag`] after the call and leaves through [`leave_address`].
 //!
-//! Invariant: **a signal that is not ours reaches the program's handler** as the kernel would have delivered it
-//! (`forward`), whether the program installed that handler before or after ours.
+//! Invariant: **a signal that does not come from device code reaches the program's handler** as the kernel would have
+//! delivered it (`forward`), whether the program installed that handler before or after ours.
 //!
 //! A handler that the program installs after ours replaces ours until the next piece of a launch begins. Then [`keep`]
-//! installs ours again, in front of the program's handler. From then on only faults that are not of device code reach
+//! installs our handler again, in front of the program's handler. From then on, only faults outside device code reach
 //! the program's handler. In the time between, the program's handler gets all signals: faults of the program, and also
-//! faults of device code in pieces that were running already. If the program queries its action later, it may find our
-//! handler. If it calls or reinstalls that handler, the signal is forwarded to the action that ours had replaced at the
-//! time of the query.
+//! faults of device code in pieces of a launch that were already running. If the program queries its action later,
+//! `sigaction` can return our handler. If the program calls or reinstalls that handler, our handler forwards the signal
+//! to the action that it had replaced at the time of the query.
 //!
 //! On hosts without an implementation (see `arch`), [`install`] and [`WorkerGuard::new`] return
-//! [`FaultError::Unsupported`].
 //! [`FaultError::Unsupported`].
 
 pub mod access;
@@ -63,23 +63,24 @@ pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
 /// The kind of a trap, in the terms of the CUDA error that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapKind {
-    /// Nothing is mapped at the address (guard page, freed allocation, wild pointer).
+    /// No memory is mapped at the address, for example because the pointer is null or wild.
     Unmapped,
-    /// Memory is mapped there, but without the right for this kind of access.
+    /// Memory is mapped at the address, but its protection forbids this kind of access. Examples are guard pages and
+    /// freed device memory.
     Protected,
     /// The address is not canonical: no memory can be mapped there on this machine.
     NonCanonical,
     /// The address does not have the alignment that the access needs (`BUS_ADRALN` and similar).
     Misaligned,
-    /// Any other bus error: a truncated file, failed hardware memory.
+    /// Any other bus error, for example after a mapped file was truncated or hardware memory failed.
     Bus,
-    /// The access hit the guard below the stack of generated code: the recursion is too deep.
+    /// The access hit the guard below the stack of generated code, because the recursion is too deep.
     StackOverflow,
-    /// SIGFPE: an integer division in generated code trapped.
+    /// An integer division in generated code trapped (SIGFPE).
     Arithmetic,
-    /// SIGILL: a trap instruction that the compiler emitted; the pc identifies it.
+    /// Generated code executed a trap instruction (SIGILL). The program counter identifies the instruction.
     IllegalInstruction,
-    /// The thread was stopped from outside ([`StopHandle::stop`]).
+    /// Another thread stopped this thread ([`StopHandle::stop`]).
     Stopped,
     /// A helper ended the call with [`raise`] and this code.
     Raised(u32),
@@ -105,14 +106,14 @@ pub struct Trap {
     pub signal: i32,
     /// `si_code` of that signal.
     pub code: i32,
-    /// Address of the access, if it is known.
+    /// Address of the access, if the system reports it or the instruction could be decoded.
     pub address: Option<u64>,
-    /// Direction of the access, if it is known.
+    /// Direction of the access, if the system reports it or the instruction could be decoded.
     pub access: Option<AccessKind>,
-    /// Program counter at the fault, in the code range of `owner`. For an instruction fetch it is the return address in
-    /// generated code. It is 0 if generated code was not interrupted.
+    /// Program counter at the fault, in the code range of `owner`. For a failed instruction fetch, the return address
+    /// in generated code; 0 if generated code was not interrupted.
     pub pc: u64,
-    /// Owner id that the code range at `pc` was registered with; 0 when `pc` is 0.
+    /// Owner ID with which the code range at `pc` was registered; 0 if `pc` is 0.
     pub owner: u64,
 }
 
@@ -146,18 +147,18 @@ pub enum FaultError {
     /// Fault recovery is not implemented for the host's architecture or system.
     #[error("fault recovery is not supported on this host ({0})")]
     Unsupported(&'static str),
-    /// The system refused a call.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// The call that failed.
+        /// Name of the system call.
         what: &'static str,
-        /// The system's reason.
+        /// The error that the system returned.
         source: std::io::Error,
     },
 }
 
 impl FaultError {
-    /// Returns the error that `errno` describes.
+    /// Returns an error for the system call `what`, with the reason in `errno`.
     pub(crate) fn last_os(what: &'static str) -> FaultError {
         FaultError::System {
             what,

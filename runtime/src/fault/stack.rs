@@ -1,6 +1,6 @@
 //! A stack with an inaccessible guard below it, for generated code or for signal handlers.
 //!
-//! Invariant: the value owns its mapping, which ends with it.
+//! Invariant: a [`GuardedStack`] owns its mapping; dropping the value unmaps it.
 
 use super::FaultError;
 
@@ -15,11 +15,12 @@ pub struct GuardedStack {
 }
 
 impl GuardedStack {
-    /// Maps `size` usable bytes above `guard` bytes that fault. Both are rounded up to multiples of 64 KiB, which suits
-    /// the page size of every host. Pages use memory when they are first touched.
+    /// Maps `size` usable bytes above `guard` inaccessible bytes. Both sizes are rounded up to multiples of 64 KiB,
+    /// which is a multiple of the page size of every supported host. A page uses memory only after it is first
+    /// accessed.
     ///
     /// # Errors
-    /// [`FaultError::System`] if the system has not enough addresses or memory.
+    /// [`FaultError::System`] if the system has not enough free addresses or memory, or if a size overflows.
     pub fn new(size: usize, guard: usize) -> Result<GuardedStack, FaultError> {
         const ROUND: usize = 16 * PAGE;
         let too_large = || FaultError::System {
@@ -51,7 +52,7 @@ impl GuardedStack {
             len,
         };
         let rights = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the upper part of the mapping just made.
+        // SAFETY: the range is the upper part of the new mapping.
         match unsafe { libc::mprotect((stack.base + guard) as *mut _, size, rights) } {
             0 => Ok(stack),
             _ => Err(FaultError::last_os("mprotect")),
@@ -81,7 +82,8 @@ impl GuardedStack {
 
 impl Drop for GuardedStack {
     fn drop(&mut self) {
-        // SAFETY: the value owns the mapping, and by the owner's promise no thread runs on it any more.
+        // SAFETY: the value owns the mapping, and the owner of the value ensures that no thread runs on the stack any
+        // more.
         unsafe { libc::munmap(self.base as *mut _, self.len) };
     }
 }

@@ -1,8 +1,9 @@
-//! Machine code for the tests. The name of each item says what it does; arguments: ctx x0, a x1, b x2; result: x0.
+//! Machine code for the tests. The name of each constant describes its function. The arguments are ctx in x0, a in x1
+//! and b in x2; the result is in x0.
 
-/// Offset of the store in [`STORE`].
+/// Offset in bytes of the store in [`STORE`].
 pub(super) const STORE_AT: u64 = 4;
-/// Offset to which the call in [`CALL`] returns.
+/// Offset in bytes to which the call in [`CALL`] returns.
 pub(super) const CALL_RETURNS_AT: u64 = 8;
 
 unsafe extern "C" {
@@ -32,9 +33,9 @@ pub(super) const ADD: &[u8] = &bytes::<2, 8>([0x8b02_0020, 0xd65f_03c0]);
 pub(super) const LOAD: &[u8] = &bytes::<2, 8>([0xf940_0020, 0xd65f_03c0]);
 /// nop; str x2, [x1]; ret
 pub(super) const STORE: &[u8] = &bytes::<3, 12>([0xd503_201f, 0xf900_0022, 0xd65f_03c0]);
-/// mov x19, #0xffffffffffffffff; mov x20, x19; mov x21, x19; mov x22, x19; mov x23, x19; mov
-/// x24, x19; mov x25, x19; mov x26, x19; mov x27, x19; mov x28, x19; fmov d8, x19; fmov d15,
-/// x19; mov x29, x19; ldr x0, [x1]; ret
+/// mov x19, #0xffffffffffffffff; mov x20, x19; mov x21, x19; mov x22, x19; mov x23, x19; mov x24, x19; mov x25, x19;
+/// mov x26, x19; mov x27, x19; mov x28, x19; fmov d8, x19; fmov d15, x19; mov x29, x19; ldr x0, [x1]; ret. Every
+/// callee-saved register that this code overwrites is lost unless the trampoline restores it.
 pub(super) const CLOBBER_LOAD: &[u8] = &bytes::<15, 60>([
     0x9280_0013,
     0xaa13_03f4,
@@ -57,15 +58,15 @@ pub(super) const CALL: &[u8] =
     &bytes::<4, 16>([0xa9bf_7bfd, 0xd63f_0020, 0xa8c1_7bfd, 0xd65f_03c0]);
 /// udf #49439
 pub(super) const TRAP: &[u8] = &bytes::<1, 4>([0x0000_c11f]);
-/// ldaxr w3, [x0]; add w3, w3, #0x1; stlxr w4, w3, [x0]; b again
+/// again: ldaxr w3, [x0]; add w3, w3, #0x1; stlxr w4, w3, [x0]; b again
 pub(super) const LOOP: &[u8] =
     &bytes::<4, 16>([0x885f_fc03, 0x1100_0463, 0x8804_fc03, 0x17ff_fffd]);
-/// stp x29, x30, [sp, #-16]!; bl again
+/// again: stp x29, x30, [sp, #-16]!; bl again
 pub(super) const RECURSE: &[u8] = &bytes::<2, 8>([0xa9bf_7bfd, 0x97ff_ffff]);
 /// mov x0, sp; ret
 pub(super) const STACK_POINTER: &[u8] = &bytes::<2, 8>([0x9100_03e0, 0xd65f_03c0]);
-/// stp x19, x30, [sp, #-16]!; mov x19, x0; ldr x9, [x19, #8]; blr x9; ldr x9, [x19]; ldr w9,
-/// [x9]; cbz w9, again; ldr x9, [x19, #16]; blr x9
+/// stp x19, x30, [sp, #-16]!; mov x19, x0 (ctx: flag, helper, leave); again: ldr x9, [x19, #8]; blr x9; ldr x9, [x19];
+/// ldr w9, [x9]; cbz w9, again; ldr x9, [x19, #16]; blr x9
 pub(super) const HELPER_LOOP: &[u8] = &bytes::<9, 36>([
     0xa9bf_7bf3,
     0xaa00_03f3,

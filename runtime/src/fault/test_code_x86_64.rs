@@ -1,20 +1,21 @@
-//! Machine code for the tests. The name of each item says what it does; arguments: ctx rdi, a rsi, b rdx; result: rax.
+//! Machine code for the tests. The name of each constant describes its function. The arguments are ctx in rdi, a in rsi
+//! and b in rdx; the result is in rax.
 
-/// Offset of the store in [`STORE`].
+/// Offset in bytes of the store in [`STORE`].
 pub(super) const STORE_AT: u64 = 1;
-/// Offset to which the call in [`CALL`] returns.
+/// Offset in bytes to which the call in [`CALL`] returns.
 pub(super) const CALL_RETURNS_AT: u64 = 6;
 
-/// Does nothing: new code is visible to instruction fetches at once.
+/// Does nothing: on x86-64, new code is visible to instruction fetches at once.
 pub(super) fn synchronise(_start: *mut u8, _len: usize) {}
 
-/// rax = rsi + rdx; ret
+/// lea rax, [rsi + rdx]; ret
 pub(super) const ADD: &[u8] = &[0x48, 0x8d, 0x04, 0x16, 0xc3];
 /// mov rax, [rsi]; ret
 pub(super) const LOAD: &[u8] = &[0x48, 0x8b, 0x06, 0xc3];
 /// nop; mov [rsi], rdx; ret
 pub(super) const STORE: &[u8] = &[0x90, 0x48, 0x89, 0x16, 0xc3];
-/// push rbx; mov rbx, -1; mov rbp, rbx; mov r12..r15, rbx; mov rax, [rsi]; pop rbx; ret: every callee-saved register is
+/// push rbx; mov rbx, -1; mov rbp, rbx; mov r12..r15, rbx; mov rax, [rsi]; pop rbx; ret. Every callee-saved register is
 /// lost unless the trampoline restores it.
 pub(super) const CLOBBER_LOAD: &[u8] = &[
     0x53, 0x48, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff, 0x48, 0x89, 0xdd, 0x49, 0x89, 0xdc, 0x49, 0x89,
@@ -30,9 +31,9 @@ pub(super) const TRAP: &[u8] = &[0x0f, 0x0b];
 pub(super) const DIVIDE: &[u8] = &[0x31, 0xc0, 0x99, 0x31, 0xc9, 0xf7, 0xf9, 0xc3];
 /// movaps xmm0, [rsi]; ret
 pub(super) const ALIGNED_LOAD: &[u8] = &[0x0f, 0x28, 0x06, 0xc3];
-/// lock inc dword [rdi]; jmp back
+/// again: lock inc dword [rdi]; jmp again
 pub(super) const LOOP: &[u8] = &[0xf0, 0xff, 0x07, 0xeb, 0xfb];
-/// push rax; call self
+/// again: push rax; call again
 pub(super) const RECURSE: &[u8] = &[0x50, 0xe8, 0xfa, 0xff, 0xff, 0xff];
 /// stmxcsr [rdi]; mov dword [rdi+4], 0x9fc0; ldmxcsr [rdi+4]; mov rax, [rsi]; ret
 pub(super) const MXCSR: &[u8] = &[

@@ -1,7 +1,8 @@
 //! Tests of faults in hand-assembled code, on this thread and on workers.
 //!
-//! The code under test is in a mapping of its own, readable and executable only, and is registered like generated code.
-//! `tests/fault_forwarding.rs` tests from outside what happens to signals that are not ours.
+//! The code under test is in its own mapping, which is readable and executable but not writable, and is registered like
+//! generated code. `tests/abi/signals.c` in the repository tests how signals that do not come from device code are
+//! forwarded.
 
 #[cfg(target_arch = "aarch64")]
 use super::test_code_aarch64 as asm;
@@ -11,7 +12,7 @@ use super::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A mapping with machine code, registered under `owner`.
+/// A mapping that contains machine code, registered for `owner`.
 struct Code {
     base: *mut u8,
     owner: u64,
@@ -38,7 +39,7 @@ impl Code {
         let base = base.cast::<u8>();
         // SAFETY: within the mapping.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
-        // SAFETY: the mapping just made.
+        // SAFETY: the range is the new mapping.
         let closed =
             unsafe { libc::mprotect(base.cast(), CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC) };
         assert_eq!(closed, 0);
@@ -183,7 +184,7 @@ fn callee_saved_registers_survive_a_trap() {
     let code = Code::new(asm::CLOBBER_LOAD);
     let mut sum = 0u64;
     for i in 0..100u64 {
-        // There are enough live values to need the callee-saved registers.
+        // So many values are live that the compiler needs the callee-saved registers.
         let (a, b, c, d, e) = (i + 1, i + 2, i + 3, i + 4, i + 5);
         let (a, b, c, d, e) = std::hint::black_box((a, b, c, d, e));
         assert!(code.call(NULL, 0x10, 0).is_err());
@@ -196,14 +197,14 @@ fn callee_saved_registers_survive_a_trap() {
 #[cfg(target_arch = "x86_64")]
 fn mxcsr() -> u32 {
     let mut value = 0u32;
-    // SAFETY: stores the control word to a local.
+    // SAFETY: the instruction stores the control word to a local.
     unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack)) };
     value
 }
 
 #[cfg(target_arch = "x86_64")]
 fn set_mxcsr(value: u32) {
-    // SAFETY: loads a valid control word; the test puts the old one back.
+    // SAFETY: the instruction loads a valid control word; the test restores the old one.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack)) };
 }
 
@@ -212,7 +213,7 @@ fn set_mxcsr(value: u32) {
 fn floating_point_control_is_ours_inside_and_the_hosts_outside() {
     let code = Code::new(asm::MXCSR);
     let host = mxcsr();
-    // Flush-to-zero, denormals-are-zero, round up: the state after -ffast-math and fesetround.
+    // This control word has flush-to-zero, denormals-are-zero and round up, as after -ffast-math and fesetround.
     set_mxcsr(0xdfc0);
     let mut words = [0u32; 2];
     let ctx = words.as_mut_ptr().cast::<u8>();
@@ -247,7 +248,7 @@ fn helpers_raise_traps_and_access_faults() {
         static TIMES: AtomicU32 = AtomicU32::new(0);
         if TIMES.fetch_add(1, Ordering::Relaxed) == 2 {
             raise(Trap::raised(77));
-            raise(Trap::raised(78)); // the first one wins
+            raise(Trap::raised(78)); // `enter` returns the first trap
         }
     }
     extern "C" fn load_null() {
@@ -306,7 +307,7 @@ fn workers_run_on_guarded_stacks() {
     assert!(sp.abs_diff(&raw const here as u64) < 1 << 20);
 }
 
-/// Runs `code` under a token on a worker, and stops it from this thread when `started` returns true.
+/// Runs `code` with token 41 on a worker, and stops the worker from this thread after `started` has returned true.
 fn stop_worker(
     code: &'static [u8],
     ctx: impl FnOnce() -> (Box<dyn std::any::Any>, *mut u8) + Send + 'static,
@@ -320,7 +321,7 @@ fn stop_worker(
         send.send(guard.stop_handle()).expect("main listens");
         let (_keep, ctx) = ctx();
         let trap = code.call(ctx, 0, 0).expect_err("stopped");
-        // The stop stays pending for this run and for no other.
+        // The stop remains pending for this run, and is not pending for other runs.
         assert_eq!(
             Code::new(asm::ADD).call(NULL, 1, 1).map_err(|t| t.kind),
             Err(TrapKind::Stopped)
@@ -405,8 +406,8 @@ fn a_storm_of_stops_loses_none_and_hits_no_other_run() {
         let next = done.load(Ordering::Acquire) + 1;
         handle.stop(next + next % 2);
         assert!(begin.elapsed() < Duration::from_secs(60));
-        // Without a pause the next signal arrives before the worker has run an instruction, and the worker starves if
-        // this thread has a processor of its own.
+        // Without a pause, the next signal arrives before the worker has executed an instruction, and the worker makes
+        // no progress if this thread has its own processor.
         std::thread::sleep(Duration::from_micros(10));
     }
     worker.join().expect("worker");
@@ -421,7 +422,7 @@ impl Code {
 #[test]
 fn worker_guards_put_mask_and_signal_stack_back() {
     fn state() -> (Vec<i32>, usize) {
-        // SAFETY: queries of this thread's own state into zeroed locals.
+        // SAFETY: the calls only copy this thread's own state into zeroed locals.
         unsafe {
             let mut mask = std::mem::zeroed();
             libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut mask);
@@ -452,7 +453,7 @@ fn worker_guards_put_mask_and_signal_stack_back() {
 fn service_threads_survive_faults_whatever_mask_they_inherit() {
     let service = std::thread::spawn(|| {
         install().expect("handlers");
-        // SAFETY: blocks everything on this thread.
+        // SAFETY: the calls only block all signals on this thread.
         unsafe {
             let mut all = std::mem::zeroed();
             libc::sigfillset(&mut all);

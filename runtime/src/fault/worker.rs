@@ -1,6 +1,6 @@
-//! Prepares a thread to run generated code: stacks, signal mask, and a handle that stops it.
+//! Prepares a thread to run generated code: sets up its stacks and its signal mask, and creates a handle that stops it.
 //!
-//! Invariant: a guard is dropped on the thread that created it, while no `enter` runs there.
+//! Invariant: a guard is dropped on the thread that created it, while no `enter` runs on that thread.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -17,9 +17,9 @@ use super::{FaultError, GuardedStack, StopHandle, forward, install, stop_signal}
 pub struct WorkerOptions {
     /// Size of the stack for generated code and the helpers that it calls, in bytes.
     pub stack_size: usize,
-    /// Size of the inaccessible guard below that stack, in bytes. Must be larger than any frame of generated code.
+    /// Size of the inaccessible guard below that stack, in bytes. It must be larger than any frame of generated code.
     pub guard_size: usize,
-    /// Size of the stack for signal handlers, ours and those that we forward to, in bytes.
+    /// Size in bytes of the stack for signal handlers: ours, and those of the program that ours call.
     pub signal_stack_size: usize,
 }
 
@@ -46,13 +46,14 @@ impl WorkerOptions {
 
 /// While this value exists, its thread is a worker.
 ///
-/// The four fault signals and the stop signal are unblocked. All other signals that can be blocked are blocked, so that
-/// the program's own handlers run on its own threads. Dropping the value restores the mask and the alternate stack.
+/// The four fault signals, the stop signal, SIGABRT, SIGTRAP and SIGSYS are unblocked. All other signals that can be
+/// blocked are blocked, so that the program's own handlers run on the program's own threads. Dropping the value
+/// restores the previous mask and the previous alternate stack.
 #[derive(Debug)]
 pub struct WorkerGuard {
     shared: Arc<Shared>,
     stack: GuardedStack,
-    /// Unmapped after the previous alternate stack has been restored.
+    /// The alternate signal stack. It is unmapped after the previous alternate stack has been restored.
     _signal_stack: GuardedStack,
     previous_stack: libc::stack_t,
     previous_mask: libc::sigset_t,
@@ -63,7 +64,7 @@ impl WorkerGuard {
     /// Makes the calling thread a worker with the default stack sizes.
     ///
     /// # Errors
-    /// The errors of [`WorkerGuard::with_options`].
+    /// Returns the errors of [`WorkerGuard::with_options`].
     pub fn new() -> Result<WorkerGuard, FaultError> {
         WorkerGuard::with_options(WorkerOptions::default())
     }
@@ -71,8 +72,8 @@ impl WorkerGuard {
     /// Makes the calling thread a worker.
     ///
     /// # Errors
-    /// [`FaultError::Unsupported`] if the host has no recovery or the thread is already a worker;
-    /// [`FaultError::System`] if there is no memory for the stacks.
+    /// [`FaultError::Unsupported`] if fault recovery is not implemented for the host or the thread is already a worker;
+    /// [`FaultError::System`] if a system call fails, for example because memory for the stacks is missing.
     pub fn with_options(options: WorkerOptions) -> Result<WorkerGuard, FaultError> {
         install().map_err(copy_error)?;
         if thread::with(|state| !state.shared.load(Ordering::Relaxed).is_null()) {
@@ -112,7 +113,7 @@ impl WorkerGuard {
         });
     }
 
-    /// Returns the handle with which other threads stop this worker.
+    /// Returns a handle with which other threads stop this worker.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle {
             shared: Arc::clone(&self.shared),
@@ -137,7 +138,7 @@ impl Drop for WorkerGuard {
             state.guard_end.store(0, Ordering::Relaxed);
             state.pending.store(PENDING_NONE, Ordering::Relaxed);
         });
-        // SAFETY: restores what `with_options` found; both values came from the system.
+        // SAFETY: the calls restore the stack and the mask that `with_options` saved; the system returned both values.
         unsafe {
             libc::sigaltstack(&self.previous_stack, std::ptr::null_mut());
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous_mask, std::ptr::null_mut());
@@ -155,9 +156,9 @@ fn copy_error(error: &FaultError) -> FaultError {
     }
 }
 
-/// Returns the wanted size plus the size that the CPU's register state needs.
+/// Returns the requested size plus the size that the kernel needs to save the CPU's registers.
 fn signal_stack_size(options: &WorkerOptions) -> usize {
-    // SAFETY: getauxval has no preconditions; 0 means unknown.
+    // SAFETY: getauxval has no preconditions; it returns 0 if the kernel does not report the size.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
     options.signal_stack_size.saturating_add(frame)
 }
@@ -177,23 +178,23 @@ fn use_signal_stack(stack: &GuardedStack) -> Result<libc::stack_t, FaultError> {
     }
 }
 
-/// Gives a service thread (copies, our callbacks) the signal mask of a worker. Faults in [`super::access`] must reach
-/// their handler even if the thread was created with all signals blocked, and the program's own signals belong to its
-/// own threads.
+/// Sets the signal mask of a worker on a service thread, such as a thread that copies memory or runs callbacks. A fault
+/// in [`super::access`] must reach our handler even if the thread was created with all signals blocked. The program's
+/// own signals must reach the program's own threads.
 pub fn prepare_service_thread() {
     set_worker_mask();
 }
 
 /// Blocks all signals that a worker does not need; returns the previous mask.
 fn set_worker_mask() -> libc::sigset_t {
-    // These signals end the process anyway; blocking them would only hide the reason.
+    // These signals end the process even if they are blocked; to block them would only hide the reason.
     let own = [libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
     let stop = Some(stop_signal()).filter(|&signal| signal != 0);
     let open = forward::SIGNALS.into_iter().chain(own).chain(stop);
     let mut mask = MaybeUninit::uninit();
     let mut previous = MaybeUninit::uninit();
-    // SAFETY: `sigfillset` initialises the set, `pthread_sigmask` the previous one; with valid
-    // arguments neither can fail.
+    // SAFETY: `sigfillset` initialises `mask`, and `pthread_sigmask` initialises `previous`. With valid arguments
+    // neither call can fail.
     unsafe {
         libc::sigfillset(mask.as_mut_ptr());
         for signal in open {

@@ -33,7 +33,7 @@ impl GraphState {
         });
     }
 
-    /// Checks the rules between the memory nodes of one graph.
+    /// Checks that a free node may be added to the graph, and records it at the allocation. Accepts other nodes.
     fn check_memory(&self, op: &NodeOp) -> Result<()> {
         let NodeOp::MemFree(freed) = op else {
             return Ok(());
@@ -55,7 +55,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for dependencies of other graphs, for duplicate dependencies and for invalid parameters;
-    /// for kernels, the errors of a launch.
+    /// for kernels also the errors of a launch.
     pub fn add(&self, op: NodeOp, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         op.check()?;
         let op = match op {
@@ -98,7 +98,7 @@ impl Graph {
     /// Adds a node that runs a kernel with typed arguments.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_kernel<A: KernelArgs>(
         &self,
         dependencies: &[Node],
@@ -116,10 +116,10 @@ impl Graph {
     /// Adds a node that copies memory.
     ///
     /// # Safety
-    /// Host memory that the transfer names must be valid for it at each launch.
+    /// Host memory in the transfer must be valid at each launch of the graph.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub unsafe fn add_copy(
         &self,
         dependencies: &[Node],
@@ -137,7 +137,7 @@ impl Graph {
     /// Adds a node that fills memory.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_fill(&self, dependencies: &[Node], context: &Context, fill: Fill) -> Result<Node> {
         let node = MemsetNode {
             fill,
@@ -146,10 +146,10 @@ impl Graph {
         self.add(NodeOp::Memset(Arc::new(node)), &plain(dependencies))
     }
 
-    /// Adds a node that calls a function at each launch.
+    /// Adds a node that calls a function at each launch of the graph.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_host(&self, dependencies: &[Node], function: HostFunction) -> Result<Node> {
         let node = HostNode {
             function,
@@ -161,7 +161,7 @@ impl Graph {
     /// Adds a node that does nothing.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_empty(&self, dependencies: &[Node]) -> Result<Node> {
         self.add(NodeOp::Empty, &plain(dependencies))
     }
@@ -169,7 +169,7 @@ impl Graph {
     /// Adds a node that records an event.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_event_record(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
         self.add(NodeOp::EventRecord(event.clone()), &plain(dependencies))
     }
@@ -177,7 +177,7 @@ impl Graph {
     /// Adds a node that waits for an event.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_event_wait(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
         self.add(NodeOp::EventWait(event.clone()), &plain(dependencies))
     }
@@ -185,7 +185,7 @@ impl Graph {
     /// Adds a node that performs stream memory operations.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`].
+    /// Returns the errors of [`Graph::add`].
     pub fn add_memory_ops(
         &self,
         dependencies: &[Node],
@@ -200,10 +200,10 @@ impl Graph {
         self.add(NodeOp::MemOps(Arc::new(node)), &plain(dependencies))
     }
 
-    /// Adds a node that allocates memory; its address is the same at every launch.
+    /// Adds a node that allocates memory; returns the node and the address. The address is the same at every launch.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`]; [`Error::OutOfMemory`].
+    /// Returns the errors of [`Graph::add`], and [`Error::OutOfMemory`].
     pub fn add_alloc(
         &self,
         dependencies: &[Node],
@@ -219,16 +219,17 @@ impl Graph {
     /// Adds a node that frees an allocation of this or another graph.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`]; [`Error::InvalidValue`] when `ptr` is not an allocation of a graph, or another
-    /// node already frees it.
+    /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a graph begins at `ptr`.
+    /// Also returns [`Error::InvalidValue`] if another node already frees the allocation. (Two free nodes are permitted
+    /// only in different graphs, neither of which is the allocation's own graph.)
     pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
         self.add_free_behind(&plain(dependencies), ptr)
     }
 
-    /// Adds a node that frees an allocation, with data for the edges from its dependencies.
+    /// Adds a node that frees an allocation, like [`Graph::add_free`]. The dependencies have edge data.
     ///
     /// # Errors
-    /// The errors of [`Graph::add_free`].
+    /// Returns the errors of [`Graph::add_free`].
     pub fn add_free_behind(
         &self,
         dependencies: &[(Node, EdgeData)],
@@ -241,7 +242,7 @@ impl Graph {
     /// Adds a node that runs a copy of `child`.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`] and [`Graph::duplicate`].
+    /// Returns the errors of [`Graph::add`] and [`Graph::duplicate`].
     pub fn add_child(&self, dependencies: &[Node], child: &Graph) -> Result<Node> {
         self.add_copy_of(child, &plain(dependencies))
     }
@@ -250,11 +251,11 @@ impl Graph {
         self.insert(NodeOp::Child(child.duplicate()?), dependencies)
     }
 
-    /// Adds a node that runs `child` and owns it from then on.
+    /// Adds a node that runs `child`, and makes the node the owner of `child`.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`]; [`Error::InvalidValue`] when a node already owns `child`, when `child` is this
-    /// graph or contains it, or when `child` has conditional nodes or an executable graph.
+    /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if `child` is
+    /// this graph or contains it, or if `child` has conditional nodes or an executable graph.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         let mut outer = Some(self.clone());
         while let Some(graph) = outer {
@@ -273,8 +274,8 @@ impl Graph {
         self.insert(NodeOp::Child(child.clone()), dependencies)
     }
 
-    /// Creates a value that device code sets and a conditional node of this graph tests. If `assign` is true, each
-    /// launch resets the value to `default`.
+    /// Creates a handle of a value that device code sets and that a conditional node of this graph tests. If `assign`
+    /// is true, each launch resets the value to `default`.
     pub fn conditional_handle(
         &self,
         context: &Context,
@@ -289,8 +290,8 @@ impl Graph {
     /// Adds a conditional node with `size` empty body graphs.
     ///
     /// # Errors
-    /// The errors of [`Graph::add`]; [`Error::InvalidValue`] for a size that `kind` does not permit and for a handle
-    /// that another node uses.
+    /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] for a size that `kind` does not permit or a
+    /// handle that another node uses.
     pub fn add_conditional(
         &self,
         dependencies: &[(Node, EdgeData)],
@@ -309,7 +310,7 @@ impl Graph {
         }
     }
 
-    /// Returns whether a handle of this graph is used by no conditional node.
+    /// Returns whether this graph has a handle that no conditional node uses.
     pub(super) fn has_unused_handles(&self) -> bool {
         let state = self.inner.state.lock();
         state.handles.iter().any(|handle| !handle.is_used())

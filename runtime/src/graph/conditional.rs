@@ -1,7 +1,8 @@
-//! Conditional nodes: a choice or a loop, controlled by a value that device code sets.
+//! Conditional nodes: a choice or a loop that depends on a value that device code sets.
 //!
-//! Source: CUDA programming guide, "Conditional Graph Nodes". When the node's turn comes, the launch reads the value,
-//! submits the tasks of the chosen graph and completes the node after them. A loop repeats this.
+//! Source: CUDA programming guide, "Conditional Graph Nodes". After the dependencies of the node are complete, the
+//! launch reads the value, submits the tasks of the chosen graph, and completes the node after these tasks. A loop
+//! repeats this as long as the value is not 0.
 
 use std::any::Any;
 use std::fmt;
@@ -55,12 +56,12 @@ impl ConditionalHandle {
         handle
     }
 
-    /// Returns the handle with this number, while the handle exists.
+    /// Returns the handle with this ID; `None` if the handle no longer exists.
     pub fn by_id(id: u64) -> Option<Arc<ConditionalHandle>> {
         registry::CONDITIONALS.get(&id)
     }
 
-    /// Returns the number that device code passes; unique in the process.
+    /// Returns the ID that device code passes, which is unique in the process.
     pub fn id(&self) -> u64 {
         self.value.id()
     }
@@ -70,12 +71,13 @@ impl ConditionalHandle {
         &self.context
     }
 
-    /// Returns the present value.
+    /// Returns the current value.
     pub fn value(&self) -> u32 {
         self.value.get()
     }
 
-    /// Resets the value at the beginning of a launch, if this was requested.
+    /// Resets the value to the default, if the creator of the handle requested this. Each launch of the graph begins
+    /// with this call.
     pub(super) fn begin(&self) {
         if self.assign {
             self.value.set(self.default);
@@ -106,7 +108,7 @@ impl ConditionalHandle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ConditionalKind {
-    /// Runs the first graph if the value is not 0, else the second graph, if there is one.
+    /// Runs the first graph if the value is not 0; otherwise runs the second graph, if there is one.
     If = 0,
     /// Runs the graph repeatedly as long as the value is not 0.
     While = 1,
@@ -135,7 +137,7 @@ pub struct ConditionalNode {
     attached: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Largest number of graphs of a switch.
+/// Maximum number of graphs of a switch.
 const MOST_BODIES: u32 = 1 << 16;
 
 impl ConditionalNode {
@@ -173,17 +175,17 @@ impl ConditionalNode {
         self.kind
     }
 
-    /// Returns the graphs to choose from.
+    /// Returns the graphs from which the node chooses.
     pub fn bodies(&self) -> &[Graph] {
         &self.bodies
     }
 
-    /// Returns a place for data of the caller that exist as long as the node.
+    /// Returns a cell for data of the caller, which exist as long as the node.
     pub fn attached(&self) -> &OnceLock<Arc<dyn Any + Send + Sync>> {
         &self.attached
     }
 
-    /// Returns the index of the graph to run now; `None` to run none.
+    /// Returns the index of the graph to run now; `None` if the node runs no graph.
     pub(super) fn choice(&self) -> Option<usize> {
         let value = self.handle.value();
         let index = match self.kind {

@@ -1,10 +1,10 @@
-//! Prints a graph as text for Graphviz.
+//! Writes a graph as text for Graphviz.
 
 use std::fmt::Write;
 
 use super::{Graph, NodeData, NodeOp};
 
-/// What the text contains besides the kinds of the nodes (`CUgraphDebugDot_flags`).
+/// The data that the text contains in addition to the kinds of the nodes (`CUgraphDebugDot_flags`).
 ///
 /// ```
 /// use margay::graph::{DotOptions, Graph};
@@ -20,26 +20,26 @@ pub struct DotOptions {
     pub kernels: bool,
     /// Addresses and extents of copies.
     pub copies: bool,
-    /// Fills.
+    /// Destinations, values and extents of fills.
     pub fills: bool,
-    /// Numbers of events.
+    /// IDs of events.
     pub events: bool,
-    /// Allocations and frees.
+    /// Addresses and sizes of allocations and frees.
     pub memory: bool,
     /// Stream memory operations.
     pub memory_ops: bool,
-    /// Conditional nodes.
+    /// Kinds and handles of conditional nodes.
     pub conditionals: bool,
-    /// Attributes of kernels.
+    /// Attributes of kernels: whether they are cooperative.
     pub attributes: bool,
-    /// The process-wide numbers of the nodes.
+    /// IDs of the nodes.
     pub numbers: bool,
-    /// The order of the edges.
+    /// Indices of the edges in the dependencies of their nodes.
     pub edges: bool,
 }
 
 impl DotOptions {
-    /// Returns options that include everything.
+    /// Returns options that include all data.
     pub fn all() -> DotOptions {
         DotOptions {
             kernels: true,
@@ -57,7 +57,7 @@ impl DotOptions {
 }
 
 impl Graph {
-    /// Returns the graph in the language of Graphviz, with nested graphs as clusters.
+    /// Returns the graph in the DOT language of Graphviz. Nested graphs are clusters.
     pub fn to_dot(&self, options: DotOptions) -> String {
         let mut text = String::from("digraph dot {\n");
         self.write_dot(options, &mut text);

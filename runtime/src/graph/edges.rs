@@ -1,9 +1,9 @@
-//! Adds and removes edges, and removes and changes nodes.
+//! Adds and removes edges, removes nodes, and changes the parameters of nodes.
 
 use super::{EdgeData, Graph, GraphState, Node, NodeOp, no_such_node, registry};
 use crate::error::{Error, Result};
 
-/// An edge: the node that is waited for, the node that waits, and the data of the edge.
+/// An edge: the first node, the node that depends on it, and the data of the edge.
 pub type Edge = (Node, Node, EdgeData);
 
 impl GraphState {
@@ -41,7 +41,7 @@ impl Graph {
         same.then_some(node.id).ok_or_else(no_such_node)
     }
 
-    /// Returns all edges, in the order of the waiting nodes.
+    /// Returns all edges, in the order of the dependent nodes.
     pub fn edges(&self) -> Vec<Edge> {
         let state = self.inner.state.lock();
         let mut edges = Vec::new();
@@ -53,11 +53,11 @@ impl Graph {
         edges
     }
 
-    /// Adds all of the edges, or none if one is invalid.
+    /// Adds all of the edges. If an edge is invalid, adds none.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes of other graphs, an edge that exists or is given twice, a node that would wait
-    /// for itself, and edge data that the nodes do not permit.
+    /// [`Error::InvalidValue`] for nodes of other graphs, for an edge that already exists or occurs twice in `edges`,
+    /// for an edge from a node to itself, and for edge data that the nodes do not permit.
     pub fn add_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
         for (done, (from, to, data)) in edges.iter().enumerate() {
@@ -76,11 +76,11 @@ impl Graph {
         Ok(())
     }
 
-    /// Removes all of the edges, or none if one is invalid.
+    /// Removes all of the edges. If an edge is invalid, removes none.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for edges that do not exist with the given data, and for graphs with memory nodes, whose
-    /// edges cannot be removed.
+    /// [`Error::InvalidValue`] for edges that do not exist with the given data, and for graphs that have memory nodes,
+    /// because their edges cannot be removed.
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
         if !edges.is_empty() && state.has_memory_nodes() {
@@ -106,7 +106,7 @@ impl Node {
     /// Removes the node and its edges from its graph (`cuGraphDestroyNode`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node no longer exists, or its graph has memory nodes.
+    /// [`Error::InvalidValue`] if the node no longer exists or its graph has memory nodes.
     pub fn remove(&self) -> Result<()> {
         let graph = self.graph()?;
         let mut state = graph.inner.state.lock();
@@ -125,16 +125,16 @@ impl Node {
         }
         registry::NODES.remove(&self.id);
         drop(state);
-        // A nested graph is dropped here, outside of the lock.
+        // If the node owns a nested graph, that graph is dropped here, while no lock is held.
         drop(node);
         Ok(())
     }
 
-    /// Replaces the node's parameters by others of the same kind (`cuGraphNodeSetParams`).
+    /// Replaces the node's operation by an operation of the same kind (`cuGraphNodeSetParams`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node no longer exists or the kinds differ; the errors of adding such a node;
-    /// [`Error::Unsupported`] for kinds whose parameters cannot change.
+    /// [`Error::InvalidValue`] if the node no longer exists or the kinds differ; [`Error::Unsupported`] for kinds whose
+    /// parameters cannot change; and the errors of adding such a node.
     pub fn set_op(&self, op: NodeOp) -> Result<()> {
         op.check()?;
         let graph = self.graph()?;

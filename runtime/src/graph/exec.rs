@@ -1,4 +1,5 @@
-//! Executable graphs: instantiated from a graph once, then launched; their parameters can be changed.
+//! Executable graphs. An executable graph is created from a graph (instantiation) and then launched; the parameters of
+//! its nodes can be changed.
 
 use std::sync::Arc;
 
@@ -24,15 +25,15 @@ use crate::task::Task;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InstantiateFlags {
-    /// A launch first frees the allocations that the previous launch left allocated.
+    /// Whether a launch first frees the allocations that the previous launch did not free.
     pub auto_free: bool,
-    /// Kernels have the priorities of their nodes instead of the stream's.
+    /// Whether kernels have the priorities of their nodes instead of that of the stream.
     pub node_priority: bool,
-    /// Device code can launch the graph (unsupported).
+    /// Whether device code can launch the graph (unsupported).
     pub device_launch: bool,
 }
 
-/// Why a graph cannot be instantiated, with the numbers of `CUgraphInstantiateResult`.
+/// The reason why a graph cannot be instantiated, with the values of `CUgraphInstantiateResult`.
 ///
 /// ```
 /// use margay::graph::{Graph, InstantiateFlags, InstantiateReason};
@@ -44,17 +45,17 @@ pub struct InstantiateFlags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum InstantiateReason {
-    /// The `error` of [`InstantiateProblem`] has the reason.
+    /// The field `error` of [`InstantiateProblem`] describes the reason.
     Error = 1,
     /// The graph has a cycle.
     InvalidStructure = 2,
-    /// A node is not permitted where it is.
+    /// A node is not permitted in the graph that contains it.
     NotSupported = 3,
-    /// A conditional handle has no node.
+    /// No conditional node uses a conditional handle of the graph.
     HandleUnused = 5,
 }
 
-/// Why a graph cannot be instantiated, and at which node.
+/// The reason why a graph cannot be instantiated, and the node that causes the problem.
 ///
 /// ```
 /// use margay::graph::{Graph, InstantiateFlags};
@@ -65,11 +66,11 @@ pub enum InstantiateReason {
 /// ```
 #[derive(Debug, Clone)]
 pub struct InstantiateProblem {
-    /// The kind of problem.
+    /// The kind of the problem.
     pub reason: InstantiateReason,
-    /// The node concerned, if there is one.
+    /// The node that causes the problem, if it is caused by a node.
     pub node: Option<Node>,
-    /// The error to return.
+    /// The error that calls return for the problem.
     pub error: Error,
 }
 
@@ -89,7 +90,7 @@ impl From<InstantiateProblem> for Error {
     }
 }
 
-/// An executable graph. Clones refer to the same graph; its launches run one after the other.
+/// An executable graph. Clones refer to the same executable graph. Its launches run one after the other.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -129,10 +130,10 @@ impl std::fmt::Debug for GraphExec {
 }
 
 impl Graph {
-    /// Instantiates the graph. This compiles its kernels.
+    /// Creates an executable graph from the graph, and compiles its kernels.
     ///
     /// # Errors
-    /// See [`InstantiateProblem`].
+    /// Returns an [`InstantiateProblem`] if the graph cannot be instantiated.
     pub fn instantiate(&self, flags: InstantiateFlags) -> Result<GraphExec, InstantiateProblem> {
         let failed = |error| InstantiateProblem::plain(InstantiateReason::Error, error);
         if flags.device_launch {
@@ -179,7 +180,7 @@ impl Graph {
             })
     }
 
-    /// Prepares every kernel once, so that compile errors are found here.
+    /// Checks all steps and prepares every kernel once, so that compile errors are reported at instantiation.
     fn check_steps(&self, plan: &Plan) -> Result<(), InstantiateProblem> {
         for step in plan.graphs.iter().flat_map(|graph| &graph.steps) {
             let StepOp::Node(op) = &step.op else {
@@ -215,7 +216,7 @@ impl Graph {
 }
 
 impl NodeOp {
-    /// Checks the operation again and compiles what must be compiled.
+    /// Checks the operation and, if it runs a kernel, compiles the kernel.
     pub(super) fn check_executable(&self) -> Result<()> {
         self.check()?;
         if let NodeOp::Kernel(node, attributes) = self {
@@ -227,12 +228,12 @@ impl NodeOp {
 }
 
 impl GraphExec {
-    /// Returns the graph's number; unique in the process, never reused.
+    /// Returns the executable graph's ID, which is unique in the process and never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// Returns the options of its instantiation.
+    /// Returns the options with which the graph was instantiated.
     pub fn flags(&self) -> InstantiateFlags {
         self.inner.flags
     }
@@ -240,7 +241,7 @@ impl GraphExec {
     /// Returns whether launches run the step of a node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes of other graphs and for kinds that always run.
+    /// [`Error::InvalidValue`] for nodes of other graphs, and for nodes of kinds that cannot be disabled.
     pub fn is_enabled(&self, node: &Node) -> Result<bool> {
         let state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -252,7 +253,7 @@ impl GraphExec {
     /// Enables or disables the step of a node in later launches.
     ///
     /// # Errors
-    /// The errors of [`GraphExec::is_enabled`].
+    /// Returns the errors of [`GraphExec::is_enabled`].
     pub fn set_enabled(&self, node: &Node, enabled: bool) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -261,10 +262,11 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Returns a graph of the same nodes. The launch of an executable graph in a capturing stream adds this graph.
+    /// Returns a graph with the same nodes and edges. If an executable graph is launched into a capturing stream, this
+    /// graph is added to the captured graph.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the graph has memory or conditional nodes.
+    /// [`Error::InvalidValue`] if the graph has memory or conditional nodes.
     pub(crate) fn to_graph(&self) -> Result<Graph> {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         let graph = plan.to_graph(0)?;
@@ -300,13 +302,13 @@ impl Plan {
         Ok(graph)
     }
 
-    /// Returns the allocations that the graph makes and does not free.
+    /// Returns the allocations of the graph's allocation nodes that the graph does not free.
     pub(super) fn left_allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         self.allocations()
             .filter(|allocation| !allocation.is_freed_inside())
     }
 
-    /// Returns the allocations that the graph makes.
+    /// Returns the allocations of the graph's allocation nodes.
     pub(super) fn allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
         steps.filter_map(|step| match &step.op {
@@ -315,7 +317,7 @@ impl Plan {
         })
     }
 
-    /// Returns the allocations that the graph frees.
+    /// Returns the allocations of the graph's free nodes.
     pub(super) fn frees(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
         steps.filter_map(|step| match &step.op {

@@ -1,8 +1,10 @@
-//! Launches of executable graphs: the tasks of a launch are inserted between two new tasks of the stream.
+//! Launches of executable graphs. The tasks of a launch run between two new tasks of the stream, which are its
+//! beginning and its end.
 //!
-//! A launch begins after everything that a task of the stream would wait for, and after the last launch of the same
-//! executable graph. Each node becomes a task that waits for the tasks of its dependencies. Errors of kernel launches
-//! are found before anything is submitted.
+//! A launch begins after all work for which a new task of the stream would wait, and after the last launch of the same
+//! executable graph. Each node becomes a task that waits for the tasks of the node's dependencies. Errors of kernel
+//! launches are detected before any task is submitted. Kernels in the bodies of conditional nodes are an exception,
+//! because the body is chosen later.
 
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ use crate::memop;
 use crate::stream::Stream;
 use crate::task::{HostWork, Launch, Task, Work};
 
-/// Tasks that later tasks wait for.
+/// Tasks for which later tasks wait.
 type Ends = SmallVec<[Arc<Task>; 2]>;
 /// Prepared kernels, in the order in which their tasks are created.
 type Runs = std::collections::VecDeque<Launch>;
@@ -25,8 +27,8 @@ impl GraphExec {
     /// Launches the graph into a stream; returns before the graph runs.
     ///
     /// # Errors
-    /// The errors of launching its kernels; [`Error::InvalidValue`] when an allocation of the last launch was not freed
-    /// and the graph does not free it itself.
+    /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`] if an allocation of the
+    /// last launch was not freed and the graph has no node that frees it.
     pub(crate) fn submit(&self, stream: &Stream) -> Result<()> {
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);
@@ -95,7 +97,7 @@ fn begin_work(plan: &Plan) -> Work {
     Work::Device { job, short: true }
 }
 
-/// Returns work that drops `keep` when the launch is complete.
+/// Returns the work of the launch's last task, which drops `keep`.
 fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
     match keep {
         None => Work::Marker,
@@ -110,8 +112,9 @@ fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
 }
 
 impl Plan {
-    /// Prepares the kernels of a graph and of its nested graphs, in order. Bodies of conditional nodes are prepared
-    /// when they are chosen. If `own` is true, each kernel has the priority of its node.
+    /// Prepares the kernels of a graph and of its nested graphs, in the order in which their tasks are created. The
+    /// kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is true, each kernel has the
+    /// priority of its node.
     fn runs(&self, graph: usize, own: bool) -> Result<Runs> {
         let mut runs = Runs::new();
         self.add_runs(graph, own, &mut runs)?;
@@ -134,8 +137,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Marks the allocations that a launch makes as live, and those that it frees as not live. Returns what must exist
-    /// until the launch is complete.
+    /// Marks the allocations of the graph's allocation nodes as live, and those of its free nodes as not live. If
+    /// `auto_free` is true, first marks the allocations that the previous launch did not free as not live. Returns the
+    /// allocations that must exist until the launch is complete.
     fn hand_out(&self, auto_free: bool) -> Vec<Arc<GraphAllocation>> {
         let mut holds = Vec::new();
         if auto_free {
@@ -155,7 +159,7 @@ impl Plan {
     }
 }
 
-/// The tasks of a launch while they are created; none is released yet.
+/// The tasks of a launch while they are created. No task is released before all tasks are created.
 struct Made<'a> {
     context: &'a Context,
     /// The priority of the stream.
@@ -178,7 +182,8 @@ impl Made<'_> {
         task
     }
 
-    /// Creates the tasks of a graph, which run after `before`. Returns the tasks that complete the graph.
+    /// Creates the tasks of a graph, which run after the tasks `before`. The graph is complete when the returned tasks
+    /// are complete.
     fn graph(&mut self, plan: &Arc<Plan>, number: usize, before: &[Arc<Task>]) -> Ends {
         let graph = &plan.graphs[number];
         if graph.steps.is_empty() {
@@ -291,7 +296,7 @@ impl Made<'_> {
     }
 }
 
-/// Returns a copy or fill whose failure makes the context fail.
+/// Returns the work of a copy or fill. If the copy or fill fails, the context fails.
 fn device(
     what: &'static str,
     context: &Context,
@@ -314,7 +319,7 @@ fn device(
     }
 }
 
-/// A conditional node whose turn has come.
+/// A conditional node that is about to choose a graph.
 struct Chosen {
     plan: Arc<Plan>,
     node: Arc<ConditionalNode>,
@@ -323,7 +328,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Runs the graph that the value selects, and completes `task` after it.
+    /// Runs the graph that the value selects, and completes `task` after that graph. A loop repeats this first.
     fn run(self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
         let body = self.node.choice().and_then(|at| self.bodies.get(at));
@@ -358,7 +363,7 @@ impl Chosen {
             }
         }));
         made.task(&context, behind, ends.iter());
-        // The first task is the beginning of the graph, which is released last.
+        // Element 0 is the task before the graph, which is released last.
         for task in made.tasks.iter().rev() {
             task.release();
         }

@@ -1,16 +1,16 @@
-//! Memory of graphs: allocations whose address is fixed when their node is created.
+//! Memory of graphs: allocations whose addresses are fixed when their nodes are created.
 //!
-//! The memory exists as long as a graph or an executable graph has the node, or the program holds the allocation. A
-//! launch that does not free an allocation leaves it to the program (`live`). `cuMemFree`, `cuMemFreeAsync` or a free
-//! node ends this. Whether an allocation is live is decided in the order of the calls, because the program orders the
-//! work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
+//! The memory exists as long as a graph or an executable graph has the node, or the allocation is *live*. A launch that
+//! allocates and does not free makes the allocation live: the program may use it. `cuMemFree`, `cuMemFreeAsync` or a
+//! free node ends the allocation. These changes take effect at the calls, in the order of the calls, and not when the
+//! work runs, because the program must order the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
-//! On a GPU, graphs have separate addresses. Programs may free an address late and expect an error if its graph no
-//! longer exists. Therefore the addresses of a destroyed graph are not reused for a while.
+//! On a GPU, the memory of graphs has its own addresses. So if a program frees an address after the graph was
+//! destroyed, it gets an error. To return this error, Margay does not reuse the addresses of a destroyed graph at once.
 //!
 //! [`GraphMemory`] counts the memory that a GPU would have mapped for graphs (CUDA programming guide, "Graph memory
-//! nodes"): from a launch or an upload until it is trimmed, even if the allocation is freed and the graph is destroyed.
-//! Memory left by destroyed graphs is reused by the next graphs and then not counted again.
+//! nodes"). Memory counts from a launch or an upload until it is trimmed, even if the allocation was freed and the
+//! graph was destroyed. The counted memory of destroyed graphs is reused for other graphs without being counted again.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -37,18 +37,19 @@ pub struct GraphAllocation {
     bytes: u64,
     kind: PointerKind,
     label: u64,
-    /// The id of the memory, which distinguishes it from later memory at the same address.
+    /// ID of the memory, which distinguishes it from later allocations at the same address.
     memory: u64,
     state: Mutex<GraphMemoryState>,
 }
 
 #[derive(Default)]
 struct GraphMemoryState {
-    /// Whether the program holds the allocation.
+    /// Whether the allocation is live.
     live: bool,
-    /// Whether the memory is counted as mapped and reserved.
+    /// Whether [`GraphMemory`] counts the memory.
     backed: bool,
-    /// Whether a node of the allocation's own graph frees it (`true`) or a node of another graph (`false`).
+    /// Whether the node that frees the allocation is in the allocation's own graph (`true`) or in another graph
+    /// (`false`); `None` if there is no such node.
     freed_inside: Option<bool>,
 }
 
@@ -68,13 +69,13 @@ impl std::fmt::Debug for GraphAllocation {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GraphMemory {
-    /// Bytes that graphs have mapped.
+    /// Number of bytes that graphs have mapped.
     pub used: u64,
-    /// Largest value of `used` since it was reset.
+    /// Maximum of `used` since the maximum was reset.
     pub used_high: u64,
-    /// Bytes reserved for graphs.
+    /// Number of bytes that are reserved for graphs.
     pub reserved: u64,
-    /// Largest value of `reserved` since it was reset.
+    /// Maximum of `reserved` since the maximum was reset.
     pub reserved_high: u64,
 }
 
@@ -82,11 +83,11 @@ pub struct GraphMemory {
 #[derive(Default)]
 struct Book {
     known: FxHashMap<u64, Weak<GraphAllocation>>,
-    /// Live allocations, which this table keeps even without a graph.
+    /// Live allocations. This table keeps them even if no graph has their nodes.
     live: FxHashMap<u64, Arc<GraphAllocation>>,
-    /// Amounts by the device's ordinal.
+    /// Amounts of memory, by the ordinal of the device.
     memory: FxHashMap<i32, GraphMemory>,
-    /// Bytes left by destroyed graphs, by the device's ordinal; included in `memory`.
+    /// Number of counted bytes that belonged to destroyed graphs, by the ordinal of the device; `memory` includes them.
     left: FxHashMap<i32, u64>,
 }
 
@@ -121,7 +122,7 @@ impl Drop for GraphAllocation {
         let address = self.ptr.address();
         {
             let mut book = BOOK.lock();
-            // Another allocation can have this address only after the memory is released.
+            // Another allocation can have this address only after the memory is released below.
             book.known.remove(&address);
             if self.state.get_mut().backed {
                 *book.left.entry(self.device()).or_default() += self.counted();
@@ -137,7 +138,7 @@ impl GraphAllocation {
     /// Allocates device memory of a context for a node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
+    /// [`Error::InvalidValue`] for 0 bytes; [`Error::OutOfMemory`].
     pub fn new(context: &Context, bytes: u64) -> Result<Arc<GraphAllocation>> {
         GraphAllocation::of(context, bytes, PointerKind::Device, 0)
     }
@@ -145,7 +146,7 @@ impl GraphAllocation {
     /// Allocates memory of any kind for a node. The allocation keeps `label` for the caller.
     ///
     /// # Errors
-    /// The errors of [`GraphAllocation::new`].
+    /// Returns the errors of [`GraphAllocation::new`].
     pub fn of(
         context: &Context,
         bytes: u64,
@@ -181,12 +182,12 @@ impl GraphAllocation {
         self.bytes
     }
 
-    /// Returns the label that the caller gave.
+    /// Returns the label from the creation of the allocation.
     pub fn label(&self) -> u64 {
         self.label
     }
 
-    /// Returns the bytes that [`GraphMemory`] counts, which are those of device memory.
+    /// Returns the number of bytes that [`GraphMemory`] counts for the allocation. Only device memory counts.
     fn counted(&self) -> u64 {
         match self.kind {
             PointerKind::Device => self.bytes,
@@ -203,18 +204,19 @@ impl GraphAllocation {
         self.context.device().ordinal()
     }
 
-    /// Returns whether the context still has the memory, which a reset frees.
+    /// Returns whether the memory still exists. A reset of the context frees it.
     fn has_memory(&self) -> bool {
         let memory = &self.context.machine().memory;
         let found = memory.lookup(self.ptr.address());
         found.is_some_and(|found| found.id == self.memory)
     }
 
-    /// Records where a free node is: `inside` the allocation's own graph or in another one.
+    /// Records that a free node was added, in the allocation's own graph if `inside` is true and otherwise in another
+    /// graph.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when a node of the own graph and a node of another graph would free it, or two nodes of
-    /// the own graph.
+    /// [`Error::InvalidValue`] if a node of the allocation's own graph already frees the allocation, or if `inside` is
+    /// true and a node of another graph does.
     pub(super) fn freed_by(&self, inside: bool) -> Result<()> {
         let mut state = self.state.lock();
         match state.freed_inside {
@@ -236,7 +238,7 @@ impl GraphAllocation {
         self.state.lock().live
     }
 
-    /// Counts the memory as mapped, at an upload or a launch.
+    /// Adds the memory to [`GraphMemory`], at an upload or a launch.
     pub(super) fn back(&self) {
         let mut book = BOOK.lock();
         let backed = std::mem::replace(&mut self.state.lock().backed, true);
@@ -256,7 +258,7 @@ impl GraphAllocation {
         }
     }
 
-    /// Ends the allocation; returns false when it was not live. The caller keeps its reference until the work that uses
+    /// Ends the allocation; returns false if it was not live. The caller keeps its reference until the work that uses
     /// the memory is complete.
     pub(super) fn end(self: &Arc<GraphAllocation>) -> bool {
         let mut book = BOOK.lock();
@@ -275,7 +277,7 @@ impl GraphAllocation {
 /// Returns the allocation of a graph that begins at an address.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] when no allocation of a graph begins there.
+/// [`Error::InvalidValue`] if no allocation of a graph begins at the address.
 pub(super) fn find(address: u64) -> Result<Arc<GraphAllocation>> {
     graph_allocation(address)
         .ok_or_else(|| Error::invalid(format!("{address:#x} is no allocation of a graph")))
@@ -298,10 +300,10 @@ pub fn is_graph_memory(ptr: DevicePtr) -> bool {
 }
 
 /// Frees an allocation of a graph when the program requests it. Returns `None` if no allocation of a graph begins at
-/// the address. The caller drops the returned reference when nothing uses the memory any more.
+/// the address. The caller drops the returned reference when no work uses the memory any more.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] when the allocation is not live or a node of its own graph frees it.
+/// [`Error::InvalidValue`] if the allocation is not live or a node of its own graph frees it.
 pub(crate) fn free_from_outside(address: u64) -> Option<Result<Arc<GraphAllocation>>> {
     let found = graph_allocation(address)?;
     if found.is_freed_inside() || !found.end() {
@@ -311,26 +313,26 @@ pub(crate) fn free_from_outside(address: u64) -> Option<Result<Arc<GraphAllocati
 }
 
 impl GraphMemory {
-    /// Returns the present amounts of a device.
+    /// Returns the current amounts of memory of a device.
     pub fn now(device: i32) -> GraphMemory {
         *BOOK.lock().of(device)
     }
 
-    /// Resets the largest number of used bytes to the present number.
+    /// Sets `used_high` of a device to the current value of `used`.
     pub fn reset_used_high(device: i32) {
         let mut book = BOOK.lock();
         let memory = book.of(device);
         memory.used_high = memory.used;
     }
 
-    /// Resets the largest number of reserved bytes to the present number.
+    /// Sets `reserved_high` of a device to the current value of `reserved`.
     pub fn reset_reserved_high(device: i32) {
         let mut book = BOOK.lock();
         let memory = book.of(device);
         memory.reserved_high = memory.reserved;
     }
 
-    /// Gives up the reserved memory of a device that is not live (`cuDeviceGraphMemTrim`).
+    /// Stops counting the memory of a device that belongs to no live allocation (`cuDeviceGraphMemTrim`).
     pub fn trim(device: i32) {
         let mut book = BOOK.lock();
         let left = book.left.remove(&device).unwrap_or(0);
@@ -344,7 +346,7 @@ impl GraphMemory {
             }
         }
         drop(book);
-        // This list may hold the last reference to an allocation, so it is dropped outside of the lock.
+        // This list can contain the last reference to an allocation, so it is dropped after the lock is released.
         drop(known);
     }
 }

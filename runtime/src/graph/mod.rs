@@ -1,12 +1,12 @@
 //! Graphs: work that is described once and launched often.
 //!
-//! A [`Graph`] holds nodes and edges and can be changed. A [`GraphExec`] is a checked copy, which is launched into
-//! streams (`launch`); its parameters can be changed one by one or updated from another graph (`update`). Sources: CUDA
-//! programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
+//! A [`Graph`] contains nodes and edges and can be changed. A [`GraphExec`] is a checked copy of a graph, which is
+//! launched into streams (`launch`). The parameters of its nodes can be changed one by one, or updated from another
+//! graph (`update`). Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
 //!
-//! Invariants: nodes are kept in the order of their numbers, which is the order in which they were added. Both ends of
-//! an edge store it. A nested graph belongs to one node. A graph's lock protects only its own tables, and the lock of
-//! an outer graph is taken before that of a nested one.
+//! Invariants: the nodes of a graph are in the order of their IDs, which is the order in which they were added. Both
+//! nodes of an edge store the edge. A nested graph belongs to exactly one node. A graph's lock protects only the
+//! graph's own tables. The lock of an outer graph is taken before that of a nested graph.
 
 mod add;
 mod conditional;
@@ -91,20 +91,20 @@ pub struct Inner {
 }
 
 struct GraphState {
-    /// In ascending order of their numbers.
+    /// The nodes, in ascending order of their IDs.
     nodes: Vec<NodeData>,
     /// The node that owns this graph.
     owner: Option<Node>,
     /// Whether the graph is a body of a conditional node.
     body: bool,
-    /// Number of captures that add nodes to the graph.
+    /// Number of captures that are adding nodes to the graph.
     captures: u32,
     next_local: u32,
     references: References,
     handles: Vec<Arc<ConditionalHandle>>,
-    /// The executable graph, if only one may exist.
+    /// The executable graph, if only one executable graph may exist at a time.
     only_exec: Weak<ExecInner>,
-    /// The graph that this one is a copy of; 0: none.
+    /// ID of the graph of which this graph is a copy; 0 if it is not a copy.
     copy_of: u64,
 }
 
@@ -115,7 +115,7 @@ struct NodeData {
     op: NodeOp,
     dependencies: Vec<(u64, EdgeData)>,
     dependents: Vec<u64>,
-    /// The node that this one was copied from; 0: none.
+    /// ID of the node of which this node is a copy; 0 if it is not a copy.
     copy_of: u64,
 }
 
@@ -171,7 +171,7 @@ impl GraphState {
         Ok(&mut self.nodes[at])
     }
 
-    /// Returns whether this graph, without nested graphs, has allocations or frees.
+    /// Returns whether this graph has nodes that allocate or free memory. Nested graphs do not count.
     fn has_memory_nodes(&self) -> bool {
         let memory = |op: &NodeOp| matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_));
         self.nodes.iter().any(|node| memory(&node.op))
@@ -210,12 +210,12 @@ impl Graph {
         Graph { inner }
     }
 
-    /// Returns the graph with this number, while the graph exists.
+    /// Returns the graph with this ID; `None` if the graph no longer exists.
     pub fn by_id(id: u64) -> Option<Graph> {
         registry::GRAPHS.get(&id).map(|inner| Graph { inner })
     }
 
-    /// Returns the graph's number; unique in the process, never reused.
+    /// Returns the graph's ID, which is unique in the process and never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
@@ -250,7 +250,7 @@ impl Graph {
         self.inner.state.lock().nodes.clone()
     }
 
-    /// Returns whether a node of this graph or of a nested graph passes `test`.
+    /// Returns whether `test` returns true for a node of this graph or of a nested graph.
     fn any_op(&self, test: &dyn Fn(&NodeOp) -> bool) -> bool {
         self.snapshot().iter().any(|node| {
             test(&node.op)
@@ -331,14 +331,14 @@ impl Graph {
     /// Returns the node of this copy that was copied from `original` (`cuGraphNodeFindInClone`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the copy has no such node.
+    /// [`Error::InvalidValue`] if the copy has no such node.
     pub fn find_copy(&self, original: &Node) -> Result<Node> {
         let state = self.inner.state.lock();
         let found = state.nodes.iter().find(|node| node.copy_of == original.id);
         match found {
             Some(node) => Ok(self.node_of(node.id)),
             None => {
-                // The node may be in a copy of a nested graph.
+                // The node can be in a copy of a nested graph.
                 let nodes = state.nodes.clone();
                 drop(state);
                 let children = nodes.iter().filter_map(|node| match &node.op {
@@ -352,23 +352,23 @@ impl Graph {
         }
     }
 
-    /// Takes over `count` references of the caller to an object of the program. They are kept as long as the graph, its
-    /// copies and its executable graphs exist.
+    /// Transfers `count` references to an object of the program from the caller to the graph. The references are kept
+    /// as long as the graph, its copies or its executable graphs exist.
     pub fn retain_object(&self, object: &UserObject, count: u32) {
         self.inner.state.lock().references.add(object, count);
     }
 
-    /// Releases references that [`Graph::retain_object`] has taken over.
+    /// Releases `count` references that [`Graph::retain_object`] has transferred to the graph.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the graph has fewer references.
+    /// [`Error::InvalidValue`] if the graph has fewer references.
     pub fn release_object(&self, object: &UserObject, count: u32) -> Result<()> {
         let mut state = self.inner.state.lock();
         state.references.remove(object, count)
     }
 
-    /// Records that a capture begins (`true`) or ends (`false`) to add nodes. The graph cannot be instantiated in
-    /// between.
+    /// Records that a capture begins to add nodes to the graph (`true`), or has stopped doing so (`false`). The graph
+    /// cannot be instantiated during the capture.
     pub(crate) fn set_capturing(&self, capturing: bool) {
         let mut state = self.inner.state.lock();
         state.captures = match capturing {
@@ -379,30 +379,30 @@ impl Graph {
 }
 
 impl Node {
-    /// Returns the node with this number, while the node exists.
+    /// Returns the node with this ID; `None` if the node no longer exists.
     pub fn by_id(id: u64) -> Option<Node> {
         let inner = registry::NODES.get(&id)?;
         Some(Graph { inner }.node_of(id))
     }
 
-    /// Returns the node's number; unique in the process, never reused.
+    /// Returns the node's ID, which is unique in the process and never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Returns the graph that the node belongs to.
+    /// Returns the graph to which the node belongs.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the graph no longer exists.
+    /// [`Error::InvalidValue`] if the graph no longer exists.
     pub fn graph(&self) -> Result<Graph> {
         let inner = self.graph.upgrade().ok_or_else(no_such_node)?;
         Ok(Graph { inner })
     }
 
-    /// Returns the node's number in its graph. A copy of the node has the same number.
+    /// Returns the node's local ID, which is unique in its graph. A copy of the node has the same local ID.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node no longer exists.
+    /// [`Error::InvalidValue`] if the node no longer exists.
     pub fn local_id(&self) -> Result<u32> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
@@ -412,17 +412,17 @@ impl Node {
     /// Returns the operation of the node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node no longer exists.
+    /// [`Error::InvalidValue`] if the node no longer exists.
     pub fn op(&self) -> Result<NodeOp> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
         Ok(state.node(self.id)?.op.clone())
     }
 
-    /// Returns the nodes that this node waits for.
+    /// Returns the nodes on which this node depends, with the data of the edges.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node no longer exists.
+    /// [`Error::InvalidValue`] if the node no longer exists.
     pub fn dependencies(&self) -> Result<Vec<(Node, EdgeData)>> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
@@ -432,10 +432,10 @@ impl Node {
             .collect())
     }
 
-    /// Returns the nodes that wait for this node.
+    /// Returns the nodes that depend on this node, with the data of the edges.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the node no longer exists.
+    /// [`Error::InvalidValue`] if the node no longer exists.
     pub fn dependents(&self) -> Result<Vec<(Node, EdgeData)>> {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();

@@ -1,4 +1,4 @@
-//! Nodes and edges: the operations of nodes and the data of edges.
+//! The operations of nodes, and the data of edges.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::Graph;
 use super::conditional::ConditionalNode;
 use super::memory::GraphAllocation;
 
-/// Data that the caller gets back when it queries a node's parameters; the runtime does not use them.
+/// Data of the caller that are returned when the caller queries a node's parameters. The runtime does not use them.
 pub type Origin = Option<Arc<dyn Any + Send + Sync>>;
 
 /// The kinds of nodes, with the numbers of `CUgraphNodeType`.
@@ -60,7 +60,7 @@ pub enum NodeKind {
     Conditional = 13,
 }
 
-/// The operation of a node. Clones share the parts, which never change.
+/// The operation of a node. Clones share the parameters, which never change.
 ///
 /// ```
 /// use margay::graph::{Graph, NodeOp};
@@ -82,7 +82,7 @@ pub enum NodeOp {
     Host(Arc<HostNode>),
     /// Runs the graph that it owns.
     Child(Graph),
-    /// Does nothing except join its dependencies.
+    /// Does nothing, and is complete when its dependencies are complete.
     Empty,
     /// Waits for an event's last record.
     EventWait(Event),
@@ -123,7 +123,7 @@ impl NodeOp {
         }
     }
 
-    /// Checks the operation as far as this is possible without its graph.
+    /// Checks the parameters of the operation, as far as this is possible without its graph.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             NodeOp::Kernel(node, attributes) => {
@@ -185,22 +185,22 @@ impl NodeOp {
 pub struct KernelNode {
     /// The kernel.
     pub kernel: Kernel,
-    /// Blocks in the grid.
+    /// Number of blocks in each dimension of the grid.
     pub grid: Dim3,
-    /// Threads in a block.
+    /// Number of threads in each dimension of a block.
     pub block: Dim3,
     /// Dynamic shared memory of a block, in bytes.
     pub shared: u32,
     /// The packed arguments.
     pub params: Params,
-    /// See [`Origin`].
+    /// Data of the caller; see [`Origin`].
     pub origin: Origin,
     addresses: OnceLock<Box<[usize]>>,
 }
 
 impl KernelNode {
-    /// Creates a kernel node. Cluster, cooperation and priority of `config` are attributes of a node
-    /// ([`KernelAttributes::of`]) and not part of it.
+    /// Creates a kernel node with the shape in `config`. The cluster, cooperation and priority of `config` are not
+    /// used, because they are attributes of the node ([`KernelAttributes::of`]).
     pub fn new(kernel: Kernel, config: LaunchConfig, params: Params, origin: Origin) -> KernelNode {
         KernelNode {
             kernel,
@@ -213,7 +213,7 @@ impl KernelNode {
         }
     }
 
-    /// Returns the launch configuration: the shape, combined with the attributes.
+    /// Returns the launch configuration: the shape of this node, with the cluster and the cooperation of `attributes`.
     pub fn launch(&self, attributes: &KernelAttributes) -> LaunchConfig {
         LaunchConfig {
             grid: self.grid,
@@ -253,10 +253,11 @@ impl KernelAttributes {
     const COOPERATIVE: u32 = 2;
     const CLUSTER: u32 = 4;
     const PRIORITY: u32 = 8;
-    /// The supported attributes: access policy window, cooperative, cluster dimension and its policy, priority, memory
-    /// synchronisation domain map and domain, preferred cluster, carve-out of shared memory.
+    /// The supported attributes: access policy window, cooperative, cluster dimension, cluster scheduling policy,
+    /// priority, memory synchronisation domain map, memory synchronisation domain, preferred cluster dimension, and
+    /// preferred shared-memory carve-out.
     const ALL: [u32; 9] = [1, 2, 4, 5, 8, 9, 10, 11, 14];
-    /// Whether device code may change the node; unsupported.
+    /// The attribute that permits device code to change the node (unsupported).
     const DEVICE_UPDATABLE: u32 = 13;
 
     /// Returns the attributes of a launch configuration.
@@ -295,8 +296,8 @@ impl KernelAttributes {
     /// Returns the value of an attribute.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for numbers that are no attribute of a kernel node; [`Error::Unsupported`] for the
-    /// attribute of nodes that device code updates.
+    /// [`Error::InvalidValue`] for IDs that are not attributes of a kernel node; [`Error::Unsupported`] for the
+    /// attribute that permits device code to change the node.
     pub fn get(&self, id: u32) -> Result<AttributeValue> {
         KernelAttributes::known(id)?;
         Ok(self.0.get(&id).copied().unwrap_or([0; 64]))
@@ -305,7 +306,7 @@ impl KernelAttributes {
     /// Changes an attribute.
     ///
     /// # Errors
-    /// The errors of [`KernelAttributes::get`].
+    /// Returns the errors of [`KernelAttributes::get`].
     pub fn set(&mut self, id: u32, value: AttributeValue) -> Result<()> {
         KernelAttributes::known(id)?;
         self.0.insert(id, value);
@@ -320,7 +321,7 @@ impl KernelAttributes {
         })
     }
 
-    /// Returns whether all blocks may wait for each other.
+    /// Returns whether the launch is cooperative: all its blocks may wait for each other.
     pub fn cooperative(&self) -> bool {
         self.words(KernelAttributes::COOPERATIVE)[0] != 0
     }
@@ -336,7 +337,7 @@ impl KernelAttributes {
     }
 }
 
-/// A copy. Host memory is accessed when the node runs.
+/// The parameters of a node that copies memory. Host memory is accessed when the node runs.
 ///
 /// ```
 /// use margay::graph::MemcpyNode;
@@ -353,11 +354,11 @@ pub struct MemcpyNode {
     pub transfer: Transfer,
     /// The context in which the copy runs.
     pub context: Context,
-    /// See [`Origin`].
+    /// Data of the caller; see [`Origin`].
     pub origin: Origin,
 }
 
-/// A fill.
+/// The parameters of a node that fills memory.
 ///
 /// ```
 /// use margay::copy::Fill;
@@ -377,10 +378,10 @@ pub struct MemsetNode {
     pub context: Context,
 }
 
-/// A function of the program, called at each launch.
+/// A function of the program, which is called at each launch of a graph.
 pub type HostFunction = Arc<dyn Fn() + Send + Sync>;
 
-/// A host function.
+/// The parameters of a node that calls a host function.
 ///
 /// ```
 /// use margay::graph::HostNode;
@@ -391,11 +392,11 @@ pub type HostFunction = Arc<dyn Fn() + Send + Sync>;
 pub struct HostNode {
     /// The function.
     pub function: HostFunction,
-    /// See [`Origin`].
+    /// Data of the caller; see [`Origin`].
     pub origin: Origin,
 }
 
-/// Stream memory operations.
+/// The parameters of a node that performs stream memory operations.
 ///
 /// ```
 /// use margay::graph::MemOpsNode;
@@ -411,11 +412,11 @@ pub struct MemOpsNode {
     pub ops: Vec<MemOp>,
     /// The context in which the operations run.
     pub context: Context,
-    /// See [`Origin`].
+    /// Data of the caller; see [`Origin`].
     pub origin: Origin,
 }
 
-/// The data of an edge besides its ends (`CUgraphEdgeData`).
+/// The data of an edge, apart from its nodes (`CUgraphEdgeData`).
 ///
 /// ```
 /// use margay::graph::EdgeData;
@@ -425,12 +426,13 @@ pub struct MemOpsNode {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
-    /// The event at the first node that triggers the edge. 0 is completion. Kernels also permit 1 (programmatic) and 2
-    /// (launch order), for which Margay waits for completion as well.
+    /// The event of the first node after which the second node may start. 0 is the completion of the first node. If the
+    /// first node is a kernel, 1 (programmatic) and 2 (launch order) are also permitted; for these, Margay also waits
+    /// for completion.
     pub from_port: u8,
     /// Always 0.
     pub to_port: u8,
-    /// 0: an ordinary dependency, 1: a programmatic one.
+    /// Kind of the dependency: 0 is an ordinary dependency, 1 is a programmatic dependency.
     pub kind: u8,
 }
 

@@ -1,7 +1,8 @@
-//! The plan of an executable graph: the nodes of a graph and of its nested graphs, by index.
+//! The plan of an executable graph: the nodes of a graph and of its nested graphs as steps, which refer to each other
+//! by index.
 //!
-//! Invariant: graph 0 is the outermost; the `order` of each graph is topological. Launches share the plan that they
-//! run, and a change copies it first.
+//! Invariant: graph 0 of a plan is the outermost graph; the `order` of each graph is a topological order. Launches
+//! share the plan that they run; a change copies the plan first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,13 +14,13 @@ use super::{ConditionalHandle, ConditionalNode, EdgeData, Graph, Node, NodeData,
 use super::{InstantiateProblem, InstantiateReason};
 use crate::error::Error;
 
-/// Everything that a launch needs.
+/// The data that a launch needs.
 #[derive(Clone, Default)]
 pub(super) struct Plan {
     pub(super) graphs: Vec<PlanGraph>,
-    /// Indices of graph and step by the number of the node that the step was made from.
+    /// Indices of the graph and of the step for each node, by the ID of the node.
     pub(super) index: FxHashMap<u64, (usize, usize)>,
-    /// Conditional handles whose values each launch resets.
+    /// The conditional handles of all graphs. Each launch resets the values for which this was requested.
     pub(super) handles: Vec<Arc<ConditionalHandle>>,
 }
 
@@ -28,23 +29,23 @@ pub(super) struct Plan {
 pub(super) struct PlanGraph {
     /// The steps in the order of the nodes.
     pub(super) steps: Vec<Step>,
-    /// The indices of all steps, dependencies first.
+    /// The indices of all steps in an order in which each step follows its dependencies.
     pub(super) order: Vec<usize>,
 }
 
 /// One node of a plan.
 #[derive(Clone)]
 pub(super) struct Step {
-    /// The number of the node that the step was made from.
+    /// ID of the node from which the step was created.
     pub(super) origin: u64,
     pub(super) op: StepOp,
     pub(super) dependencies: Vec<(usize, EdgeData)>,
-    /// Whether no other step waits for this one.
+    /// Whether no other step depends on this step.
     pub(super) last: bool,
     pub(super) enabled: bool,
 }
 
-/// What a step does. Nested graphs are given by their index in the plan.
+/// The operation of a step. Nested graphs are identified by their index in the plan.
 #[derive(Clone)]
 pub(super) enum StepOp {
     Node(NodeOp),
@@ -62,7 +63,7 @@ impl StepOp {
     }
 }
 
-/// Returns whether the body of a conditional node may contain an operation, directly or in a nested graph.
+/// Returns whether the body of a conditional node, or a graph nested in it, may contain the operation.
 fn allowed_in_body(op: &NodeOp) -> bool {
     use super::NodeKind as K;
     matches!(
@@ -75,7 +76,8 @@ impl Plan {
     /// Creates the plan of a graph.
     ///
     /// # Errors
-    /// For a graph with a cycle, a node that is not permitted where it is, or a capture that has not ended.
+    /// Returns a problem if the graph has a cycle, if a node is not permitted in the graph that contains it, or if a
+    /// capture into the graph has not ended.
     pub(super) fn of(graph: &Graph) -> Result<Plan, InstantiateProblem> {
         let mut plan = Plan::default();
         let body = graph.inner.state.lock().body;
@@ -147,13 +149,14 @@ impl Plan {
         })
     }
 
-    /// Returns the indices of graph and step of a node.
+    /// Returns the index of a node's graph, and the index of its step in that graph.
     pub(super) fn find(&self, node: &Node) -> Option<(usize, usize)> {
         self.index.get(&node.id()).copied()
     }
 }
 
-/// Returns the indices with dependencies first and otherwise in order, or the index of a step in a cycle.
+/// Returns the indices of all steps in a topological order, with the lowest possible index next. If the steps have a
+/// cycle, returns the index of a step in the cycle as an error.
 fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     let mut missing: Vec<usize> = steps.iter().map(|s| s.dependencies.len()).collect();
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
@@ -176,7 +179,7 @@ fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     }
     match missing.iter().position(|n| *n > 0) {
         None => Ok(order),
-        // This step may only be after a cycle; walking back finds a step in the cycle.
+        // This step can be after a cycle instead of in it. To find a step in the cycle, follow the dependencies.
         Some(at) => Err(walk_back(steps, &missing, at)),
     }
 }

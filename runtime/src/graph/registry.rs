@@ -1,15 +1,14 @@
-//! Tables of graphs, nodes and conditional handles by number.
+//! Tables of graphs, nodes and conditional handles by ID.
 //!
-//! Numbers are unique in the process. The destructor of an object removes its entry, so destroyed objects are not
-//! found.
+//! IDs are unique in the process. The destructor of an object removes its entry, so destroyed objects are not found.
 
 use super::Inner;
 use super::conditional::ConditionalHandle;
 use crate::object_table::Table;
 
-/// Graphs by their number.
+/// Graphs by their IDs.
 pub(crate) static GRAPHS: Table<u64, Inner> = Table::new();
-/// The graph of a node, by the node's number.
+/// The graphs of nodes, by the IDs of the nodes.
 pub(crate) static NODES: Table<u64, Inner> = Table::new();
-/// Conditional handles by their number.
+/// Conditional handles by their IDs.
 pub(crate) static CONDITIONALS: Table<u64, ConditionalHandle> = Table::new();

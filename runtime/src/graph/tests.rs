@@ -1,9 +1,9 @@
 //! Random programs over streams, events, graphs and captures, checked against a sequential model.
 //!
-//! A program creates graphs, by calls or by capture, launches them among other work, and waits now and then. Every
-//! operation records on one counter when it begins and ends. The model knows only the rules of the documentation, in
-//! the order of the calls: it determines what must have ended before each run of an operation, and how often each
-//! operation runs.
+//! A program creates graphs, by calls or by capture, launches them between other work, and sometimes waits. Every
+//! operation takes time stamps from a common counter when it begins and when it ends. The model implements only the
+//! rules of the documentation, in the order of the calls. It determines which runs must have ended before each run of
+//! an operation begins, and how often each operation runs.
 
 mod model;
 mod programs;
@@ -30,7 +30,7 @@ fn random_programs_of_graphs_keep_every_order() {
     }
 }
 
-/// Returns the bytes of this process that are in memory.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = text
@@ -104,7 +104,7 @@ fn cycles_of_graphs_do_not_grow() {
     }
 }
 
-/// Programs may free memory of a destroyed graph late, and rely on an error.
+/// If a program frees memory of a destroyed graph, it must get an error, so the address must not be reused at once.
 #[test]
 fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     let bench = Bench::new(1, Vec::new());

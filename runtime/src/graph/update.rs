@@ -1,7 +1,9 @@
-//! Changes to an executable graph: to the parameters of one node, or of all nodes, which are taken from another graph.
+//! Changes to an executable graph. A change replaces the parameters of one node, or replaces the parameters of all
+//! nodes by those of another graph.
 //!
-//! Nodes of the two graphs are paired along the edges, from the last nodes backwards, in the order in which nodes and
-//! edges were added (CUDA driver API, `cuGraphExecUpdate`). Invariant: an update changes everything or nothing.
+//! An update first pairs the nodes of the two graphs. It begins with the nodes that have no dependents and follows the
+//! edges backwards, in the order in which nodes and edges were added (CUDA driver API, `cuGraphExecUpdate`). Invariant:
+//! if an update fails, the executable graph is unchanged.
 
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::{Graph, GraphExec, Node, NodeOp};
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
 
-/// Why an update was refused, with the numbers of `CUgraphExecUpdateResult`.
+/// The reason why an update failed, with the values of `CUgraphExecUpdateResult`.
 ///
 /// ```
 /// use margay::graph::{Graph, UpdateReason};
@@ -27,23 +29,23 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum UpdateReason {
-    /// The `error` of [`UpdateProblem`] has the reason.
+    /// The field `error` of [`UpdateProblem`] describes the reason.
     Error = 1,
-    /// Nodes or edges differ.
+    /// The numbers of nodes, or the edges, differ.
     TopologyChanged = 2,
-    /// A node has another kind.
+    /// The kinds of two corresponding nodes differ.
     NodeTypeChanged = 3,
-    /// Parameters differ that cannot change.
+    /// Parameters that an update cannot change differ.
     ParametersChanged = 5,
     /// A node of this kind cannot be updated.
     NotSupported = 6,
-    /// A kernel belongs to another context.
+    /// A kernel belongs to another context than the kernel that it would replace.
     UnsupportedFunctionChange = 7,
-    /// Attributes differ that cannot change.
+    /// Attributes that an update cannot change differ.
     AttributesChanged = 8,
 }
 
-/// Why an update was refused, and at which node.
+/// The reason why an update failed, and the node that causes the problem.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -56,11 +58,11 @@ pub enum UpdateReason {
 /// ```
 #[derive(Debug, Clone)]
 pub struct UpdateProblem {
-    /// The kind of problem.
+    /// The kind of the problem.
     pub reason: UpdateReason,
-    /// The node of the new graph, if one is concerned.
+    /// The node of the new graph that causes the problem, if it is caused by a node.
     pub node: Option<Node>,
-    /// The node where a differing edge of the new graph begins.
+    /// If an edge of the new graph differs, the node at which this edge begins.
     pub from: Option<Node>,
     /// The error, if the reason is [`UpdateReason::Error`].
     pub error: Option<Error>,
@@ -95,7 +97,7 @@ impl From<UpdateProblem> for Error {
     }
 }
 
-/// Returns for each step of the old graph the index of the corresponding step of the new one.
+/// Returns, for each step of the old graph, the index of the corresponding step of the new graph.
 fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
     use UpdateReason::TopologyChanged;
     if old.steps.len() != new.steps.len() {
@@ -159,7 +161,7 @@ fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
         })
 }
 
-/// Checks whether an operation may replace another one.
+/// Returns an error if an update must not replace the operation `old` by `new`. Both have the same kind.
 fn replaces(old: &NodeOp, new: &NodeOp) -> Result<(), UpdateReason> {
     use UpdateReason as R;
     match (old, new) {
@@ -206,11 +208,11 @@ fn is_linear(transfer: &Transfer) -> bool {
 }
 
 impl GraphExec {
-    /// Replaces the parameters of a node's step for later launches.
+    /// Replaces the operation of a node by another one of the same kind, for later launches.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes of other graphs, another kind or context, and changes that an executable graph
-    /// does not permit; for kernels, the errors of a launch.
+    /// [`Error::InvalidValue`] for nodes of other graphs, for an operation of another kind or context, and for changes
+    /// that an executable graph does not permit; for kernels also the errors of a launch.
     pub fn set_op(&self, node: &Node, op: NodeOp) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -225,7 +227,7 @@ impl GraphExec {
             return Err(Error::unsupported("new parameters for a node of this kind"));
         }
         let op = match (old, op) {
-            // The attributes are not part of the parameters, and stay.
+            // The attributes are not part of the parameters, so they are not changed.
             (NodeOp::Kernel(_, attributes), NodeOp::Kernel(new, _)) => {
                 NodeOp::Kernel(new, attributes.clone())
             }
@@ -238,11 +240,11 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Updates the graph that the step of a child node runs.
+    /// Updates the nested graph of a child node, for later launches.
     ///
     /// # Errors
-    /// The errors of [`GraphExec::update`]; [`Error::InvalidValue`] for nodes that the executable graph does not have,
-    /// and for nodes of another kind.
+    /// [`Error::InvalidValue`] for nodes that the executable graph does not have, for nodes of another kind, and if
+    /// [`GraphExec::update`] would fail.
     pub fn set_child(&self, node: &Node, child: &Graph) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -251,17 +253,17 @@ impl GraphExec {
         };
         let new = Plan::of(child)?;
         let mut plan = (*state.plan).clone();
-        // CUDA's documentation gives one code for all differences.
+        // According to CUDA's documentation, all differences have the same error code.
         plan.adopt(number, &new, 0)
             .map_err(|problem| Error::invalid(Error::from(problem).to_string()))?;
         state.plan = Arc::new(plan);
         Ok(())
     }
 
-    /// Takes the parameters of all nodes from a graph of the same shape (`cuGraphExecUpdate`).
+    /// Replaces the parameters of all nodes by those of a graph with the same nodes and edges (`cuGraphExecUpdate`).
     ///
     /// # Errors
-    /// See [`UpdateProblem`]. In case of an error, nothing changes.
+    /// Returns an [`UpdateProblem`] if the update fails. The executable graph is then unchanged.
     pub fn update(&self, graph: &Graph) -> Result<(), UpdateProblem> {
         let new = Plan::of(graph).map_err(|problem| UpdateProblem::error(problem.error))?;
         let mut state = self.inner.state.lock();
@@ -269,7 +271,7 @@ impl GraphExec {
         plan.adopt(0, &new, 0)?;
         plan.handles.clone_from(&new.handles);
         state.plan = Arc::new(plan);
-        // From now on, the executable graph keeps the objects of the new graph. Launches that are not complete keep the
+        // From now on, the executable graph keeps the user objects of the new graph. Incomplete launches keep the user
         // objects that only the old graph had.
         let mut references = References::default();
         graph.collect_references(&mut references);
@@ -281,7 +283,8 @@ impl GraphExec {
 }
 
 impl Plan {
-    /// Copies the operations of graph `theirs` of `new` to the steps of graph `ours`.
+    /// Copies the operations of the graph with index `theirs` in `new` to the steps of the graph with index `ours` in
+    /// this plan.
     fn adopt(&mut self, ours: usize, new: &Plan, theirs: usize) -> Result<(), UpdateProblem> {
         let pairs = pair(&self.graphs[ours], &new.graphs[theirs])?;
         for (at, other) in pairs.into_iter().enumerate() {

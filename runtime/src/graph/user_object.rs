@@ -1,8 +1,8 @@
 //! User objects: objects of the program that graphs keep alive.
 //!
-//! Source: CUDA programming guide, "CUDA User Objects". The destructor runs on a service thread when the last reference
-//! is released. The program, graphs, executable graphs and incomplete launches hold references. Invariant: the
-//! destructor runs once.
+//! Source: CUDA programming guide, "CUDA User Objects". The program, graphs, executable graphs and incomplete launches
+//! own references to user objects. When the last reference is released, the destructor runs on a service thread.
+//! Invariant: the destructor of an object runs at most once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::process::next_id;
 use crate::service::ServiceThread;
 
-/// An object of the program with counted references. Clones refer to the same object and do not count as references.
+/// An object of the program with a reference count. Clones refer to the same object and do not count as references.
 ///
 /// ```
 /// use margay::graph::UserObject;
@@ -46,7 +46,7 @@ impl std::fmt::Debug for UserObject {
 static DESTRUCTORS: ServiceThread = ServiceThread::new("margay-release");
 
 impl UserObject {
-    /// Creates an object with `references` references, which belong to the program.
+    /// Creates an object with `references` references, which the program owns. `destroy` is the destructor.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for 0 references.
@@ -65,10 +65,10 @@ impl UserObject {
         })
     }
 
-    /// Adds references.
+    /// Adds `count` references.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when no reference is left.
+    /// [`Error::InvalidValue`] if no reference is left.
     pub fn retain(&self, count: u32) -> Result<()> {
         let mut state = self.inner.state.lock();
         if state.references == 0 {
@@ -78,10 +78,10 @@ impl UserObject {
         Ok(())
     }
 
-    /// Releases references; returns whether any is left.
+    /// Releases `count` references; returns whether any reference is left.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when there are fewer than `count` references.
+    /// [`Error::InvalidValue`] if the object has fewer than `count` references.
     pub fn release(&self, count: u32) -> Result<bool> {
         let mut state = self.inner.state.lock();
         let left = state.references.checked_sub(u64::from(count));
@@ -101,21 +101,21 @@ impl UserObject {
     }
 }
 
-/// References that a graph holds. A copy holds the same number of separate references.
+/// References to user objects that a graph owns. A copy of this value owns the same number of additional references.
 #[derive(Default)]
 pub(super) struct References {
     counts: FxHashMap<u64, (UserObject, u32)>,
 }
 
 impl References {
-    /// Takes over references of the caller.
+    /// Transfers `count` references from the caller to this value.
     pub(super) fn add(&mut self, object: &UserObject, count: u32) {
         let entry = self.counts.entry(object.inner.id);
         let (_, held) = entry.or_insert_with(|| (object.clone(), 0));
         *held = held.saturating_add(count);
     }
 
-    /// Releases references.
+    /// Releases `count` of the references to `object`.
     pub(super) fn remove(&mut self, object: &UserObject, count: u32) -> Result<()> {
         let none = || Error::invalid("the graph has fewer references");
         let entry = self.counts.get_mut(&object.inner.id).ok_or_else(none)?;
@@ -130,7 +130,7 @@ impl References {
         self.counts.is_empty()
     }
 
-    /// Adds new references to all objects that `other` holds.
+    /// Creates references to all objects to which `other` has references, and adds them to this value.
     pub(super) fn add_all(&mut self, other: &References) {
         for (object, count) in other.counts.values() {
             if object.retain(*count).is_ok() {
@@ -151,7 +151,7 @@ impl Clone for References {
 impl Drop for References {
     fn drop(&mut self) {
         for (object, count) in self.counts.values() {
-            // This value holds the references, so the release cannot fail.
+            // This value owns the references, so the release cannot fail.
             let _ = object.release(*count);
         }
     }

@@ -1,9 +1,9 @@
-//! The memory of a pool that other processes may use: one memory file with allocations at offsets.
+//! The memory of a pool that other processes can use: a memory file in which allocations have offsets.
 //!
-//! A process that imports the pool gets the file and finds an allocation by its offset. The file has the maximum size
-//! of the pool; only pages that are accessed use memory.
+//! A process that imports the pool receives the file and locates an allocation by its offset. The size of the file is
+//! the maximum size of the pool; only pages that are accessed use memory.
 //!
-//! Invariant: allocations of an arena never overlap; freed memory reads as zeroes when it is allocated again.
+//! Invariant: allocations of an arena never overlap; freed memory contains zeroes when it is allocated again.
 
 use parking_lot::Mutex;
 
@@ -20,7 +20,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Creates an arena of at most `bytes` bytes of a device, or of the host (-1).
+    /// Creates an arena of at most `bytes` bytes. `device` is the ordinal of its device, or -1 for the host.
     ///
     /// # Errors
     /// [`MemoryError::System`] if the file cannot be created.
@@ -30,7 +30,7 @@ impl Arena {
         Ok(Arena::of(memory))
     }
 
-    /// Returns the arena of a pool of another process.
+    /// Creates an arena for a memory file, such as the file of another process's pool.
     pub fn of(memory: SharedMemory) -> Arena {
         let free = Mutex::new(Extents::new(0, memory.bytes()));
         Arena { memory, free }
@@ -42,8 +42,7 @@ impl Arena {
     }
 
     pub(super) fn give(&self, offset: u64, len: u64) {
-        // If this fails, the content remains. The range is then not reused, because the next owner could read the
-        // content.
+        // If this fails, the range keeps its content and is not reused, because the next owner could read that content.
         if self.memory.empty(offset, len).is_ok() {
             self.free.lock().give(offset, len);
         }
@@ -85,7 +84,8 @@ impl AddressSpace {
         self.enter(Record::new(allocation, place))
     }
 
-    /// Returns the arena of an allocation and its offset there; `None` if it is from no arena.
+    /// Returns the arena of the allocation that starts at `base`, and the allocation's offset in the arena; `None` if
+    /// the allocation is not in an arena.
     pub fn arena_offset(&self, base: u64) -> Option<(std::sync::Arc<Arena>, u64)> {
         match self.index.read().get(&base)?.place {
             Backing::Arena(ref arena, offset) => Some((std::sync::Arc::clone(arena), offset)),

@@ -1,6 +1,7 @@
-//! Free address ranges: allocates by best fit, the lowest address first, and joins adjacent ranges.
+//! Free address ranges. Allocation is by best fit, at the lowest address among equal sizes; adjacent free ranges are
+//! joined.
 //!
-//! The module only records ranges; it does not access pages.
+//! This module only records ranges; it does not access memory.
 //!
 //! Invariant: ranges are disjoint and never adjacent; `by_size` contains the same ranges as `by_start`.
 
@@ -21,7 +22,7 @@ impl Extents {
         extents
     }
 
-    /// Takes `len` bytes and returns their start.
+    /// Takes `len` bytes and returns their start; `None` if no free range has this size.
     pub(super) fn take(&mut self, len: u64) -> Option<u64> {
         let &(size, start) = self.by_size.range((len, 0)..).next()?;
         self.remove(start, size);
@@ -31,7 +32,7 @@ impl Extents {
         Some(start)
     }
 
-    /// Takes exactly this range, if it is free.
+    /// Takes exactly the range of `len` bytes at `start`; returns false if part of it is not free.
     pub(super) fn take_at(&mut self, start: u64, len: u64) -> bool {
         let Some(end) = start.checked_add(len) else {
             return false;

@@ -1,8 +1,9 @@
-//! How much memory this process may use, according to the machine, its control group and its resource limits.
+//! The amount of memory that this process may use, according to the machine, the process's control group and its
+//! resource limits.
 //!
 //! Invariant: a missing or malformed file means that there is no limit, and never causes an error.
 
-/// Returns the bytes of memory that this process can use in total.
+/// Returns the total number of bytes of memory that this process can use.
 pub(super) fn physical_memory() -> u64 {
     let pages = sysconf(libc::_SC_PHYS_PAGES);
     let ram = pages.saturating_mul(page_size());
@@ -17,25 +18,27 @@ pub(super) fn page_size() -> u64 {
     sysconf(libc::_SC_PAGESIZE).max(4096)
 }
 
-/// Returns the bytes of address space that are left under `ulimit -v`; `None` without that limit.
+/// Returns the number of bytes of address space that are left under `ulimit -v`; `None` if this limit is not set.
 pub(crate) fn address_space_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_AS)?;
     Some(limit.saturating_sub(used_memory(0)))
 }
 
-/// Returns the bytes of private writable memory, including thread stacks, that are left under `ulimit -d`; `None`
-/// without that limit.
+/// Returns the number of bytes of private writable memory, including thread stacks, that are left under `ulimit -d`;
+/// `None` if this limit is not set.
 fn data_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_DATA)?;
     Some(limit.saturating_sub(used_memory(5)))
 }
 
-/// Returns the bytes of a new stack or heap that `ulimit -v` and `ulimit -d` leave; `None` without these limits.
+/// Returns the maximum number of bytes of a new stack or heap under `ulimit -v` and `ulimit -d`; `None` if neither
+/// limit is set.
 pub(crate) fn private_memory_left() -> Option<u64> {
     address_space_left().into_iter().chain(data_left()).min()
 }
 
-/// Returns the memory that this process uses: a field of `/proc/self/statm` [proc_pid_statm(5)], in bytes.
+/// Returns the memory in bytes that this process uses, according to the given field of `/proc/self/statm`
+/// [proc_pid_statm(5)].
 fn used_memory(field: usize) -> u64 {
     std::fs::read_to_string("/proc/self/statm")
         .ok()
@@ -44,12 +47,12 @@ fn used_memory(field: usize) -> u64 {
         .saturating_mul(page_size())
 }
 
-/// Bytes of addresses that glibc's allocator reserves for the heap arena of a thread [malloc(3), arenas].
+/// Number of bytes of address space that glibc's allocator reserves for the heap arena of a thread [malloc(3), arenas].
 const ARENA: u64 = 64 << 20;
 
-/// Returns how many threads with `bytes` bytes each the limits of the process allow if half of what is left is kept for
-/// other uses. A thread that starts when nothing is left ends the process, because neither glibc nor Rust handles this
-/// error.
+/// Returns the maximum number of threads with `bytes` bytes each that the limits of the process allow. Half of the
+/// remaining memory is kept for other uses. If a thread starts when no memory is left, the process ends, because
+/// neither glibc nor Rust handles this error.
 pub(crate) fn most_threads(bytes: u64) -> usize {
     let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));
     let by_data = data_left().map(|left| left / 2 / bytes);
@@ -57,10 +60,11 @@ pub(crate) fn most_threads(bytes: u64) -> usize {
     most.map_or(usize::MAX, |most| most as usize).max(1)
 }
 
-/// Returns the bytes of stack that the calling thread has left; `None` if the system does not report them.
+/// Returns the number of unused bytes on the stack of the calling thread; `None` if the system does not report the
+/// stack.
 pub(crate) fn stack_left() -> Option<u64> {
-    // SAFETY: the first call initialises the attributes and the last one destroys them; the stack's location is read
-    // from them.
+    // SAFETY: the first call initialises `attributes`, the second call reads the stack's location from them, and the
+    // last call destroys them.
     unsafe {
         let mut attributes = std::mem::zeroed::<libc::pthread_attr_t>();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
@@ -79,7 +83,7 @@ fn sysconf(name: i32) -> u64 {
     u64::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0)
 }
 
-/// Returns the soft limit of a resource; `None` if there is none.
+/// Returns the soft limit of a resource; `None` if the resource is not limited.
 pub(crate) fn resource_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
@@ -108,7 +112,7 @@ fn control_group_limit() -> Option<u64> {
     smallest
 }
 
-/// Whether every page of `address..address + bytes` is mapped in this process.
+/// Returns whether every page of `address..address + bytes` is mapped in this process.
 pub(super) fn is_mapped(address: u64, bytes: u64) -> bool {
     const STEP_PAGES: u64 = 16 << 10;
     let page = page_size();
@@ -122,7 +126,7 @@ pub(super) fn is_mapped(address: u64, bytes: u64) -> bool {
     let mut at = address & !(page - 1);
     while at < end {
         let len = (end - at).min(STEP_PAGES * page);
-        // SAFETY: mincore only reports; `states` has a byte for each requested page.
+        // SAFETY: mincore only writes to `states`, which has a byte for each queried page.
         let failed = unsafe { libc::mincore(at as *mut _, len as usize, states.as_mut_ptr()) };
         if failed != 0 {
             return false;

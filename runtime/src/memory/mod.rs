@@ -1,25 +1,26 @@
 //! Device memory, and the windows of resident CTAs.
 //!
 //! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. An
-//! allocation makes part of it accessible (opens it). The parts between allocations stay inaccessible (closed), so that
-//! a wild access of device code faults (`crate::fault`) instead of hitting other data. Freed ranges are made
-//! inaccessible again before the next launch runs and kept for reuse; nothing is unmapped before the space itself is
-//! dropped.
+//! allocation makes part of the range accessible (opens it). The parts between allocations remain inaccessible
+//! (closed), so that a wild access of device code faults (`crate::fault`) and does not reach other data. Freed parts
+//! are made inaccessible again before the next launch runs, and are kept for reuse. The range is unmapped only when the
+//! address space is dropped.
 //!
-//! - `reservation` reserves address ranges from the system and makes parts of them accessible, inaccessible or empty;
-//!   `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for reuse.
-//! - `extents` records free parts; `slab` divides pieces into slots for allocations of up to 64 KiB if there are
-//!   thousands of them. Until then each allocation has pages of its own, so that an access after its free faults.
-//! - `whose` describes what is, or was, at an address, for reports of faults.
+//! - `reservation` reserves address ranges from the system, changes the access rights of parts of them, and discards
+//!   the contents of parts. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for reuse.
+//! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if there are
+//!   thousands of such allocations. While there are fewer, each of them has its own pages, so that an access after the
+//!   free faults.
+//! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
-//! - `shared` is memory that other mappings and processes may access; `arena` allocates pools from it, `sharing`
-//!   converts an allocation to it, `virtual_memory` maps it at addresses that the program chooses. `usage` counts
-//!   memory in use.
+//! - `shared` provides memory files, which several mappings and processes can access. `arena` allocates the memory of
+//!   pools from a memory file. `sharing` moves an allocation to a memory file. `virtual_memory` maps memory files at
+//!   addresses that the program chooses. `usage` counts the memory in use.
 //! - `windows` contains the shared and local memory of resident CTAs.
 //!
 //! Invariant: allocations, guards and free parts never overlap. When a launch begins, every accessible byte belongs to
-//! an allocation (or to the slab that contains it). No request, whatever its size, aborts the process: a request that
-//! cannot be served returns a [`MemoryError`].
+//! an allocation or to a slab that contains allocations. No request, whatever its size, aborts the process: a request
+//! that fails returns a [`MemoryError`].
 
 mod arena;
 mod extents;
@@ -64,7 +65,7 @@ pub enum MemoryError {
     /// The size is 0 or exceeds the address range.
     #[error("invalid size {0}")]
     InvalidSize(u64),
-    /// The limit is reached, or the system has no more memory.
+    /// The request exceeds the limit, or the system has no more memory.
     #[error("out of memory: {requested} bytes asked for, {free} free")]
     OutOfMemory {
         /// Number of bytes requested.
@@ -72,11 +73,11 @@ pub enum MemoryError {
         /// Number of bytes that were free.
         free: u64,
     },
-    /// No allocation of the expected kind starts at this address: there never was one, it was freed, or the address is
-    /// inside an allocation.
+    /// No allocation of the expected kind starts at this address. Either no such allocation existed, or it was freed,
+    /// or the address is inside an allocation.
     #[error("{0:#x} is not the start of an allocation")]
     NotAllocated(u64),
-    /// Part of the range is registered, or was allocated by us.
+    /// Part of the range is registered already, or is pinned memory that this library allocated.
     #[error("the host memory at {0:#x} is registered already")]
     AlreadyRegistered(u64),
     /// No registration starts at this address.
@@ -85,10 +86,10 @@ pub enum MemoryError {
     /// Part of the range to register is not mapped.
     #[error("the host memory at {0:#x} is not mapped")]
     NotMapped(u64),
-    /// An access outside our memory, or to an inaccessible part of it.
+    /// An access was outside the memory of the address space, or to an inaccessible part of it.
     #[error(transparent)]
     Access(#[from] AccessFault),
-    /// A CTA needs more shared or local memory than a window has.
+    /// A CTA needs more shared or local memory than the size of a window.
     #[error("a window of {wanted} bytes is wanted, {available} are possible")]
     WindowTooLarge {
         /// Number of bytes requested.
@@ -99,15 +100,15 @@ pub enum MemoryError {
     /// All windows are in use.
     #[error("all {0} windows are in use")]
     NoWindow(usize),
-    /// A descriptor or an address names no shared memory of ours.
+    /// A descriptor or an [`Address`] does not refer to a memory file that this library created.
     #[error("not shared memory, or not to be had any more")]
     NotShared,
-    /// The system refused a call.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// The call that failed.
+        /// Name of the system call.
         what: &'static str,
-        /// The system's reason.
+        /// The error that the system returned.
         source: std::io::Error,
     },
 }

@@ -1,20 +1,22 @@
-//! Guarded pieces of the address space: inaccessible pages follow each piece, and so precede it as well.
+//! Allocates pieces of the address space. A piece is a range of pages that is allocated as a whole. Inaccessible pages
+//! (the guard) follow each piece, so inaccessible pages also precede each piece.
 //!
-//! A freed piece is *idle*: it stays accessible for a request of the same length before the next launch, because
-//! changes of access rights are system calls. Before a launch runs, idle pieces are made inaccessible
-//! ([`Pages::close_idle`]), so that an access after the free faults as on a GPU. An inaccessible piece keeps its pages
-//! for the next request with the same footprint (*warm*). If warm pieces exceed the cache limit, or addresses are
-//! short, they are emptied and joined with their neighbours.
+//! A freed piece is *idle*: it remains accessible until the next launch, so that a request of the same length can reuse
+//! it without a system call. Before a launch runs, idle pieces are made inaccessible ([`Pages::close_idle`]), so that
+//! an access after the free faults as on a GPU. They are then *warm*: they keep their pages for the next request with
+//! the same footprint. If the total size of idle and warm pieces exceeds the cache limit, or if addresses are scarce,
+//! all of them are emptied and joined with their free neighbours.
 //!
-//! In a roomy space, pieces under [`HUGE_FROM`] are allocated from a separate quarter of the range, at distances of an
-//! odd number of pages. At multiples of a power of two they would share a few sets of the processor's caches and
-//! translation buffers. Pieces under [`WIDE_FROM`] have narrow guards: the processor prefetches across a short gap.
-//! With a wide gap, the first accesses to every array cost an additional microsecond, which for 100 KiB is a tenth
-//! (`cargo xtask guards`).
+//! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
+//! of the range. The footprint of such a piece is an odd number of pages. If pieces started at multiples of a power of
+//! two, they would compete for a few sets of the processor's caches and translation buffers. Pieces smaller than
+//! [`WIDE_FROM`] have narrow guards, because the processor prefetches across a narrow guard. With a wide guard, the
+//! first accesses to every array take an additional microsecond, which is a tenth of the time to access 100 KiB (`cargo
+//! xtask guards`).
 //!
-//! Invariant: a large piece starts at a multiple of the grain, any other piece at a multiple of the page size. The
-//! footprint of a piece ends with inaccessible bytes: at least `guard`, or the number given at [`WIDE_FROM`]. All bytes
-//! that are not allocated are inaccessible or idle.
+//! Invariant: a large piece starts at a multiple of `grain`, any other piece at a multiple of the page size. The
+//! footprint of a piece is its length plus a guard of at least `guard` bytes, or of the number of bytes that
+//! [`WIDE_FROM`] describes. All bytes that are not allocated are inaccessible or idle.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,22 +28,25 @@ use super::reservation::{Reservation, Rights};
 use super::round_up;
 use super::shared::SharedMemory;
 
-/// From this size on, huge pages are worthwhile.
+/// Length in bytes from which a piece is large: it uses huge pages.
 const HUGE_FROM: u64 = 4 << 20;
 const HUGE_PAGE: u64 = 2 << 20;
-/// Spaces of at least this size can afford wide guards.
+/// Size in bytes from which a range has enough addresses for wide guards.
 const ROOMY: u64 = 256 << 30;
-/// Size of a wide guard: an index that is too large by a mebibyte, the most common wild access, still hits it.
+/// Size in bytes of a wide guard. An access one mebibyte after the end of an array, a common error, is still in the
+/// guard.
 const WIDE_GUARD: u64 = (1 << 20) + (256 << 10);
-/// From this size on guards are wide. Below it a guard is a sixteenth of the piece and at least [`NARROW_PAGES`].
+/// Length in bytes from which a piece has a wide guard. The guard of a smaller piece is a sixteenth of the piece's
+/// length, and at least [`NARROW_PAGES`] pages.
 const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
-/// A warm piece with a footprint below this size is reused only if more than [`RESTING`] pieces of this footprint are
-/// warm, the oldest first. So for a while an access to a freed small array hits no other array.
+/// A warm piece whose footprint is less than this number of bytes is reused only if more than [`RESTING`] pieces with
+/// the same footprint are warm; the oldest of them is reused. So an access soon after the free of a small array does
+/// not reach another array.
 const RESTS_BELOW: u64 = 80 << 10;
 const RESTING: usize = 32;
-/// Number of idle pieces of one length that are not reused if their footprint is below [`RESTS_BELOW`].
+/// Number of idle pieces of each length that are not reused if their footprint is less than [`RESTS_BELOW`].
 const IDLE_RESTING: usize = 8;
 /// Maximum number of idle pieces.
 const MOST_IDLE: usize = 256;
@@ -53,9 +58,9 @@ pub(super) struct Pages {
     extents: Extents,
     /// Free ranges for pieces under [`HUGE_FROM`]; `None` if addresses are scarce.
     middle: Option<Extents>,
-    /// Inaccessible pieces with content, by footprint: start and length.
+    /// Start and length of the inaccessible pieces that keep their pages, by footprint.
     warm: BTreeMap<u64, VecDeque<(u64, u64)>>,
-    /// Accessible pieces that are not allocated, by footprint and length; the oldest first.
+    /// Starts of the accessible pieces that are not allocated, by footprint and length; oldest first.
     idle: BTreeMap<(u64, u64), VecDeque<u64>>,
     /// Number of idle pieces; readable without a lock.
     idle_count: Arc<AtomicUsize>,
@@ -67,7 +72,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Reserves the largest of `sizes` that the system grants.
+    /// Reserves a range of the first of `sizes` that the system grants.
     pub(super) fn new(
         sizes: impl IntoIterator<Item = u64>,
         warm_limit: u64,
@@ -78,7 +83,7 @@ impl Pages {
         } else {
             (64 << 10, 64 << 10)
         };
-        // The first grain is the guard below the first piece.
+        // The first `grain` bytes are the guard below the first piece.
         let first = reservation.base() + grain;
         let usable = reservation.len().saturating_sub(grain);
         let for_middle = if grain == HUGE_PAGE {
@@ -104,7 +109,7 @@ impl Pages {
         &self.reservation
     }
 
-    /// Returns the length of a slab, which has a wide guard if the space is roomy.
+    /// Returns the length in bytes of a slab. If there are enough addresses, a slab of this length has a wide guard.
     pub(super) fn slab_len(&self) -> u64 {
         if self.grain == HUGE_PAGE {
             WIDE_FROM
@@ -113,7 +118,7 @@ impl Pages {
         }
     }
 
-    /// Whether there are enough addresses for guards around small pieces.
+    /// Returns whether there are enough addresses for guards around small pieces.
     pub(super) fn is_roomy(&self) -> bool {
         self.middle.is_some()
     }
@@ -123,8 +128,8 @@ impl Pages {
         self.warm_bytes
     }
 
-    /// Returns the number of address bytes of a piece with its guard. Small pieces have an odd number of pages, so a
-    /// large piece never has the footprint of a small one.
+    /// Returns the number of bytes of address space that a piece and its guard need. The footprint of a small piece is
+    /// an odd number of pages, so it never equals the footprint of a large piece.
     fn footprint(&self, len: u64) -> Option<u64> {
         let len = self.rounded(len)?;
         if self.middle.is_none() || len >= HUGE_FROM {
@@ -147,7 +152,7 @@ impl Pages {
         }
     }
 
-    /// Returns the memory that `len` bytes use: the length rounded up to pages.
+    /// Returns the number of bytes of memory that a piece uses: `len` rounded up to pages.
     pub(super) fn rounded(&self, len: u64) -> Option<u64> {
         round_up(len, self.reservation.page())
     }
@@ -161,7 +166,7 @@ impl Pages {
         let start = self.take(footprint)?;
         let opened = self.reservation.protect(start, len, Rights::ReadWrite);
         if opened.is_err() {
-            // There are too many mappings: joined pieces need fewer.
+            // The process has too many mappings. After the flush it has fewer, because free pieces are joined.
             self.flush();
             let again = self.reservation.protect(start, len, Rights::ReadWrite);
             if again.is_err() {
@@ -184,7 +189,7 @@ impl Pages {
         let pieces = self.warm.get_mut(&footprint);
         let pieces = pieces.filter(|pieces| pieces.len() > least);
         let found = match least {
-            // The piece that was freed last is in the processor's caches.
+            // The most recently freed piece is probably in the processor's caches.
             0 => pieces.and_then(VecDeque::pop_back),
             _ => pieces.and_then(VecDeque::pop_front),
         };
@@ -195,7 +200,7 @@ impl Pages {
         self.take_cold(footprint)
     }
 
-    /// Takes back a piece that [`Pages::open`] returned for this length; it becomes idle.
+    /// Frees a piece that [`Pages::open`] returned for this length. The piece becomes idle.
     pub(super) fn close(&mut self, start: u64, len: u64) {
         let (Some(len), Some(footprint)) = (self.rounded(len), self.footprint(len)) else {
             return;
@@ -222,7 +227,7 @@ impl Pages {
         let start = match footprint < RESTS_BELOW {
             true if idle.len() <= IDLE_RESTING => None,
             true => idle.pop_front(),
-            // The piece that was freed last is in the processor's caches.
+            // The most recently freed piece is probably in the processor's caches.
             false => idle.pop_back(),
         }?;
         self.idle_count.fetch_sub(1, Ordering::Relaxed);
@@ -230,13 +235,14 @@ impl Pages {
         Some(start)
     }
 
-    /// Makes all idle pieces inaccessible: before a launch, and if there are many.
+    /// Makes all idle pieces inaccessible, so that they become warm. Callers do so before a launch and when there are
+    /// many idle pieces.
     pub(super) fn close_idle(&mut self) {
         for ((footprint, len), starts) in std::mem::take(&mut self.idle) {
             for start in starts {
                 self.idle_count.fetch_sub(1, Ordering::Relaxed);
                 if self.reservation.protect(start, len, Rights::None).is_err() {
-                    // The piece stays accessible and is never reused; its memory is released.
+                    // The piece remains accessible and is never reused. Its memory is released.
                     let _ = self.reservation.discard(start, len);
                     self.warm_bytes -= len;
                     continue;
@@ -247,10 +253,10 @@ impl Pages {
         }
     }
 
-    /// Empties a piece and makes it inaccessible; its addresses must not be reused before [`Pages::wake`].
+    /// Empties a piece and makes it inaccessible. Its addresses are not reused before [`Pages::wake`].
     pub(super) fn rest(&mut self, start: u64, len: u64) {
         if let Some(len) = self.rounded(len) {
-            // If this fails, the pages keep their content or stay readable.
+            // If one of these calls fails, the pages keep their content or remain accessible.
             let _ = self.reservation.discard(start, len);
             let _ = self.reservation.protect(start, len, Rights::None);
         }
@@ -286,14 +292,14 @@ impl Pages {
         let Some(footprint) = self.footprint(len) else {
             return;
         };
-        // If it cannot be reset, its addresses are never reused.
+        // If the piece cannot be reset, its addresses are never reused.
         if self.reservation.reset(start, len).is_ok() {
             self.free(footprint).give(start, footprint);
         }
     }
 
-    /// Takes inaccessible addresses for `len` bytes at a multiple of `align`, at `hint` if that is free. Returns the
-    /// start, and the argument for [`Pages::unreserve`].
+    /// Takes `len` bytes of inaccessible addresses: at `hint` if they are free there, otherwise at a multiple of
+    /// `align`. Returns the start and the argument for [`Pages::unreserve`].
     pub(super) fn reserve(
         &mut self,
         len: u64,
@@ -314,12 +320,12 @@ impl Pages {
         Some((start, (taken, footprint)))
     }
 
-    /// Releases addresses that [`Pages::reserve`] took; all of them are inaccessible.
+    /// Releases addresses that [`Pages::reserve`] took. All of them must be inaccessible.
     pub(super) fn unreserve(&mut self, (start, len): (u64, u64)) {
         self.extents.give(start, len);
     }
 
-    /// Takes addresses whose pages have no content.
+    /// Takes free addresses, whose pages have no content. If there are none, empties all idle and warm pieces first.
     fn take_cold(&mut self, footprint: u64) -> Option<u64> {
         if let Some(start) = self.free(footprint).take(footprint) {
             return Some(start);
@@ -328,7 +334,7 @@ impl Pages {
         self.free(footprint).take(footprint)
     }
 
-    /// Makes all idle pieces inaccessible and empties all warm ones.
+    /// Makes all idle pieces inaccessible, empties all warm pieces, and makes their addresses free.
     pub(super) fn flush(&mut self) {
         self.close_idle();
         for (footprint, pieces) in std::mem::take(&mut self.warm) {
@@ -341,7 +347,7 @@ impl Pages {
         self.warm_bytes = 0;
     }
 
-    /// Returns the bytes of address space that are not in use, including warm pieces.
+    /// Returns the number of bytes of address space that are not in use, including warm pieces.
     #[cfg(test)]
     pub(super) fn free_addresses(&self) -> u64 {
         let warm: u64 = self.warm.iter().map(|(f, p)| f * p.len() as u64).sum();

@@ -1,10 +1,11 @@
-//! A reserved address range: inaccessible at first; parts are made accessible and inaccessible again.
+//! A reserved address range. The range is inaccessible at first; parts of it are made accessible and inaccessible
+//! again.
 //!
-//! Reserving uses neither memory nor swap (MAP_NORESERVE); accessible pages use memory when they are first accessed.
-//! The range is excluded from core dumps, which would otherwise contain terabytes of empty pages.
+//! A reservation uses neither memory nor swap space (MAP_NORESERVE); an accessible page uses memory after its first
+//! access. The range is excluded from core dumps, which would otherwise contain terabytes of empty pages.
 //!
-//! Invariant: every part that is passed to a method is inside the reservation (checked), so that only the rights of our
-//! own pages change.
+//! Invariant: every method checks that the part it changes is inside the reservation, so that only our own pages
+//! change.
 
 use std::os::fd::AsRawFd;
 
@@ -40,8 +41,8 @@ impl Reservation {
         Reservation::with_margin(len, align, 0)
     }
 
-    /// Reserves a range like [`Reservation::new`], with `margin` inaccessible bytes before and after it that are not
-    /// part of it.
+    /// Reserves a range like [`Reservation::new`], and `margin` inaccessible bytes before and after the range. These
+    /// margins are not part of the range.
     fn with_margin(len: u64, align: u64, margin: u64) -> Result<Reservation, MemoryError> {
         let page = page_size();
         let (align, len) = (align.max(page), super::round_up(len, page));
@@ -70,7 +71,7 @@ impl Reservation {
         // Unmap the padding.
         unmap(start, ours - start);
         unmap(end, start + padded - end);
-        // SAFETY: the mapping is ours; the advice changes no content. A failure changes nothing.
+        // SAFETY: the mapping is ours, and the advice changes no content. An error of this call has no effect.
         unsafe { libc::madvise(ours as *mut _, (end - ours) as usize, libc::MADV_DONTDUMP) };
         Ok(Reservation {
             base,
@@ -119,13 +120,13 @@ impl Reservation {
         self.page
     }
 
-    /// Whether `address..address + bytes` is inside the range.
+    /// Returns whether `address..address + bytes` is inside the range.
     pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.len && bytes <= self.len - offset
     }
 
-    /// Changes the rights of a part. `start` and `len` are multiples of the page size.
+    /// Changes the access rights of a part. `start` and `len` must be multiples of the page size.
     pub(super) fn protect(&self, start: u64, len: u64, rights: Rights) -> Result<(), MemoryError> {
         self.check(start, len)?;
         let rights = match rights {
@@ -140,17 +141,17 @@ impl Reservation {
         }
     }
 
-    /// Releases the memory of a part to the system; the part reads as zeroes afterwards.
+    /// Releases the memory of a part to the system. Afterwards the part contains zeroes.
     pub(super) fn discard(&self, start: u64, len: u64) -> Result<(), MemoryError> {
         self.check(start, len)?;
-        // SAFETY: the part is inside our own reservation; its content is discarded on purpose.
+        // SAFETY: the part is inside our own reservation, and the caller no longer needs its content.
         match unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_DONTNEED) } {
             0 => Ok(()),
             _ => Err(system("madvise")),
         }
     }
 
-    /// Maps part of a memory file, readable and writable, in place of a part.
+    /// Replaces a part of the range by a readable and writable mapping of `len` bytes at `offset` of a memory file.
     pub(super) fn map_shared(
         &self,
         start: u64,
@@ -163,11 +164,11 @@ impl Reservation {
         self.replace(start, len, rights, libc::MAP_SHARED, file, offset)
     }
 
-    /// Restores the initial state of a part: inaccessible, empty, private.
+    /// Restores the initial state of a part: a private mapping that is inaccessible and has no content.
     pub(super) fn reset(&self, start: u64, len: u64) -> Result<(), MemoryError> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         self.replace(start, len, libc::PROT_NONE, flags, -1, 0)?;
-        // SAFETY: the mapping is ours; the advice changes no content. A failure changes nothing.
+        // SAFETY: the mapping is ours, and the advice changes no content. An error of this call has no effect.
         unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_DONTDUMP) };
         Ok(())
     }
@@ -200,8 +201,8 @@ impl Reservation {
         }
     }
 
-    /// Write-protects an accessible part and copies its pages that are not zero into a memory file. If this fails, the
-    /// part is made writable again.
+    /// Write-protects an accessible part and copies those of its pages that contain a nonzero byte into a memory file.
+    /// If the copy fails, makes the part writable again.
     pub(super) fn copy_into(
         &self,
         start: u64,
@@ -224,7 +225,7 @@ impl Reservation {
         copied
     }
 
-    /// Requests huge pages for a part; this is a hint.
+    /// Asks the system to use huge pages for a part. The system may ignore the request.
     pub(super) fn prefer_huge_pages(&self, start: u64, len: u64) {
         if self.check(start, len).is_ok() {
             // SAFETY: the part is inside our own reservation; the advice changes no content.

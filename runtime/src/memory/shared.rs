@@ -1,10 +1,11 @@
-//! Memory that several mappings and processes may access: files without a name (`memfd`).
+//! Memory that several mappings and processes can access: memory files without a path (`memfd`).
 //!
-//! A process with a descriptor can map the bytes. They exist until the last descriptor and the last mapping are closed,
-//! so a process that ends takes nothing from the others. The size is sealed: no mapping ever reaches beyond the end. A
-//! *label* in the file's name describes the content, so that descriptors of other files are refused.
+//! A process that has a descriptor of the file can map its bytes. The bytes exist until the last descriptor and the
+//! last mapping are closed, so the end of one process does not affect the others. The size is sealed, so no mapping
+//! ever extends beyond the end of the file. A *label* in the file's name describes the content, so that descriptors of
+//! other files are refused.
 //!
-//! Invariant: a [`SharedMemory`] is a sealed memory file of ours of exactly `len` bytes.
+//! Invariant: a [`SharedMemory`] is a sealed memory file of exactly `len` bytes that this library created.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -16,7 +17,7 @@ use margay_jit::files::without_size_signal;
 use super::MemoryError;
 use crate::visible_devices::{to_number, to_ordinal};
 
-/// The content of a memory file.
+/// The kind of content of a memory file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedKind {
     /// A physical allocation of the virtual memory interface.
@@ -47,19 +48,19 @@ impl SharedKind {
     }
 }
 
-/// The description of a memory file in its name.
+/// The description of a memory file, which its name contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Kind of the content.
     pub kind: SharedKind,
-    /// Ordinal, in this process, of the device that it belongs to; -1: the host. The file's name contains the number of
-    /// the device in the machine, because processes may see different devices.
+    /// Ordinal in this process of the file's device; -1 for the host. The name of the file contains the number of the
+    /// device in the machine instead, because the same device can have different ordinals in different processes.
     pub device: i32,
 }
 
 const PREFIX: &str = "margay:";
-/// The text that the system adds before the name; the next constant is the text that it adds after the name of a file
-/// without a link.
+/// The text that Linux adds before the name of a memory file in `/proc`. The next constant is the text that Linux adds
+/// after the name of a file that has no path.
 const SYSTEM_PREFIX: &str = "/memfd:";
 const SYSTEM_SUFFIX: &str = " (deleted)";
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -69,7 +70,7 @@ impl Label {
         format!("{PREFIX}{}:{}", self.kind.word(), to_number(self.device))
     }
 
-    /// Parses the path that the system shows for a descriptor.
+    /// Parses the path that `/proc` contains for a descriptor; returns `None` if the file is not ours.
     fn parse(path: &str) -> Option<Label> {
         let name = path.strip_prefix(SYSTEM_PREFIX)?;
         let name = name.strip_suffix(SYSTEM_SUFFIX).unwrap_or(name);
@@ -80,16 +81,17 @@ impl Label {
     }
 }
 
-/// Identifies a memory file for other processes while the process that holds it exists.
+/// Identifies a memory file for other processes. The address is valid while the process that created it exists and has
+/// the file open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Id of the process.
+    /// ID of the process.
     pub process: i32,
-    /// Start time of the process in the system's ticks, because process ids are reused.
+    /// Start time of the process in clock ticks of the system. It distinguishes processes that have had the same ID.
     pub started: u64,
     /// The descriptor in that process.
     pub descriptor: RawFd,
-    /// Inode number of the file, which no other file has while this one exists.
+    /// Inode number of the file. While the file exists, no other memory file has this number.
     pub inode: u64,
 }
 
@@ -101,13 +103,13 @@ pub struct SharedMemory {
     label: Label,
 }
 
-/// Returns a descriptor of the same file that is no standard stream. If the program has closed its standard streams, new files get
-/// their numbers, and what the program prints would go to the file.
+/// Returns a descriptor of the same file whose number is greater than 2. If the program has closed its standard
+/// streams, new descriptors get the numbers 0 to 2, and the program's output would be written to the file.
 fn above_streams(descriptor: OwnedFd) -> Result<OwnedFd, MemoryError> {
     if descriptor.as_raw_fd() > 2 {
         return Ok(descriptor);
     }
-    // SAFETY: the call only makes a new descriptor.
+    // SAFETY: the call only creates a new descriptor.
     let copy = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
     match copy {
         // SAFETY: the descriptor is new, so nothing else owns it.
@@ -117,10 +119,10 @@ fn above_streams(descriptor: OwnedFd) -> Result<OwnedFd, MemoryError> {
 }
 
 impl SharedMemory {
-    /// Creates a file of `len` zero bytes, which use memory when they are first accessed.
+    /// Creates a file of `len` zero bytes. A page of the file uses memory after its first access.
     ///
     /// # Errors
-    /// [`MemoryError::System`] if the system refuses the file.
+    /// [`MemoryError::System`] if a system call fails.
     pub fn create(len: u64, label: Label) -> Result<SharedMemory, MemoryError> {
         let name = CString::new(label.text()).map_err(|_| MemoryError::InvalidSize(len))?;
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -143,10 +145,11 @@ impl SharedMemory {
         Ok(SharedMemory { file, len, label })
     }
 
-    /// Returns the memory of a descriptor of the program. The program keeps its descriptor.
+    /// Returns the memory file of a descriptor of the program. The program keeps the descriptor and closes it itself.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] if the descriptor is invalid or not a memory file of ours.
+    /// [`MemoryError::NotShared`] if the descriptor is invalid or does not refer to a memory file that this library
+    /// created.
     pub fn from_descriptor(descriptor: RawFd) -> Result<SharedMemory, MemoryError> {
         // SAFETY: the call reports an invalid descriptor as an error.
         let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };
@@ -181,7 +184,8 @@ impl SharedMemory {
             return Err(MemoryError::NotShared);
         }
         let path = format!("/proc/{}/fd/{}", address.process, address.descriptor);
-        // The link is read before the file is opened, because opening another file (a pipe, a device) may have effects.
+        // The link is read before the file is opened, because opening a file of another kind (a pipe, a device) can
+        // have side effects.
         let target = std::fs::read_link(&path).map_err(|_| MemoryError::NotShared)?;
         Label::parse(&target.to_string_lossy()).ok_or(MemoryError::NotShared)?;
         let file = std::fs::OpenOptions::new()
@@ -196,7 +200,8 @@ impl SharedMemory {
         SharedMemory::from_owned(OwnedFd::from(file))
     }
 
-    /// Returns the address by which other processes can open the file while this process exists and holds it.
+    /// Returns the address with which other processes can open the file while this process exists and has the file
+    /// open.
     ///
     /// # Errors
     /// [`MemoryError::System`] if the file cannot be queried.
@@ -217,7 +222,7 @@ impl SharedMemory {
     /// Returns a descriptor for the program, which is closed on `exec` unless the program changes that.
     ///
     /// # Errors
-    /// [`MemoryError::System`] if there are too many descriptors.
+    /// [`MemoryError::System`] if the process has too many descriptors.
     pub fn duplicate(&self) -> Result<OwnedFd, MemoryError> {
         self.file
             .as_fd()
@@ -242,7 +247,7 @@ impl SharedMemory {
         self.file.as_fd()
     }
 
-    /// Writes at an offset; every mapping of the file shows the change.
+    /// Writes to the file at an offset. All mappings of the file show the change.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         without_size_signal(|| self.file.write_all_at(bytes, offset)).map_err(|source| {
             MemoryError::System {
@@ -252,10 +257,10 @@ impl SharedMemory {
         })
     }
 
-    /// Releases the memory of a part, which reads as zeroes afterwards.
+    /// Releases the memory of a part of the file. Afterwards the part contains zeroes.
     pub(super) fn empty(&self, offset: u64, len: u64) -> Result<(), MemoryError> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: the call changes our own file only; an invalid range is an error of the call.
+        // SAFETY: the call changes only our own file; for an invalid range it returns an error.
         let failed = unsafe {
             libc::fallocate(
                 self.file.as_raw_fd(),
@@ -271,7 +276,7 @@ impl SharedMemory {
     }
 }
 
-/// A memory file of one page, mapped into this process: 64-bit words that all processes with the file share.
+/// A memory file of one page that is mapped into this process. All processes that map the file share its 64-bit words.
 #[derive(Debug)]
 pub struct SharedPage {
     memory: SharedMemory,
@@ -322,7 +327,10 @@ impl SharedPage {
         &self.memory
     }
 
-    /// Returns the word with a number, which must be less than 512.
+    /// Returns the word with index `index`.
+    ///
+    /// # Panics
+    /// Panics if `index` is 512 or more.
     pub fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < SharedPage::BYTES as usize / 8, "a word of the page");
         // SAFETY: the word is inside the page, aligned, and only accessed as an atomic.
@@ -337,10 +345,10 @@ impl Drop for SharedPage {
     }
 }
 
-/// Returns the start time of a process in the system's ticks; `None` if there is no such process.
+/// Returns the start time of a process in clock ticks of the system; `None` if the process does not exist.
 pub fn start_of(process: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field, the name, may contain anything; the start time is the 20th field after it.
+    // The second field, the name in parentheses, can contain any characters; the start time is the 20th field after it.
     let (_, rest) = text.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()
 }

@@ -1,11 +1,11 @@
 //! Allocations that other processes use (`cuIpcGetMemHandle` and related functions).
 //!
-//! Device memory is private memory of this process, because that is the fastest kind, gets huge pages, and most
-//! programs share nothing. (Measured with 64 MiB on an EPYC: the first access takes 7 ms, for a memory file 190 ms;
-//! reading in order 2.0 and 4.3 ms; 2 million random reads 14 and 36 ms.) An allocation becomes shared when it is
-//! exported: its bytes are copied into a memory file, which then replaces its pages. Meanwhile writers wait
-//! (`fault::hold`), so that no write is lost. Small allocations are in slabs; then the whole slab becomes shared, and
-//! an importer maps only the pages of its allocation.
+//! Device memory is private memory of this process, because private memory is faster than a memory file and can have
+//! huge pages, and because most programs share no memory. (Measured with 64 MiB on an EPYC, private memory and memory
+//! file: first access of all pages 7 ms and 190 ms; sequential read 2.0 ms and 4.3 ms; 2 million random reads 14 ms and
+//! 36 ms.) When an allocation is exported, its bytes are copied into a memory file, which then replaces its pages.
+//! During the copy, writers wait (`fault::hold`), so that no write is lost. If the allocation is in a slab, the whole
+//! slab is moved to a memory file; an importing process maps only the pages of the allocation.
 //!
 //! Invariant: an export changes neither the address nor the content of an allocation.
 
@@ -16,7 +16,7 @@ use super::space::{Backing, Books, Record};
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind, Request};
 use crate::fault::hold;
 
-/// The location of an exported allocation.
+/// The memory file of an exported allocation, and the allocation's position in it.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// The memory file.
@@ -28,12 +28,13 @@ pub struct Export {
 }
 
 impl AddressSpace {
-    /// Makes the device memory that starts at `base` accessible to other processes; later calls return the same file.
+    /// Makes the device memory that starts at `base` accessible to other processes. Later calls return the same file.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] unless an allocation of kind `Device` starts there; [`MemoryError::System`].
+    /// [`MemoryError::NotAllocated`] unless an allocation of kind `Device` starts at `base`; [`MemoryError::System`] if
+    /// a system call fails.
     pub fn export(&self, base: u64) -> Result<Export, MemoryError> {
-        // The lock of the index is held so that the allocation is not freed meanwhile.
+        // The lock of the index is held, so that the allocation cannot be freed during the export.
         let index = self.index.read();
         let record = index
             .get(&base)
@@ -57,10 +58,11 @@ impl AddressSpace {
         })
     }
 
-    /// Maps `request.bytes` bytes at `offset` of another process's memory.
+    /// Maps `request.bytes` bytes at `offset` of the memory file of another process.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] if the bytes are not inside the file, [`MemoryError::OutOfMemory`].
+    /// [`MemoryError::InvalidSize`] if the bytes are not inside the file; [`MemoryError::OutOfMemory`] if no addresses
+    /// are left.
     pub fn import(
         &self,
         memory: &SharedMemory,
@@ -90,7 +92,7 @@ impl AddressSpace {
 }
 
 impl Books {
-    /// Replaces an accessible piece with a memory file of the same content.
+    /// Replaces an accessible piece by a mapping of a new memory file with the same content.
     fn share(
         &mut self,
         start: u64,

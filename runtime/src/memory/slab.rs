@@ -1,17 +1,17 @@
-//! Small allocations: one guarded range divided into equal slots.
+//! Small allocations. A slab is a guarded range that is divided into slots of equal size.
 //!
-//! If each small allocation had a mapping of its own, the system's limit on mappings would be reached at about 32,000
+//! If each small allocation had its own pages, the process would reach the system's limit on mappings at about 32,000
 //! allocations. A slab needs two mappings for up to 2,048 slots.
 //!
-//! Invariant: the bit of a slot is set while the slot is free; `live` counts the other slots.
+//! Invariant: the bit of a slot is set in `free` exactly while the slot is free; `live` is the number of slots in use.
 
-/// Slot sizes; all are multiples of [`super::ALIGNMENT`].
+/// Slot sizes in bytes by class; all are multiples of [`super::ALIGNMENT`].
 pub(super) const CLASSES: [u64; 16] = [
     512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768, 49152,
     65536,
 ];
 
-/// Returns the index of the smallest class for `bytes` bytes; `None` if they exceed all classes.
+/// Returns the index of the smallest class whose slots have at least `bytes` bytes; `None` if there is no such class.
 pub(super) fn class_of(bytes: u64) -> Option<usize> {
     let class = CLASSES.partition_point(|&size| size < bytes);
     (class < CLASSES.len()).then_some(class)
@@ -56,7 +56,7 @@ impl Slab {
         Some(self.base + (word as u64 * 64 + bit) * CLASSES[self.class])
     }
 
-    /// Frees the slot at `address`; returns false if there is no slot in use.
+    /// Frees the slot at `address`; returns false if no slot in use starts at this address.
     pub(super) fn give(&mut self, address: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         let slot = offset / CLASSES[self.class];

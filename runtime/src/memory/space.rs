@@ -1,11 +1,12 @@
-//! The address space of the device: allocates, frees, looks up and counts.
+//! The address space of all devices: allocates and frees memory, looks up allocations, and counts the memory in use.
 //!
-//! There are two locks: the index (address to allocation), which every lookup reads, and the books (free ranges,
-//! slabs), held during an allocation or a free. No thread takes the lock of the index while it holds that of the books,
-//! so there is no deadlock. The sums are atomic.
+//! There are two locks. The lock of the index, which maps addresses to allocations, is read by every lookup. The lock
+//! of the books, which contain free ranges and slabs, is held during an allocation or a free. No thread takes the lock
+//! of the index while it holds the lock of the books, so the locks cannot deadlock. The counters of memory in use are
+//! atomic.
 //!
-//! Invariant: an address is in the index exactly while its memory is accessible to the program. Memory is freed only by
-//! the thread that removed its record from the index.
+//! Invariant: an allocation is in the index exactly while the program may use its memory. Only the thread that has
+//! removed an allocation from the index frees its memory.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,18 +24,19 @@ use super::whose::{Freed, FreedBy};
 use super::{MemoryError, limits};
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
-/// Maximum number of pieces and slots whose addresses are withheld after [`AddressSpace::retire`].
+/// Maximum number of pieces and slots whose addresses are not reused after [`AddressSpace::retire`].
 const RESTING: usize = 256;
-/// From this size on, fresh pages cost less than writing zeroes into used ones.
+/// Size in bytes from which it is faster to release pages and get new ones than to write zeroes into them.
 const DISCARD_FROM: u64 = 256 << 10;
-/// Largest allocation that may be served from a slab.
+/// Size in bytes of the largest allocation that can be in a slab.
 pub const SMALL_LIMIT: u64 = 64 << 10;
-/// Number of small allocations that have pages of their own, which are made inaccessible after the free. Further ones
-/// share slabs, because a piece takes microseconds and two mappings, of which the system allows 65,530 in a process.
+/// Maximum number of small allocations that have their own pages, which are made inaccessible after the free. Further
+/// small allocations are in slabs, because a separate piece costs microseconds and needs two mappings. By default,
+/// Linux allows 65,530 mappings in a process.
 const SMALL_PIECES: usize = 1024;
 
-/// Kind of an allocation. All kinds are host memory; they differ in what CUDA reports about them and in the limit that
-/// they count against.
+/// Kind of an allocation. All kinds are host memory. The kinds differ in the properties that CUDA reports, and in the
+/// limit against which they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryKind {
     /// Device memory (`cuMemAlloc` and related functions).
@@ -43,7 +45,7 @@ pub enum MemoryKind {
     Pinned,
     /// Managed memory.
     Managed,
-    /// Memory of the program that it has registered.
+    /// Memory that the program allocated itself and then registered.
     Registered,
     /// Memory of a stream-ordered pool.
     Pool,
@@ -54,12 +56,13 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// Whether this kind counts against the device's memory.
+    /// Returns whether [`AddressSpace::alloc`] counts this kind against the memory of the device. (A `Mapped`
+    /// allocation counts when [`AddressSpace::create_physical`] creates it.)
     pub fn is_device(self) -> bool {
         matches!(self, MemoryKind::Device | MemoryKind::Pool)
     }
 
-    /// Whether [`AddressSpace::alloc`] allocates this kind.
+    /// Returns whether [`AddressSpace::alloc`] allocates this kind.
     fn is_allocated(self) -> bool {
         !matches!(
             self,
@@ -77,28 +80,28 @@ pub struct Request {
     pub kind: MemoryKind,
     /// Ordinal of the device.
     pub device: i32,
-    /// Id of the owner (a context), for [`AddressSpace::free_owned`].
+    /// ID of the owner (a context), for [`AddressSpace::free_owned`].
     pub owner: u64,
-    /// Flags that the caller wants to store with the allocation.
+    /// Flags that are stored with the allocation for the caller.
     pub flags: u32,
 }
 
 /// An allocation or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// First address; a multiple of [`super::ALIGNMENT`] unless registered or imported.
+    /// First address. It is a multiple of [`super::ALIGNMENT`] unless the memory is registered or imported.
     pub base: u64,
-    /// Size as requested.
+    /// Requested size in bytes.
     pub size: u64,
     /// Kind of memory.
     pub kind: MemoryKind,
     /// Ordinal of the device.
     pub device: i32,
-    /// Owner as given.
+    /// ID of the owner, from the request.
     pub owner: u64,
-    /// Flags as given.
+    /// Flags from the request.
     pub flags: u32,
-    /// Unique in the process, never 0, never reused.
+    /// ID of the allocation: unique in the process, never 0 and never reused.
     pub id: u64,
 }
 
@@ -120,7 +123,7 @@ impl Allocation {
         self.base + self.size
     }
 
-    /// Whether `bytes` bytes at `address` are inside the allocation.
+    /// Returns whether `bytes` bytes at `address` are inside the allocation.
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.size && bytes <= self.size - offset
@@ -130,18 +133,20 @@ impl Allocation {
 /// Configuration of an address space.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    /// Number of address bytes to reserve; fewer are used if the system grants fewer.
+    /// Number of bytes of address space to reserve. If the system does not grant this number, fewer bytes are reserved.
     pub reserve: u64,
     /// Number of devices.
     pub devices: usize,
-    /// Memory of each device; `None`: equal parts of four fifths of the memory that this process may use.
+    /// Size in bytes of the memory of each device. With `None`, the devices share four fifths of the memory that this
+    /// process may use equally.
     pub device_limit: Option<u64>,
-    /// Limit of pinned and managed memory; `None`: the memory that this process may use.
+    /// Limit in bytes of pinned and managed memory together. With `None`, the limit is the memory that this process may
+    /// use.
     pub host_limit: Option<u64>,
-    /// Bytes of freed memory to keep for reuse; `None`: a quarter of the device's memory.
+    /// Number of bytes of freed memory to keep for reuse. With `None`, this is a quarter of the memory of a device.
     pub cache_limit: Option<u64>,
-    /// Byte that every new allocation is filled with, to find reads of memory that was never written. `None`: new
-    /// memory reads as zeroes or as an earlier allocation left it.
+    /// Byte with which every new allocation is filled, to find reads of memory that was never written. With `None`, new
+    /// memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
 }
 
@@ -158,7 +163,7 @@ impl Default for MemoryConfig {
     }
 }
 
-/// Numbers for `cuMemGetInfo` and reports.
+/// Amounts of memory in bytes, for `cuMemGetInfo` and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MemoryInfo {
     /// Memory of the first device.
@@ -175,20 +180,20 @@ pub struct MemoryInfo {
     pub cached: u64,
     /// Number of live allocations and registrations.
     pub allocations: usize,
-    /// Number of reserved address bytes.
+    /// Number of reserved bytes of address space.
     pub reserved: u64,
 }
 
-/// The source of an allocation's bytes.
+/// Where the bytes of an allocation are.
 #[derive(Clone, Debug)]
 pub(super) enum Backing {
     /// A separate piece of this length.
     Piece(u64),
     /// A slot of the slab at this address.
     Slab(u64),
-    /// Memory of the program, or of the virtual memory interface.
+    /// Memory that the program registered, or that the virtual memory interface mapped.
     Foreign,
-    /// Part of a pool's shared memory at this offset, mapped at the allocation's base.
+    /// The part of a pool's memory file at this offset, which is mapped at the allocation's base.
     Arena(Arc<Arena>, u64),
     /// Mapped pages of another process.
     Imported {
@@ -203,7 +208,7 @@ pub(super) enum Backing {
 pub(super) struct Record {
     pub(super) allocation: Allocation,
     pub(super) place: Backing,
-    /// Whether a stream is going to free it ([`AddressSpace::promise`]).
+    /// Whether a stream is going to free the allocation ([`AddressSpace::promise`]).
     pub(super) promised: bool,
 }
 
@@ -221,15 +226,15 @@ impl Record {
 pub(super) struct Books {
     pub(super) pages: Pages,
     slabs: HashMap<u64, Slab>,
-    /// Slabs with a free slot, by class.
+    /// Addresses of the slabs that have a free slot, by class.
     partial: Vec<Vec<u64>>,
-    /// Memory files of pieces and slabs that other processes may access, by address.
+    /// Memory files of pieces and slabs that were exported to other processes, by address.
     pub(super) shared: HashMap<u64, Arc<SharedMemory>>,
-    /// Number of live small allocations that have pages of their own.
+    /// Number of live small allocations that have their own pages.
     small_pieces: usize,
-    /// The allocations that were freed last.
+    /// The most recently freed allocations.
     pub(super) freed: Freed,
-    /// Freed pieces and slots whose addresses are not reused for a while, oldest first.
+    /// Freed pieces and slots whose addresses are not reused yet ([`AddressSpace::retire`]), oldest first.
     resting: VecDeque<(u64, Backing)>,
 }
 
@@ -241,7 +246,7 @@ pub struct AddressSpace {
     pub(super) virtual_memory: Mutex<Virtual>,
     pub(super) usage: Arc<Usage>,
     next_id: AtomicU64,
-    /// The reserved addresses: start and, in the next field, length; they never change.
+    /// Start of the reserved address range; the next field is its length in bytes. Both never change.
     base: u64,
     len: u64,
     has_margins: bool,
@@ -259,7 +264,7 @@ impl AddressSpace {
     /// Reserves the address range.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if the system does not even grant 32 MiB of addresses.
+    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if the system does not grant even 32 MiB of addresses.
     pub fn new(config: &MemoryConfig) -> Result<AddressSpace, MemoryError> {
         let machine = limits::physical_memory();
         let devices = config.devices.max(1);
@@ -270,8 +275,8 @@ impl AddressSpace {
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v` the reported memory does not exceed what the addresses suffice for: guards and host memory
-        // need addresses, too.
+        // Under `ulimit -v`, the reported device memory must fit into the address range. Guards and host memory also
+        // need addresses.
         let room = match limits::address_space_left() {
             Some(_) => len / 4 * 3,
             None => u64::MAX,
@@ -301,10 +306,12 @@ impl AddressSpace {
         })
     }
 
-    /// Allocates memory. It reads as zeroes, as an earlier allocation left it, or as the configured byte.
+    /// Allocates memory. The memory contains zeroes, the bytes of an earlier allocation, or the byte
+    /// [`MemoryConfig::fresh`].
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for 0 bytes or a kind that cannot be allocated, [`MemoryError::OutOfMemory`].
+    /// [`MemoryError::InvalidSize`] for 0 bytes or a kind that cannot be allocated; [`MemoryError::OutOfMemory`] if the
+    /// limit is exceeded or no addresses are left.
     pub fn alloc(&self, request: &Request) -> Result<Allocation, MemoryError> {
         if request.bytes == 0 || !request.kind.is_allocated() {
             return Err(MemoryError::InvalidSize(request.bytes));
@@ -325,11 +332,11 @@ impl AddressSpace {
         Ok(allocation)
     }
 
-    /// Frees the allocation that starts at `base` if it is of one of `kinds`.
+    /// Frees the allocation that starts at `base` if its kind is in `kinds`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if no such allocation starts there, also for a second free and for addresses
-    /// inside an allocation.
+    /// [`MemoryError::NotAllocated`] if no such allocation starts at `base`, for example because it was freed before or
+    /// because `base` is inside an allocation.
     pub fn free(&self, base: u64, kinds: &[MemoryKind]) -> Result<Allocation, MemoryError> {
         let record = {
             let mut index = self.index.write();
@@ -345,9 +352,9 @@ impl AddressSpace {
         Ok(record.allocation)
     }
 
-    /// Records that a stream is going to free the allocation that starts at `base`: pools may then allocate the same
-    /// amount before the free. Work that is submitted to the stream later gets the memory that earlier work frees, so
-    /// it never waits for memory.
+    /// Records that a stream is going to free the allocation that starts at `base`. Pools may then allocate the same
+    /// amount of memory before the free. So a submission to a stream can allocate memory that earlier work of the
+    /// stream is going to free, and never waits for that work.
     pub fn promise(&self, base: u64) {
         let found = self.index.read().get(&base).cloned();
         let Some(record) = found.filter(|found| found.allocation.kind == MemoryKind::Pool) else {
@@ -365,11 +372,11 @@ impl AddressSpace {
         }
     }
 
-    /// Frees like [`AddressSpace::free`], but the addresses are not reused until [`RESTING`] other allocations were
-    /// retired, or no others are left.
+    /// Frees the allocation that starts at `base`, of any kind. Its addresses are reused only after [`RESTING`] other
+    /// allocations were retired, or if no other addresses are left.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if no allocation starts there.
+    /// [`MemoryError::NotAllocated`] if no allocation starts at `base`.
     pub fn retire(&self, base: u64) -> Result<(), MemoryError> {
         let record = self.index.write().remove(&base);
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
@@ -388,7 +395,7 @@ impl AddressSpace {
         for record in &records {
             books.release(record, &self.usage, FreedBy::Owner);
         }
-        // The next allocations must not get these addresses at once.
+        // The next allocations must not reuse these addresses while they are accessible.
         books.pages.close_idle();
         records.len()
     }
@@ -401,19 +408,19 @@ impl AddressSpace {
         allocation.holds(address, 1).then_some(allocation)
     }
 
-    /// Whether [`margay_jit::MARGIN`] bytes before and after the range are reserved and inaccessible.
+    /// Returns whether [`margay_jit::MARGIN`] bytes before and after the range are reserved and inaccessible.
     pub fn has_margins(&self) -> bool {
         self.has_margins
     }
 
-    /// Whether all bytes of an access are in host memory that the program registered.
+    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered.
     pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
         let index = self.index.read();
         let mut at = address;
         let Some(end) = address.checked_add(bytes) else {
             return false;
         };
-        // Registrations may be adjacent.
+        // The access can extend over adjacent registrations.
         while at < end {
             let found = index.range(..=at).next_back();
             let found = found.map(|(_, record)| record.allocation);
@@ -434,8 +441,9 @@ impl AddressSpace {
     /// Registers memory of the program.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::NotMapped`] if part of it is not mapped or is device
-    /// memory, [`MemoryError::AlreadyRegistered`] if part of it is registered or was allocated as pinned.
+    /// [`MemoryError::InvalidSize`] for 0 bytes; [`MemoryError::NotMapped`] if part of the memory is not mapped or is
+    /// device memory; [`MemoryError::AlreadyRegistered`] if part of the memory is registered or was allocated as pinned
+    /// memory.
     pub fn register(
         &self,
         base: u64,
@@ -484,7 +492,7 @@ impl AddressSpace {
             .map_err(|_| MemoryError::NotRegistered(base))
     }
 
-    /// Returns the current numbers.
+    /// Returns the current amounts of memory.
     pub fn info(&self) -> MemoryInfo {
         let allocations = self.index.read().len();
         let cached = self.books.lock().pages.warm_bytes();
@@ -501,12 +509,12 @@ impl AddressSpace {
         }
     }
 
-    /// Returns a device's memory, and how much of it can still be allocated.
+    /// Returns the size in bytes of a device's memory, and the number of bytes that can still be allocated.
     pub fn device_info(&self, device: usize) -> (u64, u64) {
         self.usage.device(device)
     }
 
-    /// Returns an id that was never used before.
+    /// Returns an ID that was not used before.
     pub(super) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -518,12 +526,12 @@ impl AddressSpace {
         }
     }
 
-    /// Releases all cached memory to the system.
+    /// Releases the freed memory that is kept for reuse to the system.
     pub fn trim(&self) {
         self.books.lock().pages.flush();
     }
 
-    /// Whether `address` is in the reserved range, allocated or not.
+    /// Returns whether `address` is in the reserved range, allocated or not.
     pub fn contains(&self, address: u64) -> bool {
         self.holds(address, 1)
     }
@@ -538,30 +546,31 @@ impl AddressSpace {
         offset < self.len && bytes <= self.len - offset
     }
 
-    /// Writes to our memory. (Reading needs no check: see [`access::read`].)
+    /// Writes to memory in the reserved range. (A read needs no check: see [`access::read`].)
     ///
     /// # Errors
-    /// [`MemoryError::Access`] if part of the memory is inaccessible or not ours.
+    /// [`MemoryError::Access`] if part of the memory is inaccessible or outside the reserved range.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         self.check(address, bytes.len() as u64)?;
         // SAFETY: the range is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::write(address, bytes) }?)
     }
 
-    /// Copies within our memory, or from the program's memory to ours.
+    /// Copies to memory in the reserved range; the source can be any memory of the process.
     ///
     /// # Errors
-    /// [`MemoryError::Access`] if the destination is not ours, or if source or destination faults.
+    /// [`MemoryError::Access`] if the destination is outside the reserved range, or if an access to the source or the
+    /// destination faults.
     pub fn copy(&self, dst: u64, src: u64, bytes: u64) -> Result<(), MemoryError> {
         self.check(dst, bytes)?;
         // SAFETY: the destination is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::copy(dst, src, bytes as usize) }?)
     }
 
-    /// Sets bytes of our memory.
+    /// Sets `count` bytes of memory in the reserved range.
     ///
     /// # Errors
-    /// [`MemoryError::Access`] if part of the memory is inaccessible or not ours.
+    /// [`MemoryError::Access`] if part of the memory is inaccessible or outside the reserved range.
     pub fn fill8(&self, address: u64, value: u8, count: u64) -> Result<(), MemoryError> {
         self.check(address, count)?;
         // SAFETY: the range is inside our reservation, which contains no Rust object.
@@ -569,10 +578,10 @@ impl AddressSpace {
     }
 
     /// Zeroes memory that has just been allocated. The pages of a large allocation are released to the system, which
-    /// provides zeroed pages at the next access, so an array that is never accessed costs nothing.
+    /// provides zeroed pages at the next access. So an array that is never accessed uses no memory.
     ///
     /// # Errors
-    /// The errors of [`AddressSpace::fill8`].
+    /// Returns the errors of [`AddressSpace::fill8`].
     pub(crate) fn zero(&self, address: u64, count: u64) -> Result<(), MemoryError> {
         let page = limits::page_size();
         let (start, end) = (
@@ -592,20 +601,20 @@ impl AddressSpace {
         self.fill8(end, 0, address + count - end)
     }
 
-    /// Sets 2-byte elements of our memory.
+    /// Sets `count` 2-byte elements of memory in the reserved range.
     ///
     /// # Errors
-    /// The errors of [`AddressSpace::fill8`].
+    /// Returns the errors of [`AddressSpace::fill8`].
     pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), MemoryError> {
         self.check(address, count.saturating_mul(2))?;
         // SAFETY: the range is inside our reservation, which contains no Rust object.
         Ok(unsafe { access::fill16(address, value, count as usize) }?)
     }
 
-    /// Sets 4-byte elements of our memory.
+    /// Sets `count` 4-byte elements of memory in the reserved range.
     ///
     /// # Errors
-    /// The errors of [`AddressSpace::fill8`].
+    /// Returns the errors of [`AddressSpace::fill8`].
     pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), MemoryError> {
         self.check(address, count.saturating_mul(4))?;
         // SAFETY: the range is inside our reservation, which contains no Rust object.
@@ -624,7 +633,7 @@ impl AddressSpace {
     }
 }
 
-/// Removes a record from the counts; `cost` bytes were counted for it.
+/// Subtracts the memory of a record from the counters; `cost` is the number of bytes that were added for it.
 fn give(record: &Record, cost: u64, usage: &Usage) {
     let Allocation { kind, device, .. } = record.allocation;
     if record.promised {
@@ -665,7 +674,7 @@ impl Books {
         Ok(Record::new(allocation, place))
     }
 
-    /// Takes a slot of a class or, without a class, a separate piece.
+    /// Takes a slot of a class or, if `class` is `None`, a separate piece.
     fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Backing)> {
         match class {
             Some(class) => self.take_slot(class),
@@ -677,7 +686,7 @@ impl Books {
         }
     }
 
-    /// Whether the next small allocation gets pages of its own.
+    /// Returns whether the next small allocation gets its own pages.
     fn has_own_pages(&self) -> bool {
         self.pages.is_roomy() && self.small_pieces < SMALL_PIECES
     }
@@ -698,7 +707,7 @@ impl Books {
         Some((address, Backing::Slab(base)))
     }
 
-    /// Returns the number of bytes that an allocation counts as.
+    /// Returns the number of bytes that an allocation adds to the memory in use.
     fn cost_of(&self, record: &Record) -> u64 {
         let cost = match record.place {
             Backing::Foreign | Backing::Imported { .. } => None,
@@ -731,7 +740,7 @@ impl Books {
         give(record, cost, usage);
     }
 
-    /// Frees the memory of a record, but withholds its addresses for a while.
+    /// Frees the memory of a record. Its addresses are not reused until [`Books::wake`] releases them.
     fn retire(&mut self, record: Record, usage: &Usage) {
         let base = record.allocation.base;
         match record.place {
@@ -746,7 +755,7 @@ impl Books {
         self.wake(RESTING);
     }
 
-    /// Updates the count of small allocations with pages of their own.
+    /// Updates the number of small allocations that have their own pages, after one was freed.
     fn forget_small(&mut self, place: &Backing) {
         if let Backing::Piece(len) = place
             && *len <= SMALL_LIMIT
@@ -755,7 +764,7 @@ impl Books {
         }
     }
 
-    /// Makes the oldest withheld addresses available again, until `left` entries are left.
+    /// Makes the addresses of the oldest entries of `resting` available again, until `left` entries remain.
     fn wake(&mut self, left: usize) {
         while self.resting.len() > left {
             match self.resting.pop_front() {
@@ -766,7 +775,7 @@ impl Books {
         }
     }
 
-    /// Frees a piece, which may be shared.
+    /// Frees a piece, which may have been exported to other processes.
     fn close(&mut self, base: u64, len: u64) {
         match self.shared.remove(&base) {
             Some(_) => self.pages.close_shared(base, len),
@@ -786,7 +795,7 @@ impl Books {
         if was_full {
             partial.push(slab_base);
         }
-        // The last slab of a class with free slots is kept for the next request.
+        // If no other slab of the class has a free slot, an empty slab is kept for the next request.
         if slab.is_empty() && partial.len() > 1 {
             partial.retain(|&base| base != slab_base);
             self.slabs.remove(&slab_base);
@@ -795,8 +804,8 @@ impl Books {
     }
 }
 
-/// Returns the reservation sizes to try, largest first. Under `ulimit -v` they are at most half of the addresses that
-/// are left, because CTA windows, the program and its threads need addresses too.
+/// Returns the reservation sizes to try, largest first. Under `ulimit -v`, a size is at most half of the addresses that
+/// are left, because CTA windows, the program and its threads also need addresses.
 fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
     const SMALLEST: u64 = 32 << 20;
     let left = limits::address_space_left().map_or(u64::MAX, |left| (left / 2).max(SMALLEST));

@@ -110,7 +110,8 @@ fn arrays_of_middle_size_have_narrow_guards() {
     }
 }
 
-/// At multiples of a power of two, arrays would share a few sets of caches and translation buffers.
+/// If arrays started at multiples of a power of two, they would compete for a few sets of caches and translation
+/// buffers.
 #[test]
 fn arrays_of_middle_size_start_at_different_sets() {
     let space = space(MemoryConfig {
@@ -129,12 +130,12 @@ fn arrays_of_middle_size_start_at_different_sets() {
 #[test]
 fn slabs_are_guarded() {
     let space = small_space();
-    // The first allocations use up the number that get pages of their own.
+    // After these allocations, no further small allocation gets its own pages.
     let own: Vec<_> = (0..SMALL_PIECES)
         .map(|_| space.alloc(&device(100)).expect("room"))
         .collect();
     for size in [100u64, 5000, 60_000] {
-        // This is more than two slabs of any class.
+        // The allocations need more than two slabs of any class.
         let all: Vec<_> = (0..3000)
             .map(|_| space.alloc(&device(size)).expect("room"))
             .collect();
@@ -148,8 +149,8 @@ fn slabs_are_guarded() {
     drop(own);
 }
 
-/// A small array has pages of its own: accesses after its end fault, and so do accesses to the array after its free,
-/// until many others were freed.
+/// A small array has its own pages. Accesses after its end fault. Accesses to a freed array also fault, until many
+/// other arrays have been freed.
 #[test]
 fn small_arrays_are_guarded_and_rest() {
     let space = small_space();
@@ -173,7 +174,7 @@ fn small_arrays_are_guarded_and_rest() {
 fn all_kinds_of_small_arrays_fault_in_the_end() {
     let space = small_space();
     for size in [100u64, 5000, 60_000] {
-        // This is more than two slabs of any class.
+        // The allocations need more than two slabs of any class.
         let all: Vec<_> = (0..3000)
             .map(|_| space.alloc(&device(size)).expect("room"))
             .collect();
@@ -264,7 +265,7 @@ fn addresses_of_retired_memory_rest() {
         for base in taken {
             space.free(base, DEVICE).expect("allocated");
         }
-        // After enough others have been retired, the addresses are reused.
+        // After enough other allocations have been retired, the addresses are reused.
         let mut retired = std::collections::HashSet::from([old]);
         let again = (0..2 * RESTING).any(|_| {
             let base = space.alloc(&device(size)).expect("room").base;
@@ -374,8 +375,8 @@ fn many_small_allocations_need_few_mappings() {
     let all: Vec<_> = (0..50_000)
         .map(|_| space.alloc(&device(400)).expect("room").base)
         .collect();
-    // There are two mappings for each allocation with pages of its own, and those of 41 slabs; other tests map memory
-    // meanwhile.
+    // Each allocation with its own pages needs two mappings. The other allocations are in 41 slabs. Tests that run at
+    // the same time also map memory.
     assert!(mappings() < before + 2 * SMALL_PIECES + 1000);
     for base in all.into_iter().rev() {
         space.free(base, DEVICE).expect("live");
@@ -523,7 +524,7 @@ fn zeroed_memory_costs_no_pages() {
     let space = small_space();
     let pages = |a: u64, bytes: u64| {
         let mut resident = vec![0_u8; (bytes / 4096) as usize];
-        // SAFETY: queries memory of ours; writes into the vector only.
+        // SAFETY: the call queries our own memory and writes only to the vector.
         let answer = unsafe { libc::mincore(a as *mut _, bytes as usize, resident.as_mut_ptr()) };
         assert_eq!(answer, 0);
         resident.iter().filter(|&&page| page & 1 == 1).count()

@@ -1,7 +1,7 @@
-//! How much memory is in use, by device and by kind of host memory.
+//! Counts the memory in use, for each device and for each kind of host memory.
 //!
-//! Invariant: the memory in use never exceeds the limit of its kind, except by what pools allocate in place of memory
-//! that streams are going to free. Everything that is taken is given back once.
+//! Invariant: the memory in use never exceeds the limit of its kind, except by the amount that streams are going to
+//! free and pools may allocate in advance. Each number of bytes that [`Usage::take`] adds is subtracted exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,8 @@ use super::MemoryKind;
 #[derive(Debug)]
 pub(super) struct Usage {
     devices: Vec<AtomicU64>,
-    /// Bytes of each device that streams are going to free: later work of streams may allocate the same amount.
+    /// For each device, the number of bytes that streams are going to free. Pools may allocate this amount in addition
+    /// to the limit.
     promised: Vec<AtomicU64>,
     device_limit: u64,
     pinned: AtomicU64,
@@ -37,7 +38,7 @@ impl Usage {
         self.devices.len()
     }
 
-    /// Returns the memory of a device, and how much of it is free.
+    /// Returns the size in bytes of a device's memory, and the number of free bytes.
     pub(super) fn device(&self, device: usize) -> (u64, u64) {
         let used = self.devices.get(device);
         let used = used.map_or(0, |used| used.load(Ordering::Relaxed));
@@ -52,14 +53,14 @@ impl Usage {
         self.managed.load(Ordering::Relaxed)
     }
 
-    /// Returns how many bytes of this kind can still be allocated.
+    /// Returns the number of bytes of this kind that can still be allocated.
     pub(super) fn free(&self, kind: MemoryKind, device: i32) -> u64 {
         let (sum, others, limit) = self.place(kind, device);
         let used = sum.load(Ordering::Relaxed) + others.map_or(0, |o| o.load(Ordering::Relaxed));
         limit.saturating_sub(used)
     }
 
-    /// Adds `bytes` to the count if the limit permits it.
+    /// Adds `bytes` to the memory in use if the limit permits it; returns whether it did.
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
         let (sum, others, limit) = self.place(kind, device);
         let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
@@ -76,20 +77,20 @@ impl Usage {
         sum.fetch_update(order, order, fits).is_ok()
     }
 
-    /// Subtracts `bytes` from the count.
+    /// Subtracts `bytes` from the memory in use.
     pub(super) fn give(&self, kind: MemoryKind, device: i32, bytes: u64) {
         let (sum, ..) = self.place(kind, device);
         sum.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Records that a stream is going to free `bytes` of a pool. [`Usage::keep`] reverts this.
+    /// Records that a stream is going to free `bytes` bytes of a pool, until [`Usage::keep`] is called.
     pub(super) fn promise(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Records that promised memory has been freed.
+    /// Records that memory that a stream was going to free has been freed.
     pub(super) fn keep(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_sub(bytes, Ordering::Relaxed);
@@ -100,8 +101,8 @@ impl Usage {
         self.promised.get(usize::try_from(device).ok()?)
     }
 
-    /// Returns the counter of a kind, the other counter that shares its limit, and the limit. Memory of nonexistent
-    /// devices counts as host memory.
+    /// Returns the counter of a kind, the other counter for which the same limit applies, and the limit. Memory of
+    /// nonexistent devices counts as pinned host memory.
     fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, Option<&AtomicU64>, u64) {
         let found = usize::try_from(device)
             .ok()
@@ -116,7 +117,7 @@ impl Usage {
     }
 }
 
-/// Counted memory; dropping the value subtracts it from the count.
+/// A number of bytes that counts as memory in use until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Charge {
     usage: Arc<Usage>,
@@ -125,7 +126,8 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Counts `bytes` of a device, or of the host (-1); returns `None` if the limit is reached.
+    /// Adds `bytes` to the memory in use of a device, or of the host if `device` is -1. Returns `None` if the limit
+    /// does not permit it.
     pub(super) fn new(usage: &Arc<Usage>, device: i32, bytes: u64) -> Option<Charge> {
         usage
             .take(MemoryKind::Mapped, device, bytes)

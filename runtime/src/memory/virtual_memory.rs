@@ -1,12 +1,13 @@
-//! The virtual memory interface: address ranges that the program reserves, physical allocations, and mappings of these
-//! allocations in those ranges, with rights.
+//! The virtual memory interface (`cuMemAddressReserve`, `cuMemCreate`, `cuMemMap` and related functions). The program
+//! reserves address ranges, creates physical allocations, maps these allocations in the ranges, and sets access rights.
 //!
-//! Ranges are inside the device's one reservation, so that address checks, guards and fault handling need no special
-//! case for them. A physical allocation is a memory file: two mappings of it show the same bytes, and another process
-//! can map it.
+//! The ranges are inside the reserved range of the [`AddressSpace`], so that address checks, guards and fault handling
+//! need no special case for them. A physical allocation is a memory file: two mappings of it show the same bytes, and
+//! another process can map it.
 //!
-//! Rights are stored for each device and for the host. The pages have the union of these rights, because all devices
-//! are in this process. So an access faults if no device has the right, but not if only another device has it.
+//! Rights are stored for each device and for the host. The rights of the pages are the union of these rights, because
+//! all devices are in this process. So an access faults only if neither the host nor any device has the right. It does
+//! not fault if only another device has the right.
 //!
 //! Invariant: a mapping is inside one range, mappings never overlap, and every page of a range that is not mapped is
 //! inaccessible. A mapping keeps its physical allocation alive.
@@ -20,7 +21,7 @@ use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
-/// Sizes and addresses of the interface are multiples of this number of bytes.
+/// Number of bytes of which all sizes and addresses of the interface must be multiples.
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// Rights of a device or of the host for a mapping.
@@ -29,9 +30,9 @@ pub enum Access {
     /// No access.
     #[default]
     None,
-    /// Reading only.
+    /// Read access only.
     Read,
-    /// Reading and writing.
+    /// Read and write access.
     ReadWrite,
 }
 
@@ -51,22 +52,22 @@ impl Physical {
         self.memory.bytes()
     }
 
-    /// Returns the ordinal of its device; -1: the host.
+    /// Returns the ordinal of the allocation's device; -1 for the host.
     pub fn device(&self) -> i32 {
         self.memory.label().device
     }
 
-    /// Returns its id, which is unique among all memory, never 0 and never reused.
+    /// Returns the ID of the allocation, which is unique among all allocations, never 0 and never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether it was created for export to other processes.
+    /// Returns whether the allocation was created for export to other processes.
     pub fn is_exportable(&self) -> bool {
         self.exportable
     }
 
-    /// Returns the flags that the caller stored with it.
+    /// Returns the flags that the creator stored with the allocation.
     pub fn flags(&self) -> u64 {
         self.flags
     }
@@ -77,7 +78,7 @@ impl Physical {
     }
 }
 
-/// A range that the program reserved; `taken` is the argument for its release.
+/// A range that the program reserved. `taken` is the argument for [`super::pages::Pages::unreserve`].
 #[derive(Clone, Copy, Debug)]
 struct Range {
     len: u64,
@@ -88,7 +89,7 @@ struct Range {
 struct Mapping {
     len: u64,
     physical: Arc<Physical>,
-    /// Rights by device; the last element is the host's.
+    /// Rights by device; the last element is the rights of the host.
     access: Vec<Access>,
 }
 
@@ -100,7 +101,7 @@ pub(super) struct Virtual {
 }
 
 impl Virtual {
-    /// Returns the range that contains `len` bytes at `base`.
+    /// Returns the start and the length of the range that contains `len` bytes at `base`.
     fn range(&self, base: u64, len: u64) -> Option<(u64, u64)> {
         let (&start, range) = self.ranges.range(..=base).next_back()?;
         let offset = base - start;
@@ -119,7 +120,7 @@ impl Virtual {
         (at == end && !starts.is_empty()).then_some(starts)
     }
 
-    /// Whether any part of `len` bytes at `base` is mapped.
+    /// Returns whether any part of `len` bytes at `base` is mapped.
     fn is_mapped(&self, base: u64, len: u64) -> bool {
         let last = self.mappings.range(..base + len).next_back();
         last.is_some_and(|(start, mapping)| start + mapping.len > base)
@@ -136,8 +137,9 @@ fn is_granular(value: u64) -> bool {
 }
 
 impl AddressSpace {
-    /// Reserves `len` bytes of addresses, a multiple of the granularity, at a multiple of `align` (0: any); at `hint`
-    /// if that is free.
+    /// Reserves `len` bytes of addresses at a multiple of `align` and of the granularity, and returns their start. Uses
+    /// the addresses at `hint` if they are free and `hint` is a suitable multiple. `len` must be a multiple of the
+    /// granularity.
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] for an invalid length or alignment; [`MemoryError::OutOfMemory`] if no addresses
@@ -161,7 +163,8 @@ impl AddressSpace {
     /// Releases addresses that [`AddressSpace::reserve`] returned.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if base and length are not those of a range, or if part of it is mapped.
+    /// [`MemoryError::NotAllocated`] if `base` and `len` are not the start and the length of a range, or if part of the
+    /// range is mapped.
     pub fn unreserve(&self, base: u64, len: u64) -> Result<(), MemoryError> {
         let mut all = self.virtual_memory.lock();
         let range = all.ranges.get(&base).filter(|range| range.len == len);
@@ -174,11 +177,11 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Creates a physical allocation of a device, or of the host (-1).
+    /// Creates a physical allocation of a device, or of the host if `device` is -1.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] unless the size is a multiple of the granularity,
-    /// [`MemoryError::OutOfMemory`].
+    /// [`MemoryError::InvalidSize`] unless the size is a positive multiple of the granularity;
+    /// [`MemoryError::OutOfMemory`] if the limit does not permit it; [`MemoryError::System`] if a system call fails.
     pub fn create_physical(
         &self,
         bytes: u64,
@@ -204,10 +207,10 @@ impl AddressSpace {
         }))
     }
 
-    /// Returns the physical allocation of another process.
+    /// Returns the physical allocation in a memory file of another process.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] if the file has other content.
+    /// [`MemoryError::NotShared`] if the file does not contain a physical allocation.
     pub fn import_physical(&self, memory: SharedMemory) -> Result<Arc<Physical>, MemoryError> {
         let is_one = memory.label().kind == SharedKind::Physical;
         if !is_one || memory.bytes() == 0 || !is_granular(memory.bytes()) {
@@ -222,11 +225,11 @@ impl AddressSpace {
         }))
     }
 
-    /// Maps the first `len` bytes of a physical allocation at `base`, without rights.
+    /// Maps the first `len` bytes of a physical allocation at `base`. The mapping has no access rights at first.
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] for an invalid length; [`MemoryError::NotAllocated`] if the addresses are not
-    /// inside one range, or are partly mapped; [`MemoryError::System`].
+    /// inside one range, or if part of them is mapped; [`MemoryError::System`] if a system call fails.
     pub fn map(&self, base: u64, len: u64, physical: &Arc<Physical>) -> Result<(), MemoryError> {
         if len == 0 || !is_granular(len) || !is_granular(base) || len > physical.size() {
             return Err(MemoryError::InvalidSize(len));
@@ -285,8 +288,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Changes the rights of a device, or of the host (-1), for the mappings that together cover exactly `len` bytes at
-    /// `base`.
+    /// Changes the rights of a device, or of the host if `device` is -1. The change applies to the mappings that
+    /// together cover exactly `len` bytes at `base`.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if there are no such mappings.
@@ -320,7 +323,8 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Returns the rights of a device, or of the host (-1), at an address; `None` if it is not mapped.
+    /// Returns the rights of a device, or of the host if `device` is -1, at an address; `None` if the address is not
+    /// mapped.
     pub fn access(&self, address: u64, device: i32) -> Option<Access> {
         let all = self.virtual_memory.lock();
         let (_, mapping) = all.mapping(address)?;
@@ -334,7 +338,7 @@ impl AddressSpace {
         all.mapping(address).map(|(_, m)| Arc::clone(&m.physical))
     }
 
-    /// Returns start and length of the reserved range that contains an address.
+    /// Returns the start and the length of the range that contains an address.
     pub fn range_at(&self, address: u64) -> Option<(u64, u64)> {
         self.virtual_memory.lock().range(address, 1)
     }

@@ -1,4 +1,4 @@
-//! Tests of ranges, mappings and rights, as kernels experience them.
+//! Tests of ranges, mappings and rights, with the accesses that kernels use.
 
 use super::*;
 use crate::fault::{access, install};
@@ -239,7 +239,7 @@ fn no_write_is_lost_while_memory_becomes_shared() {
                 let mut count = 0u32;
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                     count += 1;
-                    // Writes a word in one page after the other.
+                    // Each iteration writes a word in the next page.
                     let at = a.base + u64::from(count) % (bytes / 4096) * 4096;
                     store(at, count).expect("never faults");
                 }
@@ -259,7 +259,8 @@ fn no_write_is_lost_while_memory_becomes_shared() {
     }
 }
 
-/// The expected state of a range of eight granules: for each granule the allocation, the offset in it, and the rights.
+/// The expected state of a range of eight granules. Each element of `granules` contains the index of the mapped
+/// allocation, the granule's index in it, and the rights.
 #[derive(Default)]
 struct Model {
     granules: [Option<(usize, u64, Access)>; 8],
@@ -293,8 +294,8 @@ impl Model {
     }
 }
 
-/// Applies random maps, unmaps, rights and writes and compares with the model; an operation fails exactly if the model
-/// refuses it.
+/// Maps, unmaps, changes rights and writes at random, and compares the results with the model. An operation must fail
+/// exactly if the model refuses it.
 #[test]
 fn random_mappings_look_like_the_model() {
     let mut seed = 12345u64;

@@ -1,8 +1,9 @@
 //! The memory that kernels may access: device memory, registered host memory, and the windows of their own CTA.
 //!
-//! Device memory is in one address range, whose inaccessible parts fault. Generated code tests addresses against that
-//! range ([`NativeContext::reach_base`]) and calls [`Visible::device`] for others. A kernel may access no other memory
-//! of the process: accesses to its stacks, its heap and its libraries are refused, as on a GPU.
+//! Device memory is in one address range, whose inaccessible parts fault. Generated code tests whether an address is in
+//! that range ([`NativeContext::reach_base`]). For other addresses it calls the host, which uses [`Visible::device`]. A
+//! kernel must not access any other memory of the process: accesses to the stacks, the heap and the libraries of the
+//! process are refused, as on a GPU.
 //!
 //! [`NativeContext::reach_base`]: margay_jit::abi::NativeContext::reach_base
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use super::AddressSpace;
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
-/// The memory that kernels of one machine may access.
+/// The memory outside their own windows that kernels of one address space may access.
 #[derive(Clone, Debug)]
 pub struct Visible {
     space: Arc<AddressSpace>,
@@ -25,8 +26,8 @@ impl Visible {
         Visible { space, windows }
     }
 
-    /// Returns the start and the size of the range of device memory, and the size again if the range has inaccessible
-    /// margins of [`margay_jit::MARGIN`] bytes, else 0.
+    /// Returns three values: the start of the range of device memory, its size in bytes, and a third value. The third
+    /// value is also the size if the range has inaccessible margins of [`margay_jit::MARGIN`] bytes; otherwise it is 0.
     pub fn range(&self) -> [u64; 3] {
         let range = self.space.range();
         let bytes = range.end - range.start;
@@ -37,20 +38,19 @@ impl Visible {
         ]
     }
 
-    /// Whether all bytes of an access are in the range of device memory, in registered host memory, or in a text that
-    /// the device runtime returns.
+    /// Returns whether all `bytes` bytes at `address` are in the range of device memory, in registered host memory, or
+    /// in an error text that the device runtime returns.
     pub fn device(&self, address: u64, bytes: u64) -> bool {
         within(&self.space.range(), address, bytes)
             || self.space.is_registered(address, bytes)
             || crate::error_texts::holds(address, bytes)
     }
 
-    /// Checks an access that the host makes for a thread whose CTA is unknown. Permits the memory of
+    /// Checks an access that the host performs for a thread whose CTA it does not know. Permits the memory of
     /// [`Visible::device`] and the windows of all CTAs.
     ///
     /// # Errors
     /// Returns the fault of an access to other memory.
-    /// The fault of an access to other memory.
     pub fn check(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         if within(&self.windows, address, bytes) || self.device(address, bytes) {
             return Ok(());
@@ -59,7 +59,7 @@ impl Visible {
     }
 }
 
-/// Returns the fault of an access outside the memory of a kernel.
+/// Returns the fault of an access to memory that a kernel must not access.
 pub fn outside(address: u64, access: AccessKind) -> AccessFault {
     AccessFault {
         address,
@@ -68,7 +68,7 @@ pub fn outside(address: u64, access: AccessKind) -> AccessFault {
     }
 }
 
-/// Whether `bytes` bytes at an address are inside a range.
+/// Returns whether `bytes` bytes at an address are inside a range.
 pub fn within(range: &Range<u64>, address: u64, bytes: u64) -> bool {
     let offset = address.wrapping_sub(range.start);
     let len = range.end - range.start;

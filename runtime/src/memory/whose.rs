@@ -1,25 +1,25 @@
-//! Describes in words the memory that an address belongs to, or belonged to, for reports of faults.
+//! Describes the memory that is, or was, at an address in words, for reports of faults.
 //!
-//! All functions here are called after a fault, never before an access.
+//! The functions of this module are called only after a fault, so they need not be fast.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 
 use super::{AddressSpace, Allocation, MemoryKind};
 
-/// Maximum number of freed allocations that are remembered.
+/// Maximum number of freed allocations that are recorded.
 const REMEMBERED: usize = 4096;
 
-/// The reason why an allocation was freed.
+/// How an allocation was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreedBy {
-    /// A call freed this allocation.
+    /// The program freed this allocation with a call.
     Call,
-    /// Its owner was destroyed.
+    /// The allocation was freed because its owner was destroyed.
     Owner,
 }
 
-/// The allocations that were freed last, oldest first.
+/// The most recently freed allocations, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Freed(VecDeque<(Allocation, FreedBy)>);
 
@@ -31,7 +31,7 @@ impl Freed {
         self.0.push_back((*allocation, by));
     }
 
-    /// Returns the freed allocation that contained an address last.
+    /// Returns the most recently freed allocation that contained an address.
     fn find(&self, address: u64) -> Option<(Allocation, FreedBy)> {
         let mut latest = self.0.iter().rev();
         latest
@@ -74,8 +74,8 @@ fn bytes(count: u64) -> String {
 }
 
 impl AddressSpace {
-    /// Describes what is, or was, at or near an address of ours; `None` for addresses that are neither ours nor were
-    /// registered.
+    /// Describes the allocation that is, or was, at or near an address. Returns `None` for an address outside the
+    /// reserved range that belongs to no current or freed allocation or registration.
     pub fn describe(&self, address: u64) -> Option<String> {
         if let Some(found) = self.find(address) {
             let at = bytes(address - found.base);
@@ -102,8 +102,8 @@ impl AddressSpace {
         )
     }
 
-    /// Describes the position of the address relative to the nearest live allocation, if it is in the guard of that
-    /// allocation.
+    /// Describes the position of the address relative to the nearest live allocation. Returns `None` if the distance is
+    /// 2 MiB or more.
     fn neighbour(&self, address: u64) -> Option<String> {
         const NEAR: u64 = 2 << 20;
         let index = self.index.read();
@@ -134,7 +134,7 @@ impl AddressSpace {
     }
 }
 
-/// Describes the memory of the process at an address that is not ours.
+/// Describes the memory of the process at an address outside the memory that this library manages.
 pub(crate) fn host_memory(address: u64) -> String {
     const NULL_PAGES: u64 = 64 << 10;
     if address < NULL_PAGES {
@@ -158,8 +158,8 @@ pub(crate) fn host_memory(address: u64) -> String {
     text
 }
 
-/// Returns whether all of a range of the process's memory is mapped and readable, and whether all of it is writable. Without
-/// `/proc` it returns that both hold.
+/// Returns whether all `bytes` bytes at `start` are mapped and readable, and whether all of them are writable. If
+/// `/proc` is not available, returns true for both.
 pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
     match std::fs::read_to_string("/proc/self/maps") {
         Ok(maps) => rights_of(&maps, start, start.saturating_add(bytes)),
@@ -167,11 +167,11 @@ pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
     }
 }
 
-/// Does the same for the text of such a file.
+/// Does the same as [`host_rights`] for `start..end`, with `maps` as the text of `/proc/self/maps`.
 fn rights_of(maps: &str, start: u64, end: u64) -> (bool, bool) {
     let (mut at, mut writable) = (start, true);
     for line in maps.lines() {
-        // Lines are in ascending order of addresses.
+        // The lines are in ascending order of addresses.
         let Some((range, rights, _)) = mapping(line, at) else {
             continue;
         };
@@ -187,7 +187,7 @@ fn rights_of(maps: &str, start: u64, end: u64) -> (bool, bool) {
     (false, false)
 }
 
-/// Returns range, rights and name from a line of `/proc/self/maps` if its range contains an address.
+/// Returns the range, the rights and the name from a line of `/proc/self/maps` if the range contains `address`.
 fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -201,13 +201,13 @@ fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str
         .then_some((range, rights, name.trim_start()))
 }
 
-/// Whether a range contains the stack pointer of a waiting thread.
+/// Returns whether a range contains the stack pointer of a waiting thread.
 fn is_stack(range: &std::ops::Range<u64>) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return false;
     };
     threads.flatten().any(|thread| {
-        // The fields are number and operands of the system call, stack pointer, program counter.
+        // The file contains the number and the operands of the system call, the stack pointer, and the program counter.
         let call = std::fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
         let mut words = call.split_whitespace().rev();
         let pointer = words

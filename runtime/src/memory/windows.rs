@@ -1,17 +1,18 @@
 //! Shared and local memory of resident CTAs.
 //!
-//! Every slot has one window for shared and one for local memory. Offsets in them are 32 bits wide in generated code,
-//! and a window is 4 GiB wide and followed by inaccessible memory. Any offset that the code computes is therefore in
-//! the CTA's own memory or faults, and no access needs a check. A window is accessible up to the largest size class (a
-//! power of two) that was ever requested for it. Its initial content is what the last CTA left, as on a GPU.
+//! A slot has one window for shared memory and one for local memory. In generated code, offsets in a window have 32
+//! bits. A window spans 4 GiB and is followed by inaccessible memory. So an access at any offset that the code computes
+//! is in the CTA's own memory or faults, and needs no check. A window is accessible up to the largest size class (a
+//! power of two) that was ever requested for it. At the start of a CTA, its windows contain the bytes that the previous
+//! CTA in the slot wrote, as on a GPU.
 //!
-//! If the system does not grant enough addresses, windows are small and *masked*: generated code must reduce every
-//! offset with [`WindowGeometry::shared_mask`] and `local_mask`.
+//! If the system does not grant enough addresses, windows are small and *masked*: generated code must mask every offset
+//! with [`WindowGeometry::shared_mask`] or [`WindowGeometry::local_mask`].
 //!
-//! A slot can also be used by a cluster of CTAs: their shared memories are contiguous in one window (rank times
-//! stride), and the inaccessible [`WindowGeometry::tail`] after the window has room for them.
+//! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window, at offsets of rank times
+//! stride. The largest of these offsets is less than the inaccessible [`WindowGeometry::tail`] after the window.
 //!
-//! Invariant: windows of different slots never overlap, and a slot is held by at most one [`CtaWindow`].
+//! Invariant: windows of different slots never overlap, and at most one [`CtaWindow`] owns a slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,18 +23,18 @@ use super::reservation::{Reservation, Rights};
 use super::{MemoryError, limits};
 
 const GIB: u64 = 1 << 30;
-/// Minimum number of bytes that are made accessible.
+/// Size in bytes of the smallest size class.
 const SMALLEST_CLASS: u64 = 64 << 10;
 
-/// Sizes of the windows of a set.
+/// Sizes of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowGeometry {
-    /// Bytes of a window for shared memory: a power of two.
+    /// Size in bytes of a window for shared memory: a power of two.
     pub shared_span: u64,
-    /// Bytes of a window for local memory: a power of two.
+    /// Size in bytes of a window for local memory: a power of two.
     pub local_span: u64,
-    /// Inaccessible bytes after each window. An access of 16 bytes at the last offset, plus the offset of the cluster
-    /// rank, ends inside them.
+    /// Number of inaccessible bytes after each window. An access of 16 bytes at the last offset of a window, plus the
+    /// offset of a cluster rank, ends inside these bytes.
     pub tail: u64,
     /// Whether generated code must mask offsets, because the windows are narrower than 4 GiB.
     pub masked: bool,
@@ -49,12 +50,12 @@ impl WindowGeometry {
         }
     }
 
-    /// Returns the mask for shared offsets; all ones in 32 bits if windows are not masked.
+    /// Returns the mask for offsets in shared memory; all 32 bits are set if windows are not masked.
     pub fn shared_mask(&self) -> u32 {
         (self.shared_span - 1) as u32
     }
 
-    /// Returns the mask for local offsets; all ones in 32 bits if windows are not masked.
+    /// Returns the mask for offsets in local memory; all 32 bits are set if windows are not masked.
     pub fn local_mask(&self) -> u32 {
         (self.local_span - 1) as u32
     }
@@ -75,7 +76,7 @@ pub(crate) fn affordable_slots() -> Option<u64> {
     Some(limits::address_space_left()? / 12 / NARROWEST.stride())
 }
 
-/// The geometries to try, in this order.
+/// The geometries to try, widest first.
 const GEOMETRIES: [WindowGeometry; 6] = [
     WindowGeometry::new(4 * GIB, 4 * GIB, 64 << 20),
     WindowGeometry::new(64 << 20, GIB, 1 << 20),
@@ -85,7 +86,7 @@ const GEOMETRIES: [WindowGeometry; 6] = [
     WindowGeometry::new(256 << 10, 4 << 20, 64 << 10),
 ];
 
-/// How many bytes of a slot's windows are accessible.
+/// The numbers of accessible bytes in the windows of a slot.
 #[derive(Debug, Default)]
 struct Slot {
     shared_open: AtomicU64,
@@ -98,15 +99,17 @@ pub struct Windows {
     reservation: Reservation,
     geometry: WindowGeometry,
     slots: Box<[Slot]>,
-    /// Free slots; the slot that was used last is taken first, because its pages have memory.
+    /// Free slots. The most recently used slot is taken first, because its pages already have memory.
     free: Mutex<Vec<u32>>,
 }
 
 impl Windows {
-    /// Reserves windows for `slots` resident CTAs (or clusters), narrower ones if necessary.
+    /// Reserves windows for `slots` resident CTAs or clusters. If the system does not grant enough addresses, the
+    /// windows are narrower.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if there is no room for the narrowest windows.
+    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if there are not enough addresses for the narrowest
+    /// windows.
     pub fn new(slots: usize) -> Result<Arc<Windows>, MemoryError> {
         let room = limits::address_space_left().map_or(u64::MAX, |left| left / 2);
         let mut last = MemoryError::OutOfMemory {
@@ -153,7 +156,7 @@ impl Windows {
         self.slots.len()
     }
 
-    /// Whether there are no slots.
+    /// Returns whether there are no slots.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -168,15 +171,15 @@ impl Windows {
         self.reservation.base()..self.reservation.base() + self.reservation.len()
     }
 
-    /// Takes a slot and makes at least these sizes of its windows accessible.
+    /// Takes a free slot and makes at least `shared` and `local` bytes of its windows accessible.
     ///
     /// # Errors
-    /// [`MemoryError::NoWindow`], [`MemoryError::WindowTooLarge`], or [`MemoryError::System`] if the system refuses
-    /// access to more.
+    /// [`MemoryError::NoWindow`] if no slot is free; [`MemoryError::WindowTooLarge`] if a size exceeds its window;
+    /// [`MemoryError::System`] if a system call fails.
     pub fn claim(self: &Arc<Self>, shared: u64, local: u64) -> Result<CtaWindow, MemoryError> {
         let slot = self.free.lock().pop();
         let slot = slot.ok_or(MemoryError::NoWindow(self.slots.len()))?;
-        // From here on, dropping the window frees the slot.
+        // From here on, the slot is freed when `window` is dropped.
         let window = CtaWindow {
             windows: Arc::clone(self),
             slot,
@@ -193,14 +196,14 @@ impl Windows {
             for part in [shared, local] {
                 let open = part.open.load(Ordering::Relaxed);
                 if open != 0 {
-                    // A failure only costs memory.
+                    // If this fails, the slot only keeps its memory.
                     let _ = self.reservation.discard(part.base, open);
                 }
             }
         }
     }
 
-    /// Describes in words what is at an address in the windows, for reports of faults.
+    /// Describes an address in the windows in words, for reports of faults; returns `None` for other addresses.
     pub fn describe(&self, address: u64) -> Option<String> {
         let offset = address.wrapping_sub(self.reservation.base());
         if offset >= self.reservation.len() {
@@ -248,7 +251,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Makes at least `wanted` bytes accessible. Only the holder of the slot calls this.
+    /// Makes at least `wanted` bytes accessible. Only the owner of the slot calls this.
     fn grow(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         if wanted <= self.open.load(Ordering::Relaxed) {
             return Ok(());
@@ -265,7 +268,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Makes everything beyond `wanted` bytes, rounded up to pages, inaccessible.
+    /// Makes all bytes after the first `wanted` bytes (rounded up to pages) inaccessible.
     fn shrink(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         let open = self.open.load(Ordering::Relaxed);
         let keep = super::round_up(wanted, reservation.page()).unwrap_or(open);
@@ -277,7 +280,7 @@ impl Part<'_> {
     }
 }
 
-/// The windows of one resident CTA or cluster; dropping it frees the slot.
+/// The windows of one resident CTA or cluster. Dropping the value frees the slot.
 #[derive(Debug)]
 pub struct CtaWindow {
     windows: Arc<Windows>,
@@ -285,7 +288,7 @@ pub struct CtaWindow {
 }
 
 impl CtaWindow {
-    /// Returns the address of shared offset 0.
+    /// Returns the address of offset 0 in shared memory.
     pub fn shared(&self) -> u64 {
         self.windows.shared_base(self.slot)
     }
@@ -296,26 +299,26 @@ impl CtaWindow {
         shared.base + shared.open.load(Ordering::Relaxed)
     }
 
-    /// Returns the address of local offset 0.
+    /// Returns the address of offset 0 in local memory.
     pub fn local(&self) -> u64 {
         let geometry = &self.windows.geometry;
         self.shared() + geometry.shared_span + geometry.tail
     }
 
-    /// Returns the number of the slot, below [`Windows::len`].
+    /// Returns the index of the slot, which is less than [`Windows::len`].
     pub fn slot(&self) -> usize {
         self.slot as usize
     }
 
-    /// Returns the set of windows that it belongs to.
+    /// Returns the set of windows to which the slot belongs.
     pub fn windows(&self) -> &Arc<Windows> {
         &self.windows
     }
 
-    /// Makes at least these sizes accessible; costs nothing if they are already.
+    /// Makes at least `shared` and `local` bytes of the windows accessible; makes no system call if they already are.
     ///
     /// # Errors
-    /// [`MemoryError::WindowTooLarge`], or [`MemoryError::System`] if the system refuses.
+    /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::System`] if a system call fails.
     pub fn open(&self, shared: u64, local: u64) -> Result<(), MemoryError> {
         let parts = self.windows.parts(self.slot);
         for (part, wanted) in parts.into_iter().zip([shared, local]) {
@@ -324,10 +327,11 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Makes everything beyond these sizes (rounded up to pages) inaccessible, for checking runs.
+    /// Makes all bytes after the first `shared` and `local` bytes of the windows (rounded up to pages) inaccessible,
+    /// for checking runs.
     ///
     /// # Errors
-    /// [`MemoryError::System`] if the system refuses.
+    /// [`MemoryError::System`] if a system call fails.
     pub fn close_beyond(&self, shared: u64, local: u64) -> Result<(), MemoryError> {
         let parts = self.windows.parts(self.slot);
         for (part, wanted) in parts.into_iter().zip([shared, local]) {
@@ -336,7 +340,7 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Returns the numbers of accessible bytes of shared and of local memory.
+    /// Returns the number of accessible bytes of shared memory, and that of local memory.
     pub fn opened(&self) -> (u64, u64) {
         let [shared, local] = self.windows.parts(self.slot);
         let open = |part: Part<'_>| part.open.load(Ordering::Relaxed);
@@ -426,7 +430,7 @@ mod tests {
             assert!(geometry.tail >= SMALLEST_CLASS);
             assert_eq!(geometry.masked, geometry.shared_mask() != u32::MAX);
         }
-        // 256 slots of the widest geometry need less than 8 TiB, and so do 900.
+        // Even 900 slots of the widest geometry need less than 8 TiB.
         assert!(GEOMETRIES[0].stride() * 900 < 8 << 40);
     }
 }

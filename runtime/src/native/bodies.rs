@@ -1,7 +1,7 @@
-//! The functions of a loaded image, lowered when they are first needed.
+//! The functions of a loaded image, which are lowered when they are first needed.
 //!
-//! Invariant: entities keep their numbers from one [`Snapshot`] to the next. A later snapshot has more bodies, and more
-//! source positions after the earlier ones.
+//! Invariant: the IDs of entities do not change from one [`Snapshot`] to the next. A later snapshot has more bodies,
+//! and has further source positions after those of the earlier snapshot.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 pub(super) struct Bodies(Mutex<BodiesState>);
 
 struct BodiesState {
-    /// Source of further bodies; `None` if all functions are lowered.
+    /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
 }
@@ -41,10 +41,10 @@ impl Bodies {
         }))
     }
 
-    /// Returns a module in which a function and all functions that it may call have bodies.
+    /// Returns a module in which `function`, and all defined functions that it can call, have bodies.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`] if one of them has no valid meaning.
+    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
     pub(super) fn with(&self, function: FuncId) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
         let BodiesState { source, latest } = &mut *state;
@@ -77,8 +77,9 @@ impl Snapshot {
         }
     }
 
-    /// Returns the module for the interpreter, made at the first call. It contains the sync points that PTX leaves
-    /// implicit and those of waiting loops. Native code inserts its own sync points, after inlining.
+    /// Returns the module for the interpreter, and its precomputed data; the first call creates both. The module
+    /// contains the sync points that PTX leaves implicit and those of waiting loops. The compiler of native code
+    /// inserts its own sync points, after inlining.
     pub(super) fn interpreted(&self) -> (Arc<Module>, Arc<Code>) {
         let made = self.interpreted.get_or_init(|| {
             let mut made = Module::clone(&self.module);

@@ -1,9 +1,10 @@
-//! Images by content: if an image is loaded again, its parsed module and its native code are reused.
+//! A cache of loaded images by their contents. If an image is loaded again, its parsed module and its native code are
+//! reused.
 //!
-//! Programs load the same image once for each context, and clients that compile at run time load the same text
-//! repeatedly. The key is a keyed 128-bit hash, with secrets of this process, over everything that a load depends on.
-//! Invariant: images are immutable, except for code that is made when it is first needed, and code does not depend on
-//! the addresses of a module's variables.
+//! Programs load the same image once for each context, and programs that compile at run time load the same text
+//! repeatedly. A cache key is a keyed 128-bit hash of all inputs of a load, with random seeds of this process.
+//! Invariant: images are immutable, except that code is compiled when it is first needed. Code does not depend on the
+//! addresses of a module's variables.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -28,7 +29,7 @@ struct Entry {
     image: Arc<PtxImage>,
 }
 
-/// The images that were used last, the latest at the end.
+/// The most recently used images; the last entry is the one that was used last.
 #[derive(Default)]
 pub(super) struct ImageCache {
     seeds: [RandomState; 2],
@@ -53,7 +54,7 @@ impl ImageCache {
         (Key(words), parts.iter().map(|part| part.len()).sum())
     }
 
-    /// Returns the image with a key.
+    /// Returns the image with this key, if the cache contains it, and marks it as the one used last.
     pub(super) fn find(&self, key: Key) -> Option<Arc<PtxImage>> {
         let mut entries = self.entries.lock();
         let at = entries.iter().position(|entry| entry.key == key)?;
@@ -63,7 +64,7 @@ impl ImageCache {
         Some(image)
     }
 
-    /// Adds an image, and removes the images that have not been used for the longest time.
+    /// Adds an image. If the cache exceeds a limit, removes the images that have not been used for the longest time.
     pub(super) fn keep(&self, (key, bytes): (Key, usize), image: &Arc<PtxImage>) {
         let mut entries = self.entries.lock();
         entries.push_back(Entry {

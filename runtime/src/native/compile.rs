@@ -1,12 +1,12 @@
-//! Threads for compilation; each of them does one piece of work.
+//! Runs compilation on separate threads, one thread for each piece of work.
 //!
-//! Programs launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs more. So
-//! this work runs on a thread with [`STACK`] bytes of address space, of which only the pages that are used cost memory.
-//! The thread that needs the result waits for it ([`run`]), or until a deadline ([`Slot`]). After the deadline the work
-//! continues, and the next caller gets its result. If no thread can start, the work runs on the calling thread,
-//! provided that its stack is large enough.
+//! Programs can launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs
+//! large stacks. So this work runs on a thread with a stack of [`STACK`] bytes, of which only the pages that are
+//! accessed use memory. The thread that needs the result waits for it ([`run`]), or waits until a deadline ([`Slot`]).
+//! After the deadline the work continues, and the next caller gets its result. If no thread can be started, the work
+//! runs on the calling thread, provided that the stack of that thread is large enough.
 //!
-//! Invariant: the end of the process does not wait for these threads, and they hold no lock while they start.
+//! Invariant: the process can end without waiting for these threads. The threads hold no lock while they start.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const SMALL_STACK: usize = 8 << 20;
 /// Minimum stack size in bytes.
 const LEAST_STACK: usize = 2 << 20;
 
-/// Returns the stack sizes to try: each is at most an eighth of what the memory limits of the process leave, which count
-/// a stack whole, whether its pages are used or not.
+/// Returns the stack sizes to try, largest first. Each size is at most an eighth of the memory that the limits of the
+/// process still permit. These limits count the whole stack, including pages that are not used.
 fn stacks() -> impl Iterator<Item = usize> {
     let most = private_memory_left().map_or(u64::MAX, |left| left / 8);
     [STACK, SMALL_STACK, LEAST_STACK]
@@ -60,7 +60,7 @@ pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T>
     run_here(&work)
 }
 
-/// Runs the work on the calling thread.
+/// Runs `work` on the calling thread.
 fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     let left = stack_left().unwrap_or(0);
     if left < LEAST_STACK as u64 {
@@ -82,7 +82,7 @@ fn panicked() -> Error {
     Error::Internal("the compiler panicked".into())
 }
 
-/// A result that one thread makes and all others wait for.
+/// A result that one thread computes and for which all other threads wait.
 pub(super) struct Slot<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
@@ -106,8 +106,8 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T: Clone + Send + 'static> Slot<T> {
-    /// Returns the result, which `make` computes if this is the first call; `None` if it is not available at the
-    /// deadline.
+    /// Returns the result; `None` if it is not available at the deadline. The first call starts `make`, which computes
+    /// the result.
     pub(super) fn get(
         &self,
         deadline: Option<Instant>,

@@ -11,21 +11,23 @@ use crate::environment::{env, number};
 /// Default limit of the cache in bytes.
 const LIMIT: u64 = 256 << 20;
 
-/// Whether kernels load code from the disk cache and store it there.
+/// Whether native code is loaded from the disk cache and stored in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Caching {
-    /// As the environment configures it; by default they do.
+    /// Environment variables configure the disk cache; by default it is used.
     #[default]
     Configured,
-    /// Kernels do not use the disk cache.
+    /// The disk cache is not used.
     Off,
 }
 
-/// Returns the cache that the environment configures.
+/// Returns the disk cache that environment variables configure.
 ///
-/// `MARGAY_CACHE=0` disables it. `MARGAY_CACHE=all` keeps all code, even if compiling is faster than reading it (for
-/// tests). `MARGAY_CACHE_BYTES` is its limit, with K, M or G. Its folder is `MARGAY_CACHE_DIR`, else `margay` in
-/// `XDG_CACHE_HOME`, else `~/.cache/margay`; if none of these variables is set, there is no cache.
+/// `MARGAY_CACHE=0` disables the cache. `MARGAY_CACHE=all` stores all code in it, even if compiling the code is faster
+/// than reading it (for tests). `MARGAY_CACHE_BYTES` is the maximum size of the cache in bytes; the suffixes K, M and G
+/// are allowed. The folder of the cache is the value of `MARGAY_CACHE_DIR`. If that variable is not set, the folder is
+/// `margay` in the folder that `XDG_CACHE_HOME` specifies, or else `.cache/margay` in the folder that `HOME` specifies.
+/// If none of these variables is set, the cache is disabled.
 pub(super) fn configured() -> Option<DiskCache> {
     let which = env("MARGAY_CACHE").unwrap_or_default();
     if which == "0" {

@@ -1,7 +1,7 @@
 //! Messages about kernels whose code is slower than it could be.
 //!
-//! A kernel that the interpreter runs is reported once. With `MARGAY_LOG=fallback`, every fallback that code generation
-//! counts ([`margay_jit::Fallback`]) is reported.
+//! A kernel that the interpreter runs is reported once, unless `MARGAY_LOG=off`. With `MARGAY_LOG=fallback`, every
+//! fallback that code generation counts ([`margay_jit::Fallback`]) is also reported.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ fn log() -> &'static str {
     LOG.get_or_init(|| std::env::var("MARGAY_LOG").unwrap_or_default())
 }
 
-/// Reports that a kernel has no native code.
+/// Reports that the interpreter runs a kernel, unless the reports are switched off.
 pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     if log() != "off" {
         let reason = why.fallback();
@@ -27,7 +27,7 @@ pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     }
 }
 
-/// Reports all fallbacks in the native code of a kernel, if they are requested.
+/// Reports all fallbacks in the native code of a kernel if `MARGAY_LOG` requests them.
 pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
     if log() != "fallback" {
         return;

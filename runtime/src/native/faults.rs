@@ -1,4 +1,4 @@
-//! Converts faults of the engines to the runtime's reports.
+//! Converts faults of native code and of the interpreter to the fault reports of the runtime.
 
 use margay_exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
 use margay_ir::function::SourceLoc;
@@ -9,15 +9,15 @@ use super::launch::PtxLaunch;
 use crate::error::{Fault, FaultKind, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 
-/// Detail of the fault that represents a stop of the launch.
+/// Detail text of the fault that means that the launch was stopped.
 const STOPPED: &str = "stopped";
 
-/// Whether a fault only means that the launch was stopped.
+/// Returns whether a fault only means that the launch was stopped.
 pub(super) fn is_stop(fault: &Fault) -> bool {
     fault.kind == FaultKind::LaunchFailed && fault.detail == STOPPED
 }
 
-/// Describes the position of a thread when its launch was stopped.
+/// Describes the position at which a thread was running when its launch was stopped.
 pub(super) fn place(fault: &Fault) -> String {
     let mut text = String::new();
     if let Some([x, y, z]) = fault.cta {
@@ -54,7 +54,8 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
             address: trap.address,
         },
         TrapKind::StackOverflow => IrKind::StackOverflow,
-        // Generated code contains trap instructions only after failed alignment tests of addresses (`margay_jit`).
+        // Generated code executes trap instructions only after a failed alignment test of an address (`margay_jit`) or
+        // after the host has refused an access. In the second case, `fault_of` in `native_cta` does not use this kind.
         TrapKind::IllegalInstruction => IrKind::Misaligned { address: None },
         TrapKind::Arithmetic => IrKind::IllegalInstruction,
         TrapKind::Stopped => IrKind::Stopped,
@@ -79,8 +80,9 @@ pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     }
 }
 
-/// Returns source file and line of a position. In inlined code they are those of the outermost call, followed by the
-/// inlined functions from the outside in, because user code is outside and library headers are inside.
+/// Returns the source file and line of a position. For inlined code, the file and line are those of the outermost call,
+/// because that call is in user code and inlined functions are often in library headers. `inlined` then lists the
+/// positions in the inlined functions, from the outermost to the innermost.
 pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<SourceLine> {
     let (locs, files) = (&code.module.locs, &code.module.files);
     let mut lines = Vec::new();

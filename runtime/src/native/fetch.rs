@@ -1,5 +1,6 @@
-//! Texture fetches for generated code, of one lane or of all lanes of a chunk in one call. The most common fetches use
-//! the texture's plan ([`margay_ops::texture::lanes`]), compiled for this processor; all others run lane by lane.
+//! Texture fetches for generated code. One call fetches for one lane or for all lanes of a chunk. The most common
+//! fetches use the texture's plan ([`margay_ops::texture::lanes`]), in code that is compiled for this processor; all
+//! other accesses run lane by lane.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -11,12 +12,12 @@ use smallvec::SmallVec;
 use super::textures::{self, DeviceBytes};
 use crate::texture_table::{Bound, TextureTable};
 
-/// Number of lanes that a plan serves at once.
+/// Number of lanes that a plan fetches in one call.
 const LANES: usize = 8;
 
-/// The elements that some lanes fetched.
+/// The fetched texels: for each of four components, one element per lane.
 type Elements<const N: usize> = [[u32; N]; 4];
-/// The result of a fetch; an error contains the lane that failed.
+/// The result of a fetch; an error contains the index of the lane that failed.
 type Fetched = Result<(), (usize, FaultKind)>;
 
 #[inline(always)]
@@ -30,7 +31,8 @@ fn fetch<const N: usize>(
     plan.fetch(shape, coordinates, live, &mut DeviceBytes, out)
 }
 
-/// Fetches like [`fetch`], compiled for processors with AVX2. No operations are contracted, so the bits are the same.
+/// Does the same as [`fetch`], compiled for processors with AVX2. The compiler does not fuse operations, so the results
+/// have the same bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn fetch_avx2<const N: usize>(
@@ -58,7 +60,7 @@ fn fetch_here<const N: usize>(
     fetch(plan, shape, coordinates, live, out)
 }
 
-/// Returns the plan of a texture for a shape, if one exists.
+/// Returns the plan of a texture, if it has one that supports `shape`.
 fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     match table.get(handle)? {
         Bound::Texture(texture) => texture.plan.as_deref().filter(|plan| plan.takes(shape)),
@@ -66,7 +68,8 @@ fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     }
 }
 
-/// Performs one of the most common fetches, given by the access's payload; returns `None` for all others.
+/// Fetches for one lane with the texture's plan. `access` is the payload of the access. Returns `None` if no plan
+/// supports the access.
 pub(super) fn one(
     table: &TextureTable,
     access: u64,
@@ -92,15 +95,16 @@ pub(super) fn one(
     Ok(Some(out.map(|[element]| element)))
 }
 
-/// Operands and results of an access for the lanes of a chunk: a row of `2 * width` words for each, operands first. A
-/// 64-bit value uses two words of its row per lane, any other value one.
+/// Operands and results of an access for the lanes of a chunk. Each operand and each result has a row of `2 * width`
+/// words; the rows of the operands come first. In its row, a 64-bit value uses two words for each lane, any other value
+/// one word.
 pub(super) struct Rows<'a> {
     pub(super) words: &'a mut [u32],
     /// Number of lanes.
     pub(super) width: usize,
     /// Number of operands.
     pub(super) args: usize,
-    /// Mask of the operands that are uniform: only the value of the first lane is set.
+    /// Mask of the operands that are uniform; their rows contain only the value of the first lane.
     pub(super) uniform: u32,
 }
 
@@ -123,7 +127,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns a 32-bit operand of the lanes from `first` on; lanes beyond the width are 0.
+    /// Returns the values of a 32-bit operand for the lanes from `first` on. The values of lanes beyond the width are
+    /// 0.
     fn lanes(&self, arg: usize, first: usize) -> [u32; LANES] {
         if arg >= self.args {
             return [0; LANES];
@@ -142,7 +147,7 @@ impl Rows<'_> {
         out
     }
 
-    /// Stores elements in the result rows of the lanes that have fetched.
+    /// Stores elements in the result rows, for the lanes in `live`; lane 0 of `found` is the lane `first`.
     fn put(&mut self, found: &Elements<LANES>, count: usize, first: usize, live: u32) {
         let size = 2 * self.width;
         let n = LANES.min(self.width - first);
@@ -187,8 +192,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Returns the texture of the lowest lane in `live`, and the lanes that use the same texture and no separate
-    /// sampler.
+    /// Returns the texture handle of the lowest lane in `live`, and the mask of the live lanes that use the same
+    /// texture and no separate sampler.
     fn together(&self, live: u32) -> (u64, u32) {
         let first = live.trailing_zeros() as usize;
         let handle = self.arg(0, first, true);
@@ -204,7 +209,7 @@ impl Rows<'_> {
 /// Performs an access for the lanes whose bits are set in `live`.
 ///
 /// # Errors
-/// Returns the first lane that failed, in the order of execution.
+/// Returns the fault and the lane of the first fetch that failed, in the order of execution.
 pub(super) fn lanes(
     table: &TextureTable,
     payload: u64,
@@ -233,7 +238,7 @@ pub(super) fn lanes(
     Ok(())
 }
 
-/// Performs any access for one lane.
+/// Performs an access for one lane without a plan.
 fn single(
     table: &TextureTable,
     access: &Access,

@@ -1,4 +1,4 @@
-//! Host functions that generated code calls, and the same services for the interpreter.
+//! Host functions that generated code calls, and their equivalents for the interpreter ([`HostMachine`]).
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -55,7 +55,7 @@ impl TidTable {
     }
 }
 
-/// The data that helpers use for the running CTA; generated code passes a pointer to it.
+/// The data of the running CTA that helpers use. The native context contains a pointer to it ([`erase`]).
 pub(super) struct HostData<'a> {
     info: &'a LaunchInfo,
     cta: CtaInfo,
@@ -63,7 +63,7 @@ pub(super) struct HostData<'a> {
     module: &'a Module,
     textures: &'a TextureTable,
     reach: Option<Reach<'a>>,
-    /// The fault that made a helper fail.
+    /// The first fault that a helper reported.
     pub(super) fault: Option<FaultKind>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Checks whether threads of the CTA may access the given memory.
+    /// Returns a fault if threads of the CTA must not access the given memory.
     fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         allowed(self.reach.as_ref(), address, bytes, access)
     }
@@ -98,7 +98,8 @@ impl<'a> HostData<'a> {
     }
 }
 
-/// Checks whether threads of a CTA may access the given memory; without `reach` they may.
+/// Returns a fault if threads of a CTA must not access the given memory. If `reach` is `None`, every access is
+/// permitted.
 fn allowed(
     reach: Option<&Reach<'_>>,
     address: u64,
@@ -113,7 +114,7 @@ fn allowed(
     }
 }
 
-/// Returns the nanoseconds since the first call.
+/// Returns the number of nanoseconds since the first call, plus one.
 fn nanoseconds() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     // The result is never zero, because programs treat a zero clock as a failure.
@@ -129,7 +130,7 @@ fn clock_value(payload: u64) -> u64 {
     }
 }
 
-/// Returns the name of the function with a handle.
+/// Returns the name of the function whose handle is `handle`.
 fn name_of(module: &Module, handle: u64) -> Option<String> {
     let offset = handle.checked_sub(FUNCTION_BASE)?;
     let id = FuncId(u32::try_from(offset / 16).ok()?);
@@ -216,20 +217,20 @@ pub(super) fn update_at(
 /// Returns the host data of a context.
 ///
 /// # Safety
-/// `context` must be the context of a running native call, whose `host` is a `HostData` that nothing else uses at the
-/// same time.
+/// `context` must be the context of a running native call. Its `host` field must point to a `HostData` that no other
+/// code uses at the same time.
 unsafe fn host<'a>(context: *mut NativeContext) -> &'a mut HostData<'a> {
     // SAFETY: the caller upholds the contract of this function.
     unsafe { &mut *(*context).host.cast::<HostData<'a>>() }
 }
 
 unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
-    // SAFETY: generated code passes a description that exists as long as the code.
+    // SAFETY: generated code passes a description that lives as long as the code.
     let desc = unsafe { &*desc };
     if let Meaning::Pure(meaning) = desc.opcode.meaning() {
         // SAFETY: generated code has written this number of operands.
         let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
-        // SAFETY: the stack of generated code has room for this number of results, separate from the operands.
+        // SAFETY: the stack of generated code has space for this number of results, separate from the operands.
         let out = unsafe { std::slice::from_raw_parts_mut(out, (counts >> 16) as usize) };
         out.fill(0);
         meaning(desc, args, out);
@@ -243,14 +244,14 @@ unsafe extern "C" fn update(
     args: *const Bits,
     out: *mut Bits,
 ) -> i32 {
-    // SAFETY: generated code passes a description that exists as long as the code.
+    // SAFETY: generated code passes a description that lives as long as the code.
     let desc = unsafe { &*desc };
     // SAFETY: generated code passes its own context.
     let host = unsafe { host(context) };
     let Meaning::Rmw(meaning) = desc.opcode.meaning() else {
         return host.fail(FaultKind::IllegalInstruction);
     };
-    // SAFETY: there are at most two operands, in an area of at least 16 cells.
+    // SAFETY: the operands are in an area of at least 16 cells; the op reads at most two of them.
     let args = unsafe { std::slice::from_raw_parts(args, 2) };
     match update_at(address, desc.ty.bits().div_ceil(8), &mut |old| {
         meaning(desc, old, args)
@@ -335,7 +336,7 @@ unsafe extern "C" fn texture(
         Ok(None) => {}
         Ok(Some(found)) => {
             for (i, &bits) in found.iter().take((counts >> 16) as usize).enumerate() {
-                // SAFETY: the stack of generated code has room for this number of results.
+                // SAFETY: the stack of generated code has space for this number of results.
                 unsafe { out.add(i).write(Bits::from(bits)) };
             }
             return status::OK;
@@ -348,7 +349,7 @@ unsafe extern "C" fn texture(
     match textures::perform(host.textures, &access, args) {
         Ok(results) => {
             for (i, &bits) in results.iter().take((counts >> 16) as usize).enumerate() {
-                // SAFETY: the stack of generated code has room for this number of results.
+                // SAFETY: the stack of generated code has space for this number of results.
                 unsafe { out.add(i).write(bits) };
             }
             status::OK
@@ -368,7 +369,7 @@ unsafe extern "C" fn texture_lanes(
     // SAFETY: generated code passes its own context.
     let host = unsafe { host(context) };
     let [args, results, width, _] = counts.to_le_bytes().map(usize::from);
-    // SAFETY: the stack of generated code has room for this number of rows.
+    // SAFETY: the stack of generated code has space for this number of rows.
     let words = unsafe { std::slice::from_raw_parts_mut(rows, (args + results) * 2 * width) };
     let mut rows = fetch::Rows {
         words,
@@ -451,8 +452,8 @@ unsafe extern "C" fn copy(
     let done = may_read
         .and_then(|()| host.may(target, bytes as u64, AccessKind::Write))
         .and_then(|()| access::read(&mut buffer[..wanted], source))
-        // SAFETY: device code chooses the target, which it may access; an access to inaccessible memory faults and is
-        // reported.
+        // SAFETY: device code chooses the target. The check above permits the access; if the memory is inaccessible,
+        // the access faults and is reported.
         .and_then(|()| unsafe { access::write(target, &buffer[..bytes]) });
     match done {
         Ok(()) => status::OK,
@@ -532,12 +533,12 @@ pub(super) static HELPERS: Helpers = Helpers {
     verify_lanes,
 };
 
-/// Returns an untyped pointer to the host data, for a context.
+/// Returns an untyped pointer to the host data, for the `host` field of a native context.
 pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
     std::ptr::from_mut(host).cast()
 }
 
-/// The host services that the interpreter uses.
+/// The host functions that the interpreter uses.
 pub(super) struct HostMachine<'a> {
     pub(super) info: &'a LaunchInfo,
     pub(super) services: &'a dyn Services,

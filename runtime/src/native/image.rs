@@ -1,4 +1,4 @@
-//! Loads images: converts bytes to modules, and modules to kernels with addresses.
+//! Loads images: reads modules from bytes, and creates kernels from modules and the addresses of their variables.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,11 +25,11 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 
-/// Handle of function 0 of every module; the handles of further functions follow at distances of 16 bytes. It is not a
-/// canonical address, so it differs from every data pointer.
+/// Handle of the function with ID 0 of every module. The handle of each further function is 16 larger than that of the
+/// function before it. Handles are not canonical addresses, so they differ from all data pointers.
 pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 
-/// Loads PTX from all kinds of images that contain it.
+/// Loads images that contain PTX: PTX text, fat binaries and linked images.
 #[derive(Debug)]
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
@@ -81,7 +81,7 @@ impl Loader for PtxLoader {
             return Ok(known);
         }
         let read = || {
-            // Constants are parsed and folded during this call.
+            // This call parses and folds floating-point constants.
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
@@ -100,23 +100,23 @@ impl Loader for PtxLoader {
 
 /// Prefix of the functions for grid barriers that NVIDIA's device runtime requires from a driver.
 const COOPERATIVE: &str = "__cuda_syscall_CGS_";
-/// PTX text that defines these functions.
+/// PTX text that defines the functions with this prefix.
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
 /// A module that has been read.
 enum Loaded {
-    /// A module of one PTX text, whose functions are lowered on demand.
+    /// A module from a single PTX text; its functions are lowered on demand.
     Lazy(Box<LazyModule>),
     /// A module that was linked from several texts.
     Whole(Module),
 }
 
-/// Reads the modules of one or several images. A single text is lowered on demand.
+/// Reads the modules of one or several images. If they contain a single text, its functions are lowered on demand.
 fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Loaded> {
     let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
     match selection.texts.as_mut_slice() {
         [text] if selection.device_runtime.is_none() => {
-            // The text can have hundreds of megabytes, so it is not copied.
+            // The text can be hundreds of megabytes long, so it is not copied.
             lazy(SourceFile::new(name, std::mem::take(&mut text.text)), log)
         }
         _ => link_selection(selection, name, log).map(Loaded::Whole),
@@ -172,7 +172,7 @@ fn image_error(error: container::ImageError) -> Error {
     }
 }
 
-/// Parses and resolves one text; warnings are written to the log.
+/// Parses and resolves one text; appends warnings to the log.
 fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     let parsed: Parsed = margay_frontend::parse(source);
     let mut note = |problems: &[Diagnostic]| {
@@ -190,7 +190,7 @@ fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     Ok((parsed, resolution))
 }
 
-/// Reads one text, whose functions are lowered on demand.
+/// Parses and resolves one text; its functions are lowered on demand.
 fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
     let source = Arc::clone(&parsed.source);
@@ -205,14 +205,14 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
     margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
 }
 
-/// Returns the error for an allocation of the process that failed.
+/// Returns the error for a failed allocation of host memory.
 fn no_memory(requested: u64) -> Error {
     let free = crate::memory::address_space_left().unwrap_or(0);
     Error::OutOfMemory { requested, free }
 }
 
-/// Returns the error for a text with problems; it contains the first 20 errors. A text for which the memory is not
-/// enough is not invalid.
+/// Returns the error for a text with the diagnostics `problems`. The error contains the first 20 errors. If reading the
+/// text needs more memory than is available, returns an out-of-memory error instead.
 pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     if let Some(bytes) = problems.iter().find_map(Diagnostic::needed_bytes) {
         return no_memory(bytes);
@@ -234,10 +234,10 @@ pub(super) struct PtxImage {
     native: Arc<NativeCode>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,
-    /// The functions of the kernels, in their order.
+    /// The IDs of the kernels' functions, in the order of `kernels`.
     functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
-    /// The symbols of the variables, in their order.
+    /// The symbols of the variables, in the order of `variables`.
     symbols: Vec<SymbolId>,
     /// All symbols, with their initial contents.
     contents: PrimaryMap<SymbolId, Symbol>,
@@ -260,7 +260,7 @@ impl PtxImage {
         }
     }
 
-    /// Returns the address of each symbol. Shared symbols get 0 here; each kernel places them.
+    /// Returns the address of each symbol. For shared symbols the address is 0; each kernel assigns their offsets.
     fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {
@@ -269,10 +269,10 @@ impl PtxImage {
         all
     }
 
-    /// Returns the initial bytes of a variable with relocated addresses.
+    /// Returns the initial bytes of a variable, with the addresses that its relocations require.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if there is no memory for them.
+    /// [`Error::OutOfMemory`] if the bytes cannot be allocated.
     fn initial(&self, id: SymbolId, addresses: &[u64]) -> Result<Vec<u8>> {
         let symbol = &self.contents[id];
         let mut bytes = Vec::new();
@@ -296,7 +296,7 @@ impl PtxImage {
     }
 }
 
-/// The facts of an image that are known without its functions' bodies.
+/// The properties of an image that do not depend on the bodies of its functions.
 struct Heads {
     kernels: Vec<KernelInfo>,
     functions: Vec<FuncId>,

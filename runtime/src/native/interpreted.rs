@@ -1,4 +1,4 @@
-//! CTAs that the interpreter runs.
+//! Runs CTAs with the interpreter.
 
 use margay_exec::interp::{Interpreter, Threads};
 use margay_exec::{CtaInfo, CtaState};
@@ -8,7 +8,7 @@ use super::helpers::HostMachine;
 use super::launch::{PtxLaunch, Turn};
 use crate::error::Fault;
 
-/// The threads of one CTA and the places where they wait.
+/// A CTA that the interpreter runs: the values of its threads, and the CTA scheduler's state.
 pub(super) struct InterpretedCta {
     state: CtaState,
     threads: Threads,
@@ -34,7 +34,7 @@ impl InterpretedCta {
         &mut self.state
     }
 
-    /// Runs until all threads are done or wait.
+    /// Runs the CTA until each of its threads is done or waits.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),
@@ -64,7 +64,7 @@ impl InterpretedCta {
         outcome.map_err(|fault| faults::report(launch, &self.info, fault))
     }
 
-    /// Describes which threads wait, and where.
+    /// Describes which threads wait, and at which sync points.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),

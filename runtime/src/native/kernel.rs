@@ -1,4 +1,4 @@
-//! A kernel: its properties, and the native code that has been needed so far.
+//! A kernel: its properties, and the native code that has been compiled for it so far.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -36,7 +36,8 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
 
-/// Returns the properties in a kernel's head. `const_bytes` is the size of the module's constant memory.
+/// Returns the properties that a kernel's declaration contains. `const_bytes` is the size in bytes of the module's
+/// constant memory.
 pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo {
     let function = &module.functions[id];
     let kernel = function.kernel.clone().unwrap_or_default();
@@ -71,12 +72,12 @@ pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry(pub(super) *const u8);
 
-// SAFETY: the code is immutable and owned by the kernel that provides the entry.
+// SAFETY: the code is immutable, and the kernel that provides the entry owns the code.
 unsafe impl Send for Entry {}
-// SAFETY: the code is immutable and owned by the kernel that provides the entry.
+// SAFETY: the code is immutable, and the kernel that provides the entry owns the code.
 unsafe impl Sync for Entry {}
 
-/// Functions of a module, by function number, with their native code.
+/// The functions of a module with their native code, by function ID.
 #[derive(Debug, Default)]
 pub(super) struct FunctionTable(pub(super) Vec<FunctionEntry>);
 
@@ -85,7 +86,7 @@ unsafe impl Send for FunctionTable {}
 // SAFETY: the pointers are addresses of immutable code that the same kernel owns.
 unsafe impl Sync for FunctionTable {}
 
-/// Maximum number of functions that a kernel calls, in addition to inlined functions.
+/// Maximum number of functions that native code of a kernel calls; inlined functions do not count.
 const MAX_FUNCTIONS: usize = 2_000;
 
 /// Native code of a kernel.
@@ -94,12 +95,14 @@ pub(super) struct NativeKernel {
     compiler: &'static Compiler,
     pub(super) compiled: CompiledKernel,
     pub(super) functions: FunctionTable,
-    /// The routines with which generated code calls the host to check accesses.
+    /// The routines through which generated code calls [`super::helpers::HELPERS`] to check accesses: for affine
+    /// addresses, and for one address per lane.
     pub(super) verifiers: [Entry; 2],
     /// Native code of the device functions that `functions` points to.
     devices: Vec<CompiledKernel>,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
-    /// Code for whole CTAs, by specialisation.
+    /// Code for whole CTAs of a kernel without sync points, by specialisation. The next field is code for CTAs in
+    /// phases.
     cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     /// Chunk widths of the vector code.
@@ -110,7 +113,7 @@ pub(super) struct NativeKernel {
 }
 
 impl NativeKernel {
-    /// Compiles the native code of a kernel that is about to run with blocks of a given shape.
+    /// Compiles the native code that a kernel needs to run with blocks of shape `block`.
     fn new(
         module: &Module,
         id: FuncId,
@@ -148,8 +151,9 @@ impl NativeKernel {
             kernel.functions.0[callee.0.index()].code = register(made, owner).0;
             kernel.devices.push(callee.1);
         }
-        // A kernel that native code does not support must be detected before the first thread runs. The code made here
-        // is the one that most launches run; launches with pointers to other memory use a separate specialisation.
+        // A kernel that the compiler does not support must be detected before the first thread runs, so code is
+        // compiled here. Most launches run this code; launches whose parameters point outside device memory use another
+        // specialisation.
         let wanted = kernel.specialisation(block).trusted(compiler.isolates());
         if kernel.compiled.is_kept(compiler, wanted) {
             kernel.tier_selection.hurry();
@@ -166,7 +170,8 @@ impl NativeKernel {
         Ok(kernel)
     }
 
-    /// Compiles the functions that are still called after inlining. Native code must be able to call each of them.
+    /// Prepares the functions that are still called after inlining for compilation, including functions that can only
+    /// be called through handles.
     fn called(
         &self,
         module: &Module,
@@ -200,12 +205,12 @@ impl NativeKernel {
         Ok(found)
     }
 
-    /// Returns the specialisation for blocks of a shape.
+    /// Returns the specialisation for blocks of shape `block`.
     pub(super) fn specialisation(&self, block: [u32; 3]) -> Specialisation {
         Specialisation::of(block, self.widths)
     }
 
-    /// Compiles the code that runs CTAs of a specialisation. An error is reported when the code is requested.
+    /// Compiles the code that runs CTAs with a specialisation. An error is reported later, when the code is requested.
     pub(super) fn compile(&self, specialisation: Specialisation) {
         let _ = if !self.compiled.has_sync_points() {
             self.cta_entry(specialisation)
@@ -215,7 +220,7 @@ impl NativeKernel {
         fallback::tell_all(&self.compiled.function.name, self);
     }
 
-    /// Returns the fallbacks of the code made so far, with their numbers.
+    /// Returns the fallbacks in the code that has been compiled so far, and how often each occurs.
     pub(super) fn fallbacks(&self) -> Vec<(Fallback, u32)> {
         let mut all: Vec<(Fallback, u32)> = Vec::new();
         for kernel in self.devices.iter().chain([&self.compiled]) {
@@ -253,12 +258,12 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Whether CTAs can run in phases.
+    /// Returns whether code that runs CTAs in phases could be compiled.
     pub(super) fn has_phases(&self, specialisation: Specialisation) -> bool {
         self.phases_entry(specialisation).is_ok()
     }
 
-    /// Returns the function that runs lanes from a resume point.
+    /// Returns the function that runs lanes from the resume point after `sync_point`.
     pub(super) fn region_entry(&self, sync_point: SyncPoint) -> Result<Entry, CompileError> {
         let Some(cell) = self.regions.get(sync_point.0 as usize) else {
             return Err(CompileError::Unsupported(
@@ -273,7 +278,8 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Returns the source position of a program counter, and the lane that it is for, relative to the context's thread.
+    /// Returns the source position of a program counter. Also returns the lane for which the code at the program
+    /// counter runs, relative to `thread` in the native context.
     pub(super) fn loc_at(&self, pc: u64) -> Option<(margay_ir::function::SourceLoc, u32)> {
         let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
         self.compiled
@@ -292,7 +298,8 @@ impl Drop for NativeKernel {
     }
 }
 
-/// Returns the reason why a kernel is not native that calls a function without native code.
+/// Returns the reason why a kernel has no native code if it calls a function that cannot be compiled. `why` is the
+/// error of that function.
 fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -> CompileError {
     let before = pass::prepare_within(module, id, inline, Some("waiting"));
     match pass::calls::declined(&before, module, inline) {
@@ -307,10 +314,10 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
     Entry(start)
 }
 
-/// The content of a thread's stack.
+/// What a thread's stack contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StackUse {
-    /// No content: no function is called.
+    /// Nothing: the kernel calls no function.
     None,
     /// Local variables of functions.
     Slots,
@@ -322,20 +329,20 @@ pub(super) enum StackUse {
 #[derive(Debug)]
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
-    /// Precomputed data of the interpreter; empty if there is native code.
+    /// Precomputed data of the interpreter; empty if the kernel has native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
     pub(super) name: String,
-    /// Addresses of all symbols in this kernel.
+    /// Addresses of all symbols, for this kernel; shared variables have their offsets instead.
     pub(super) symbols: Arc<[u64]>,
     pub(super) shared: SharedLayout,
     /// The native code, or the reason why the interpreter runs the kernel.
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
-    /// Whether a thread may wait until memory changes.
+    /// Whether a thread can wait until memory changes.
     pub(super) may_park: bool,
-    /// Whether a thread may atomically update memory outside its CTA's shared memory.
+    /// Whether a thread can atomically update memory outside its CTA's shared memory.
     pub(super) contends: bool,
-    /// The content of the threads' stacks.
+    /// What the threads' stacks contain.
     pub(super) stack: StackUse,
     pub(super) local_bytes: u32,
     /// Thread indices of the last launch; the next launch usually has the same block shape.
@@ -361,7 +368,7 @@ pub(super) struct NativeCode {
 }
 
 impl NativeCode {
-    /// Creates the table for a module with this number of functions.
+    /// Creates an empty table for a module with `functions` functions.
     pub(super) fn new(functions: usize, caching: Caching) -> NativeCode {
         NativeCode {
             kernels: (0..functions).map(|_| OnceLock::new()).collect(),
@@ -386,10 +393,10 @@ impl NativeCode {
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     source: Arc<Source>,
-    /// Set by the first query or launch that waits until `reading` is done.
+    /// Sizes of the kernel; the first query that waits until `reading` is done sets this field.
     sizes: OnceLock<Result<KernelSizes>>,
     reading: Slot<KernelSizes>,
-    /// Set by the first launch.
+    /// The compiled kernel; the first launch sets this field.
     ready: Slot<Arc<KernelCode>>,
 }
 
@@ -409,7 +416,7 @@ impl PtxKernel {
     }
 }
 
-/// The data that a kernel's code is made from.
+/// The data from which the kernel's code is compiled.
 pub(super) struct Source {
     pub(super) bodies: Arc<Bodies>,
     pub(super) native: Arc<NativeCode>,
@@ -421,7 +428,7 @@ pub(super) struct Source {
 
 impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
-        // Constants are parsed during this call.
+        // This call parses floating-point constants.
         let _mode = FloatMode::of_device();
         let snapshot = self.bodies.with(self.id)?;
         let module = &snapshot.module;
@@ -437,7 +444,7 @@ impl Source {
 
     /// Compiles the kernel. `block` is the shape of the first launch's blocks.
     fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
-        // Constants are parsed and folded during this call.
+        // This call parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
         let snapshot = self.bodies.with(self.id)?;
         let reached = shared::reachable(&snapshot.module, self.id);
@@ -521,7 +528,7 @@ impl Source {
         }))
     }
 
-    /// Returns the kernel's native code, or the reason why the interpreter runs it.
+    /// Returns the kernel's native code, or the reason why the interpreter runs the kernel.
     fn native(
         &self,
         module: &Module,
@@ -540,7 +547,7 @@ impl Source {
         }
     }
 
-    /// Returns an error for unsupported features and unresolved functions, before anything runs.
+    /// Returns an error if one of the functions `reached` contains an unsupported feature or has no body.
     fn refuse_unsupported(&self, module: &Module, reached: &[FuncId]) -> Result<()> {
         for &id in reached {
             let function = &module.functions[id];

@@ -1,4 +1,4 @@
-//! A launch: the data that its CTAs share, and the execution of a unit.
+//! A launch: the data that its CTAs share, and the execution of its units.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
     (u64::from(stride) * u64::from(info.threads())).next_multiple_of(64)
 }
 
-/// A stack for frames has this many times the bytes of the stack limit: on a GPU most values that live across calls are
-/// in registers.
+/// The factor by which a stack for frames is larger than the stack limit. On a GPU, most values that live across calls
+/// are in registers and do not count against the limit.
 const FRAME_FACTOR: u64 = 8;
-/// Minimum size in bytes of a stack for frames, if there is room, so that recursion of usual depth needs no larger
-/// limit.
+/// Minimum size in bytes of a stack for frames, if the window is large enough. With this size, recursion of usual depth
+/// needs no larger stack limit.
 const LEAST_FRAMES: u64 = 64 << 10;
-/// The stacks of neighbouring threads begin at distances that are this many bytes more than a power of two, because of
-/// cache sets.
+/// Number of bytes that are added to the size of a stack for frames. Otherwise the distance between the stacks of
+/// neighbouring threads would often be a power of two, and the stacks would compete for the same cache sets.
 const SKEW: u64 = 208;
 
 /// Returns the size of a thread's stack in bytes.
@@ -57,7 +57,8 @@ pub(super) struct PtxLaunch {
     pub(super) code: Arc<KernelCode>,
     pub(super) shape: LaunchShape,
     pub(super) info: LaunchInfo,
-    /// Launch data for each rank of a cluster of several CTAs; shared variables have different offsets in each rank.
+    /// Launch data for each rank of a cluster; empty if a cluster has one CTA. The offsets of shared variables differ
+    /// between ranks.
     ranks: Box<[LaunchInfo]>,
     pub(super) tids: Arc<TidTable>,
     /// Specialisation of the native code.
@@ -75,7 +76,7 @@ impl PtxLaunch {
             grid: array(shape.grid),
             block: array(shape.block),
             cluster: array(shape.cluster),
-            // Set below, when the launch is at its final address.
+            // This field is set below, when the parameters are at their final address.
             params: 0,
             static_shared: code.shared.bytes,
             dynamic_shared: shape.dynamic_shared,
@@ -150,7 +151,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Takes a window with accessible memory for this launch.
+    /// Takes a window in which enough memory for a unit of this launch is accessible.
     fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
         let ranks = u64::from(self.ranks());
         let shared = match ranks {
@@ -163,7 +164,7 @@ impl PtxLaunch {
             .map_err(|error| self.internal(&error.to_string()))
     }
 
-    /// Returns index, memory and multiprocessor of a CTA of a unit.
+    /// Returns the index, the memory and the multiprocessor of the CTA with a given rank in a unit.
     pub(super) fn cta_info(&self, unit: u64, rank: u32, window: &CtaWindow) -> CtaInfo {
         let cluster = self.info.cluster.map(|n| n.max(1));
         let index = if cluster == [1, 1, 1] {
@@ -196,7 +197,8 @@ impl PtxLaunch {
         }
     }
 
-    /// Returns the start of shared memory in a window. If alignment permits, its last byte is the last accessible one.
+    /// Returns the start of shared memory in a window. If [`PtxLaunch::ends_exactly`], the last byte of shared memory
+    /// is the last accessible byte.
     fn shared_base(&self, window: &CtaWindow) -> u64 {
         match self.ends_exactly() {
             true => window.shared_end() - reach::shared_bytes(&self.info),
@@ -204,15 +206,16 @@ impl PtxLaunch {
         }
     }
 
-    /// Whether shared memory ends exactly where accessible pages end, so that accesses after it fault.
+    /// Returns whether shared memory ends exactly where the accessible pages end, so that accesses beyond its end
+    /// fault.
     fn ends_exactly(&self) -> bool {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
         self.ranks() == 1 && !self.shape.windows.masked && bytes.is_multiple_of(align)
     }
 
-    /// Whether the pointers among the parameters point to device memory, so that generated code need not test addresses
-    /// computed from them.
+    /// Returns whether all pointer parameters point to device memory, so that generated code need not test the
+    /// addresses that it computes from them.
     fn is_trusted(&self) -> bool {
         let (Some(visible), Ok(kernel)) = (&self.shape.visible, &self.code.native) else {
             return false;
@@ -233,7 +236,7 @@ impl PtxLaunch {
         small && self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
     }
 
-    /// Returns the memory that the threads of a CTA may access; `None` if accesses are not checked.
+    /// Returns a description of the memory that the threads of a CTA may access; `None` if accesses are not checked.
     pub(super) fn reach(&self, cta: &CtaInfo) -> Option<Reach<'_>> {
         let visible = self.shape.visible.as_deref()?;
         let params = self.shape.params.bytes().len() as u32;
@@ -244,7 +247,7 @@ impl PtxLaunch {
         self.info.cluster_size()
     }
 
-    /// Returns the scheduler's state of a CTA at its start.
+    /// Returns the CTA scheduler's state of a CTA that has not started.
     pub(super) fn new_state(&self) -> CtaState {
         let order = match self.shape.reverse {
             true => Order::Reverse,
@@ -257,12 +260,12 @@ impl PtxLaunch {
         }
     }
 
-    /// Whether every CTA must run from sync point to sync point, warp by warp.
+    /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
         self.shape.reverse || self.shape.findings.is_some()
     }
 
-    /// Passes on the findings of a CTA in a checking run.
+    /// Passes the findings of a CTA to the checking run, if this launch is part of one.
     pub(super) fn hand_on_findings(&self, cta: &CtaInfo, state: &mut CtaState) {
         let Some(findings) = &self.shape.findings else {
             return;
@@ -283,7 +286,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Creates a unit with all threads at the start.
+    /// Creates a unit whose threads have not started.
     fn start(&self, unit: u64, window: CtaWindow) -> Resident {
         let cta = |rank| {
             let info = self.cta_info(unit, rank, &window);
@@ -308,7 +311,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Converts the outcome of [`CtaState::run`]; `Err` means that the converged CTA continues in phases.
+    /// Converts the outcome of [`CtaState::run`]. Returns `Err` if the CTA has converged and continues in phases.
     pub(super) fn of(outcome: CtaOutcome) -> Result<Turn, SyncPoint> {
         match outcome {
             CtaOutcome::Done => Ok(Turn::Done),

@@ -1,4 +1,4 @@
-//! Links several modules: resolves `.extern` declarations by definitions in other modules.
+//! Links several modules: resolves `.extern` declarations to definitions in other modules.
 
 mod calls;
 
@@ -11,7 +11,7 @@ use margay_ops::ops::Opcode;
 
 use crate::error::{Error, Result};
 
-/// Returns the names of functions that are called, and variables that are used, but defined nowhere.
+/// Returns the names of the functions and variables that are declared in the module but not defined.
 pub(super) fn unresolved(module: &Module) -> Vec<String> {
     let functions = module
         .functions
@@ -26,7 +26,7 @@ pub(super) fn unresolved(module: &Module) -> Vec<String> {
     functions.chain(variables).collect()
 }
 
-/// The linked module, and which of the modules each definition in it was taken from.
+/// The linked module. For each definition in it, also the index of the input module that contains the definition.
 #[derive(Default)]
 struct Whole {
     module: Module,
@@ -34,9 +34,9 @@ struct Whole {
     symbols: PrimaryMap<SymbolId, usize>,
 }
 
-/// The numbers of a module's entities in the linked module.
+/// Maps the IDs of a module's entities to their IDs in the linked module.
 struct Placed {
-    /// The number of the module among those that are linked.
+    /// Index of the module among the input modules.
     number: usize,
     functions: PrimaryMap<FuncId, FuncId>,
     symbols: PrimaryMap<SymbolId, SymbolId>,
@@ -74,8 +74,8 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
 /// Maximum size of the constant variables of a module in bytes.
 const MAX_CONSTANT_BYTES: u64 = 64 << 10;
 
-/// Checks the constant memory of all modules together, which has the limit of one module; each module was checked
-/// before.
+/// Checks the total size of the constant variables. The limit for all linked modules together is that of a single
+/// module, which was checked for each module before.
 fn constant_memory(whole: &Module) -> Result<()> {
     let mut end = 0_u64;
     for symbol in whole.symbols.values() {
@@ -99,7 +99,8 @@ fn is_global(linkage: Linkage) -> bool {
     linkage != Linkage::Internal
 }
 
-/// Assigns every entity of a module its number in the linked module, and moves the contents of its variables there.
+/// Assigns every entity of a module its ID in the linked module, and moves the contents of the module's variables to
+/// the linked module.
 fn place(whole: &mut Whole, module: &mut Module, number: usize) -> Result<Placed> {
     let Whole {
         module: whole,
@@ -172,7 +173,7 @@ fn place(whole: &mut Whole, module: &mut Module, number: usize) -> Result<Placed
     Ok(placed)
 }
 
-/// Returns a copy of a symbol with its initial bytes, which can be many and are not copied.
+/// Returns a copy of a symbol. Moves the initial bytes instead of copying them, because there can be many.
 fn taken(symbol: &mut Symbol) -> Symbol {
     let init = std::mem::take(&mut symbol.init);
     Symbol {
@@ -181,10 +182,10 @@ fn taken(symbol: &mut Symbol) -> Symbol {
     }
 }
 
-/// Strength of a definition: a stronger one replaces a weaker one of the same name (PTX ISA 11.6).
+/// Strength of a definition. A stronger definition replaces a weaker definition of the same name (PTX ISA 11.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {
-    /// No definition.
+    /// A declaration without a definition.
     Declared,
     /// `.common`, with its size in bytes: the largest definition is used.
     Common(u64),
@@ -222,7 +223,8 @@ fn replaces_symbol(known: &Symbol, new: &Symbol) -> Result<bool> {
     replaces(&new.name, strength(known), strength(new))
 }
 
-/// Renumbers the bodies and initial contents that the linked module took from a module.
+/// Replaces the IDs of `module` by those of the linked module, in the bodies and initial contents that the linked
+/// module contains from `module`.
 fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
     let Whole {
         module: whole,

@@ -1,5 +1,5 @@
-//! CTAs that native code runs: ranges of CTAs without sync points or in phases, and single CTAs whose threads have
-//! diverged, region by region.
+//! Runs CTAs with native code. Ranges of CTAs run without sync points or in phases. Single CTAs whose threads have
+//! diverged run region by region.
 
 use std::hash::{Hash, Hasher};
 
@@ -40,7 +40,7 @@ impl Frames {
         }
     }
 
-    /// Returns the sync points at which the lanes of a warp stand, from the header of its frame.
+    /// Returns the sync points at which the lanes of a warp wait, from the header of its frame.
     fn stop_words(&self, warp: u32) -> [SyncPoint; 32] {
         // SAFETY: a frame begins with 32 stop words, which generated code has written.
         let header = unsafe { *self.warp(warp).cast::<[u32; 32]>() };
@@ -56,7 +56,7 @@ impl Frames {
         self.bytes_mut(warp)[FRAME_ALIVE as usize / 8] = alive.into();
     }
 
-    /// Returns a hash of the frames' content, to detect changes.
+    /// Returns a hash of the contents of all frames, to detect changes.
     fn digest(&self) -> u64 {
         let mut hasher = FxHasher::default();
         self.cells.hash(&mut hasher);
@@ -110,7 +110,7 @@ impl Frames {
     }
 }
 
-/// The frames and the scheduler's state of a CTA's threads.
+/// A CTA that runs region by region: the frames of its warps, and the CTA scheduler's state of its threads.
 pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,
@@ -137,7 +137,7 @@ impl NativeCta {
         &mut self.state
     }
 
-    /// Runs until all threads are done or wait.
+    /// Runs the CTA until each of its threads is done or waits.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let Ok(kernel) = &launch.code.native else {
             let kind = IrKind::Unsupported {
@@ -160,7 +160,7 @@ impl NativeCta {
             launch.hand_on_findings(&self.info, &mut self.state);
             match outcome {
                 Ok(Ok(Turn::Parked { progressed: false })) => {
-                    // In a loop that only waits, the live values do not change.
+                    // While threads only wait in loops, their live values do not change, so the hash does not change.
                     let seen = std::mem::replace(&mut self.seen, runner.frames.digest());
                     return Ok(Turn::Parked {
                         progressed: seen != self.seen,
@@ -177,7 +177,7 @@ impl NativeCta {
         }
     }
 
-    /// Describes which threads wait, and where.
+    /// Describes which threads wait, and at which sync points.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let Ok(kernel) = &launch.code.native else {
             return Vec::new();
@@ -196,8 +196,8 @@ fn frames(launch: &PtxLaunch) -> Frames {
     Frames::new(launch.info.warps(), bytes)
 }
 
-/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, returns this CTA, which the CTA
-/// scheduler must continue.
+/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, stops and returns this CTA, which the
+/// CTA scheduler must continue.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
@@ -294,8 +294,8 @@ fn call(
 ) -> Result<i32, crate::fault::Trap> {
     // SAFETY: the entry is a native function with three 64-bit parameters that this crate's compiler made.
     let function = unsafe { std::mem::transmute::<*const u8, GeneratedFn>(entry.0) };
-    // SAFETY: the code is registered, owns nothing, and accesses device memory, its own stack, the context and the
-    // frames that are passed to it.
+    // SAFETY: the code is registered and owns no resources. It accesses device memory, its own stack, the context, and
+    // the frames that are passed to it.
     let code = unsafe { enter(function, std::ptr::from_mut(context).cast(), a, b) }?;
     Ok(code as u32 as i32)
 }
@@ -349,7 +349,7 @@ fn fault_of(
         Err(trap) => match kernel.loc_at(trap.pc) {
             Some((loc, behind)) => {
                 lane = behind;
-                // If the host refused an access, the code that requested the check ends by a trap.
+                // If the host refused an access, the code that requested the check executes a trap instruction.
                 let refused = host.fault.take();
                 (refused.unwrap_or_else(|| faults::of_trap(&trap)), Some(loc))
             }
@@ -374,7 +374,8 @@ struct NativeRunner<'a, 'b> {
 }
 
 impl NativeRunner<'_, '_> {
-    /// Continues a CTA whose threads are all about to resume after `sync_point`.
+    /// Continues a CTA in phases; all its threads are about to resume after `sync_point`. Returns the CTA's state if
+    /// its threads diverge again.
     fn go_on(
         &mut self,
         state: &CtaState,
@@ -386,8 +387,8 @@ impl NativeRunner<'_, '_> {
         self.phases(sync_point, 1)
     }
 
-    /// Runs `count` CTAs in phases, the first from `sync_point`. If the threads of a CTA diverge, returns their state;
-    /// the number of this CTA is in the context.
+    /// Runs `count` CTAs in phases; the first CTA starts at `sync_point`. If the threads of a CTA diverge, returns
+    /// their state; the context then contains the index of this CTA.
     fn phases(&mut self, sync_point: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
             .kernel
@@ -421,7 +422,7 @@ fn unsupported(error: margay_jit::CompileError) -> IrFault {
     })
 }
 
-/// A read-only view of a CTA that does not run.
+/// A read-only view of a CTA that is not running, for descriptions of its state.
 struct NativeView<'a> {
     kernel: &'a NativeKernel,
     frames: &'a Frames,
@@ -459,7 +460,7 @@ fn read_operand(
     }
 }
 
-/// Returns offset and size of a value's lane in the frame.
+/// Returns the offset in the frame and the size, in bytes, of a value's element for one lane.
 fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
     let ty = kernel.compiled.function.dfg.ty(value);
     let offset = kernel.compiled.regions.lane_offset(value, ty, lane)?;
@@ -475,8 +476,8 @@ impl Runner for NativeRunner<'_, '_> {
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), IrFault> {
         let entry = self.kernel.region_entry(from).map_err(unsupported)?;
-        // The turns are not reset at every sync point: otherwise a loop that polls through a collective, a volatile
-        // access or a barrier would never yield.
+        // The turns (loop iterations until the next yield) are not reset at every sync point. Otherwise a loop that
+        // polls with a collective, a volatile access or a barrier would never yield.
         if from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield {
             self.context.turns = TURNS;
         }
@@ -505,8 +506,8 @@ impl Runner for NativeRunner<'_, '_> {
         };
         // SAFETY: the frame belongs to this warp, and the sync point to its kernel.
         let frame = unsafe { sync_points::Frame::new(self.frames.warp_mut(warp)) };
-        // Old forms have no member mask; their last operand selects the lanes that take part, which `active` contains
-        // already.
+        // The deprecated forms without `.sync` have no member mask. Their last operand selects the lanes that take
+        // part; `active` contains only these lanes.
         sync_points::perform(frame, places, active);
         true
     }

@@ -1,5 +1,6 @@
-//! Matrix products for generated code: reads registers from a warp's frame, multiplies them by the plan of the sync
-//! point ([`margay_ops::meaning::matrix::plan`]), compiled for this processor, and writes the results to the frame.
+//! Computes matrix products for generated code. The functions read matrices from a warp's frame, multiply them
+//! according to the plan of the sync point ([`margay_ops::meaning::matrix::plan`]), and write the results to the frame.
+//! The multiplication is compiled for this processor.
 
 use std::cell::RefCell;
 
@@ -18,8 +19,8 @@ fn words<const FUSED: bool>(
     plan.words::<FUSED>(from, scratch, out)
 }
 
-/// Computes like [`words`], compiled for processors with AVX2 and FMA; the plan uses fused operations where they are
-/// exact.
+/// Does the same as [`words`], compiled for processors with AVX2, FMA and POPCNT. The plan uses fused operations where
+/// they are exact.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt")]
 fn words_avx2(
@@ -40,7 +41,7 @@ fn doubles_avx2(
     plan.doubles(from, scratch, out)
 }
 
-/// Whether this processor has the features that the functions above need.
+/// Returns whether this processor has the features that [`words_avx2`] and [`doubles_avx2`] need.
 #[cfg(target_arch = "x86_64")]
 fn is_modern() -> bool {
     use std::arch::is_x86_feature_detected as has;
@@ -54,7 +55,7 @@ fn words_here(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_modern() {
-        // SAFETY: the processor has the features.
+        // SAFETY: the processor has the features that the function needs.
         return unsafe { words_avx2(plan, from, to) };
     }
     words::<false>(plan, from, to)
@@ -67,13 +68,13 @@ fn doubles_here(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_modern() {
-        // SAFETY: the processor has the features.
+        // SAFETY: the processor has the features that the function needs.
         return unsafe { doubles_avx2(plan, from, (scratch, out)) };
     }
     plan.doubles(from, scratch, out)
 }
 
-/// Buffers for the products of a thread.
+/// Buffers that a thread reuses for its matrix products.
 #[derive(Default)]
 struct Room {
     scratch: Scratch,
@@ -85,13 +86,13 @@ thread_local! {
     static ROOM: RefCell<Box<Room>> = RefCell::default();
 }
 
-/// Computes a product for the lanes in `active`; the registers of other lanes count as zeros. Returns false, with
-/// nothing done, if the op's meaning must compute it.
+/// Computes a matrix product for the lanes in `active`. The registers of other lanes are taken as zero. Returns false
+/// and changes nothing if the op's reference function must compute the product.
 pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
     let Some(plan) = &sync_point.plan else {
         return false;
     };
-    // The registers follow the member mask.
+    // The registers of the matrices are the operands after the member mask.
     let [a, b, c, _] = plan.registers();
     let Some(args) = sync_point.args.get(1..=a + b + c) else {
         return false;
@@ -137,7 +138,7 @@ fn words_of(
     let is_array = |place: &LaneStorage| matches!(place, LaneStorage::Stored { bytes: 4, .. });
     let out = (&mut room.scratch, &mut room.words);
     let done = if active == u32::MAX && args.iter().all(is_array) {
-        // All lanes are active: the registers are read in place.
+        // All lanes are active, so the registers are read in place.
         words_here(plan, &operands(plan, |i| frame.row(args[i])), out)
     } else {
         let mut rows = [[0; 32]; 24];
@@ -157,10 +158,11 @@ fn words_of(
     done
 }
 
-/// Returns the rows of the matrices, which are contiguous.
+/// Returns the registers of the three operand matrices. `row(i)` returns register `i`, where the registers of all
+/// matrices are numbered contiguously.
 fn operands<'a, W>(plan: &Plan, row: impl Fn(usize) -> &'a [W; 32]) -> Operands<'a, W> {
     let [a, b, c, _] = plan.registers();
-    // Rows after a matrix's last register are not used.
+    // Elements after a matrix's last register are not used.
     let part = |first: usize| std::array::from_fn(|i| row((first + i).min(a + b + c - 1)));
     Operands {
         a: part(0),

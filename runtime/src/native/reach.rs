@@ -1,5 +1,5 @@
-//! Decides which memory a thread may access: for addresses that generated code cannot check itself, and for all
-//! accesses that the host makes for a thread.
+//! Decides which memory a thread may access. The decisions are for addresses that generated code cannot check, and for
+//! all accesses that the host performs for a thread.
 
 use margay_exec::{CtaInfo, LaunchInfo};
 use margay_jit::abi::{NativeContext, Verify};
@@ -62,7 +62,7 @@ impl<'a> Reach<'a> {
         within(&(start..start + count * self.local_stride), address, bytes)
     }
 
-    /// Whether the thread of one lane may make an access.
+    /// Returns whether `thread` may perform the access `what` at an address.
     fn lane(&self, what: Verify, address: u64, thread: u32) -> bool {
         let bytes = what.bytes();
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
@@ -75,7 +75,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the first active lane that may not access its address.
+    /// Returns the first active lane that must not access its address, and that address. `first` is the thread of lane
+    /// 0.
     pub(super) fn refused(
         &self,
         what: Verify,
@@ -88,7 +89,8 @@ impl<'a> Reach<'a> {
             .find(|&(lane, address)| !self.lane(what, address, first.wrapping_add(lane)))
     }
 
-    /// Returns the address of a lane whose addresses are affine; offsets in windows have 32 bits.
+    /// Returns the address of a lane if addresses are affine in the lane index. Offsets in a shared-memory window have
+    /// 32 bits.
     pub(super) fn affine(&self, what: Verify, first: u64, stride: i64, lane: u32) -> u64 {
         let step = stride.wrapping_mul(i64::from(lane)) as u64;
         match what.space() {
@@ -104,7 +106,8 @@ impl<'a> Reach<'a> {
 /// Size in bytes of the workspace of grid barriers.
 pub(super) const WORKSPACE: u64 = 256;
 
-/// Returns the bytes of shared memory that a CTA may access: its own, or those of its cluster.
+/// Returns the number of bytes of shared memory that a CTA may access: its own, or that of its cluster if the cluster
+/// has several CTAs.
 pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     match info.cluster_size() {
         1 => u64::from(info.static_shared) + u64::from(info.dynamic_shared),
@@ -112,7 +115,7 @@ pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     }
 }
 
-/// Stores in the context which memory the kernel may access.
+/// Stores the bounds of the memory that the kernel may access in the context.
 pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &LaunchInfo) {
     [
         context.reach_base,

@@ -12,13 +12,15 @@ use rustc_hash::FxHashSet;
 pub(super) struct SharedLayout {
     /// Index and offset of each symbol.
     pub(super) offsets: Vec<(usize, u32)>,
-    /// Number of bytes before dynamic shared memory.
+    /// Number of bytes of the static variables, after which dynamic shared memory begins.
     pub(super) bytes: u32,
-    /// Alignment of the first byte: the greatest alignment of all variables, at least 16.
+    /// Alignment of the first byte: the largest alignment of all variables, at least 16.
     pub(super) align: u32,
 }
 
-/// Returns the functions that a kernel may run: itself, functions that it calls, and functions whose address is taken.
+/// Returns the functions that a kernel can run, sorted by ID: the kernel itself, functions that these functions call,
+/// and functions whose address they take. If one of them contains an indirect call, the result also contains all
+/// functions with bodies that are not kernels.
 pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
     let mut seen = FxHashSet::from_iter([kernel]);
     let mut work = vec![kernel];
@@ -38,12 +40,12 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
                     Opcode::Call => add(payload_func(data.payload())),
                     Opcode::FuncAddr => {
                         let id = payload_func(data.payload());
-                        // The address of a kernel is only used to launch it.
+                        // A program uses the address of a kernel only to launch the kernel.
                         if module.functions[id].kernel.is_none() {
                             add(id);
                         }
                     }
-                    // A call through a handle may reach any function that is no kernel.
+                    // An indirect call can reach any function that is not a kernel.
                     Opcode::CallIndirect => {
                         for (id, callee) in module.functions.iter() {
                             if callee.kernel.is_none() && callee.has_body() {
@@ -78,8 +80,8 @@ fn shared_symbols(module: &Module, function: &Function, found: &mut FxHashSet<us
     }
 }
 
-/// Lays out the shared variables of the functions that a kernel may run; `.extern` arrays share the offset after all
-/// others.
+/// Lays out the shared variables of the functions that a kernel can run. All `.extern` arrays have the same offset,
+/// after the other variables.
 pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
     let mut used = FxHashSet::default();
     for &id in functions {

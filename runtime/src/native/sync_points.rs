@@ -1,8 +1,8 @@
 //! Completes sync points for generated code: warp collectives and the reductions of barriers.
 //!
-//! Generated code calls these functions between two regions of a warp, when all of the warp's lanes stand at the sync
-//! point; [`super::native_cta`] calls [`perform`] for lanes that the CTA scheduler has brought together. Operands are
-//! read from the warp's frame and results are written there, array by array.
+//! Generated code calls these functions between two regions of a warp, when all lanes of the warp wait at the sync
+//! point. [`super::native_cta`] calls [`perform`] for the lanes of a collective that the CTA scheduler completes. The
+//! functions read operands from the warp's frame and write results to it, one array for each operand or result.
 
 use std::ops::Range;
 
@@ -23,13 +23,13 @@ pub(super) struct Frame(*mut u8);
 
 impl Frame {
     /// # Safety
-    /// `start` must be the frame of a warp whose kernel contains the sync points that are used with it, and nothing
-    /// else may use the frame at the same time.
+    /// `start` must be the start of a warp's frame. The sync points that are used with the frame must be those of the
+    /// warp's kernel. No other code may use the frame at the same time.
     pub(super) unsafe fn new(start: *mut u8) -> Frame {
         Frame(start)
     }
 
-    /// Returns the sync points at which the lanes stand.
+    /// Returns the number of the sync point at which each lane waits.
     fn stop_words(self) -> Lanes {
         // SAFETY: a frame begins with 32 stop words.
         unsafe { self.0.cast::<Lanes>().read() }
@@ -46,7 +46,7 @@ impl Frame {
         unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().write(lanes) }
     }
 
-    /// Sets the sync point at which some of the 32 lanes stand.
+    /// Sets the number of the sync point at which each lane in `lanes` waits.
     fn put_stop_words(self, lanes: Range<u32>, sync_point: u32) {
         for lane in lanes {
             // SAFETY: a frame begins with 32 stop words.
@@ -54,13 +54,13 @@ impl Frame {
         }
     }
 
-    /// Returns the low 32 bits of an operand's lanes.
+    /// Returns the low 32 bits of an operand's value in each lane.
     pub(super) fn words(self, place: LaneStorage) -> Lanes {
         match place {
             LaneStorage::Absent => [0; 32],
             LaneStorage::Constant(bits) => [bits as u32; 32],
             LaneStorage::Stored { offset, bytes } => {
-                // SAFETY: the frame contains an array of 32 such elements at this offset.
+                // SAFETY: the frame contains an array of 32 elements of this size at this offset.
                 let at = unsafe { self.0.add(offset as usize) };
                 match bytes {
                     // SAFETY: the array has 32 elements of one byte.
@@ -75,14 +75,15 @@ impl Frame {
         }
     }
 
-    /// Returns the lanes of an operand that has an array of 32-bit elements in the frame; for any other operand, the
-    /// first words of the frame. The frame must not be written while the result is borrowed.
+    /// Returns the values of an operand that has an array of 32-bit elements in the frame. For any other operand,
+    /// returns the first words of the frame. The frame must not be written while the result is borrowed.
     pub(super) fn row<'a>(self, place: LaneStorage) -> &'a Lanes {
         let offset = match place {
             LaneStorage::Stored { offset, bytes: 4 } => offset,
             _ => 0,
         };
-        // SAFETY: the frame contains an aligned array of 32 such elements at this offset; a frame begins with one.
+        // SAFETY: the frame contains an aligned array of 32 elements of four bytes at this offset; there is also such
+        // an array at offset 0.
         unsafe { &*self.0.add(offset as usize).cast::<Lanes>() }
     }
 
@@ -90,7 +91,7 @@ impl Frame {
         let LaneStorage::Stored { offset, bytes } = place else {
             return;
         };
-        // SAFETY: the frame contains an array of 32 such elements at this offset.
+        // SAFETY: the frame contains an array of 32 elements of this size at this offset.
         let at = unsafe { self.0.add(offset as usize) };
         match bytes {
             // SAFETY: the array has 32 elements of one byte.
@@ -107,7 +108,7 @@ impl Frame {
         }
     }
 
-    /// Writes the values of the lanes in `active`.
+    /// Writes the values of the lanes in `active`; other lanes keep their values.
     pub(super) fn put_active(self, place: LaneStorage, active: u32, values: &Lanes) {
         if active == u32::MAX {
             return self.put_words(place, values);
@@ -158,7 +159,7 @@ impl Frame {
     }
 }
 
-/// Returns the number of operands before the member mask, and of results.
+/// Returns the number of operands before the member mask, and the number of results.
 fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
         Opcode::Shfl => (3, 2),
@@ -190,8 +191,8 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     }
 }
 
-/// Performs a collective by the op's meaning: for operands wider than 32 bits, floating-point reductions and matrix
-/// products.
+/// Performs a collective with the op's reference function. This is used for operands wider than 32 bits, for
+/// floating-point reductions, and for matrix products that [`products`] does not compute.
 fn perform_wide(
     frame: Frame,
     sync_point: &SyncPointPlaces,
@@ -221,14 +222,16 @@ fn perform_wide(
     }
 }
 
-/// Returns the place of the member mask; operations without a mask, and old forms, have none.
+/// Returns where the member mask is stored. Operations without a mask, and the deprecated forms without `.sync`, have
+/// no member mask.
 fn mask_place(sync_point: &SyncPointPlaces) -> LaneStorage {
     let mask = margay_exec::collective::mask_operand(&sync_point.desc);
     mask.map_or(LaneStorage::Absent, |index| sync_point.args[index])
 }
 
-/// Completes a collective at which all lanes of a warp stand, in groups by member mask. Returns a nonzero value, with
-/// nothing done, if some lanes wait for lanes that have named other masks.
+/// Completes a collective at which all lanes of a warp wait. Lanes with equal member masks form a group. Returns 0 if
+/// the collective is complete. Returns 1 and changes nothing if the CTA scheduler must complete it, for example because
+/// some lanes wait for lanes with other masks.
 pub(super) unsafe extern "C" fn collective(
     _: *mut NativeContext,
     frame: *mut u8,
@@ -244,9 +247,10 @@ pub(super) unsafe extern "C" fn collective(
     i32::from(!perform_apart(frame, sync_point, active))
 }
 
-/// Completes a collective at which all lanes of a warp stand, although some of them are not in their own masks. This is
-/// undefined in PTX, but no other lane can arrive. Returns false, with nothing done, if all lanes are in their own
-/// masks, or in uncommon cases.
+/// Completes a collective at which all lanes of a warp wait, if the member masks of some lanes do not contain the lanes
+/// themselves. PTX does not define the result of such a collective, but no other lane can arrive. Returns false and
+/// changes nothing if every mask contains its own lane, if the mask is a constant, or if [`arrays::perform_apart`] does
+/// not support the operation.
 fn perform_apart(frame: Frame, sync_point: &SyncPointPlaces, standing: u32) -> bool {
     let place = mask_place(sync_point);
     let masks = frame.words(place);
@@ -269,7 +273,7 @@ fn perform_apart(frame: Frame, sync_point: &SyncPointPlaces, standing: u32) -> b
     done
 }
 
-/// Returns the low 32 bits of a collective's first operands.
+/// Returns the low 32 bits of the first `count` operands of a collective.
 fn operands_of(frame: Frame, sync_point: &SyncPointPlaces, count: usize) -> [Lanes; 3] {
     std::array::from_fn(|i| match i < count {
         true => frame.words(sync_point.args[i]),
@@ -277,8 +281,8 @@ fn operands_of(frame: Frame, sync_point: &SyncPointPlaces, count: usize) -> [Lan
     })
 }
 
-/// Whether none of the lanes in `standing` at a collective waits for a live lane that has named another mask or stands
-/// elsewhere.
+/// Returns whether the lanes in `standing`, which wait at a collective, can complete it. They cannot if one of their
+/// masks contains a live lane that has another mask or waits at another sync point.
 fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
     match mask_place(sync_point) {
         LaneStorage::Absent => true,
@@ -286,7 +290,8 @@ fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive:
         place => {
             let masks = frame.words(place);
             groups(&masks, standing).all(|(mask, group)| {
-                // If the masks differ, lanes that are not in their own masks are left to the CTA scheduler.
+                // If the masks differ and a mask does not contain its own lane, the CTA scheduler handles the
+                // collective.
                 mask & alive & !group == 0 && (group & !mask == 0 || group == standing)
             })
         }
@@ -304,7 +309,7 @@ fn perform_groups(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     }
 }
 
-/// Returns each mask that active lanes name, and the lanes that name it.
+/// Returns each member mask of the active lanes, with the lanes that have this mask.
 fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut rest = active;
     std::iter::from_fn(move || {
@@ -316,15 +321,15 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Selects the lanes of a diverged warp that continue: of the groups that wait for no other lane, the one with the
-/// lowest sync point number.
+/// Selects the lanes of a diverged warp that continue. Lanes at the same sync point form a group. Of the groups that
+/// need not wait for other lanes, the group with the lowest sync point number continues.
 pub(super) unsafe extern "C" fn sort_out(
     context: *mut NativeContext,
     frame: *mut u8,
     sync_points: *const SyncPointPlaces,
     count: u32,
 ) -> i32 {
-    // SAFETY: generated code passes its own context, which nothing else uses at the same time.
+    // SAFETY: generated code passes its own context, which no other code uses at the same time.
     let context = unsafe { &mut *context };
     // SAFETY: generated code passes its own warp's frame.
     let frame = unsafe { Frame::new(frame) };
@@ -336,7 +341,8 @@ pub(super) unsafe extern "C" fn sort_out(
     let mut rest = alive;
     let mut first: Option<(u32, u32)> = None;
     let mut barriers = 0;
-    // Lowest sync point at which lanes stand that only the CTA scheduler can release, such as lanes that have yielded.
+    // Lowest number of a sync point at which lanes wait that only the CTA scheduler can release, such as lanes that
+    // have yielded.
     let mut held = u32::MAX;
     while rest != 0 {
         let number = stop_words[rest.trailing_zeros() as usize];
@@ -346,7 +352,7 @@ pub(super) unsafe extern "C" fn sort_out(
             return sorted::GENERAL;
         };
         let goes_on = match sync_point.completion {
-            // `bar.warp.sync` needs only its members.
+            // A `bar.warp.sync` is complete when its members have arrived.
             Completion::Nothing | Completion::Collective => {
                 is_complete(frame, sync_point, standing, alive)
             }
@@ -367,7 +373,8 @@ pub(super) unsafe extern "C" fn sort_out(
     if let Some((number, group)) = first {
         let sync_point = &sync_points[number as usize];
         if sync_point.completion == Completion::Nothing && held < number {
-            // The held lanes may still reach this sync point: running the group now would split the warp by chance.
+            // The held lanes can still reach this sync point. If the group continued now, the warp would stay diverged
+            // depending on timing.
             return sorted::GENERAL;
         }
         if sync_point.completion == Completion::Collective {
@@ -384,14 +391,14 @@ pub(super) unsafe extern "C" fn sort_out(
     }
 }
 
-/// Returns the lanes that stand at a sync point.
+/// Returns the lanes that wait at a sync point.
 fn standing_at(stop_words: &Lanes, number: u32) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | u32::from(stop_words[lane] == number) << lane
     })
 }
 
-/// Completes a reducing barrier at which all threads of a CTA stand, except those that have exited.
+/// Completes a reducing barrier at which all threads of a CTA wait, except those that have exited.
 pub(super) unsafe extern "C" fn reduce(
     context: *mut NativeContext,
     frames: *mut u8,
@@ -421,8 +428,8 @@ pub(super) unsafe extern "C" fn reduce(
     }
 }
 
-/// Writes the frame headers of a CTA whose warps all have 32 lanes: the threads from `first` to `end` have reached
-/// `sync_point`, and later threads have not moved.
+/// Writes the frame headers of a CTA in which each warp has 32 lanes. The threads from `first` up to but not including
+/// `end` have reached `sync_point`; later threads have not moved.
 pub(super) unsafe extern "C" fn settle(
     context: *mut NativeContext,
     frames: *mut u8,

@@ -1,4 +1,5 @@
-//! Texture and surface accesses of kernels: looks up handles; [`margay_ops::texture`] performs the accesses.
+//! Texture and surface accesses of kernels. This module looks up the handles; [`margay_ops::texture`] performs the
+//! accesses.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -13,12 +14,12 @@ use super::{faults, helpers};
 use crate::fault::access;
 use crate::texture_table::{Bound, Texels, TextureTable};
 
-/// Access to device memory in which unmapped memory causes a fault.
+/// Device memory as [`margay_ops::texture`] accesses it; an access to unmapped memory returns a fault.
 pub(super) struct DeviceBytes;
 
 impl Memory for DeviceBytes {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-        // The usual sizes use a single access each.
+        // For each of the usual sizes, one access reads all bytes.
         let done = match bytes.len() {
             1 => access::load8(address).map(|value| bytes[0] = value),
             2 => access::load16(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),
@@ -104,7 +105,8 @@ fn surface<'t>(
     }
 }
 
-/// Returns the sampler of an access with a separate sampler; the texture determines how texels are read.
+/// Returns the sampler for an access that has a separate sampler `other`. `own` is the texture's sampler, which
+/// determines how texels are read.
 fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     Sampler {
         normalized: own.normalized,
@@ -182,7 +184,7 @@ fn sampler_of<'t>(
     }
 }
 
-/// Performs `txq`; a handle of a sampler provides only sampler properties.
+/// Performs `txq`. If the handle is that of a sampler, only sampler properties are available.
 fn txq(
     table: &TextureTable,
     access: &Access,

@@ -1,13 +1,13 @@
 //! Tier selection: chooses between scalar code and vector code for the CTAs of a kernel.
 //!
 //! Vector code takes longer to compile, so it is compiled after scalar code has run for about that time. Then a
-//! measurement run begins: both take turns, with a few CTAs each, because distant CTAs may have different work. The
-//! faster code continues. In loops of different lengths in which lanes read distant addresses, scalar code is several
-//! times as fast. Results do not depend on the choice.
+//! measurement run begins: scalar code and vector code alternate, each for a few CTAs, because distant CTAs can have
+//! different work. The faster code runs the following CTAs. Scalar code can be several times as fast, for example if
+//! lanes run loops of different lengths and read distant addresses. Results do not depend on the choice.
 //!
-//! A measurement run may be unlucky: a worker had to wait for its processor, or the first CTAs had nothing to do. So
-//! the next measurement run begins when the winner has run for some time. The distances between measurement runs grow,
-//! but are short again after one with a different result.
+//! A measurement can be wrong, for example if a worker had to wait for its processor or if the measured CTAs had no
+//! work. So the next measurement run begins after the faster code has run for some time. The times between measurement
+//! runs grow while the result stays the same. After a different result, the time is short again.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,23 +16,24 @@ use margay_jit::Specialisation;
 
 use super::kernel::NativeKernel;
 
-/// Minimum time of each kind of code in a measurement run; the next constant is the minimum number of parts.
+/// Minimum time for which each kind of code runs in a measurement run. The next constant is the minimum number of parts
+/// that each kind runs.
 const MEASUREMENT: Duration = Duration::from_micros(500);
 const MEASUREMENT_PARTS: u64 = 4;
 /// Number of CTAs in a part of a measurement run.
 const MEASUREMENT_PART: u64 = 2;
-/// Scalar code wins if vector code takes more than 5/4 of its time.
+/// Scalar code is chosen if vector code takes more than 5/4 of the time of scalar code.
 const WORSE: (u128, u128) = (5, 4);
 /// Number of CTAs in the first part of a launch outside a measurement run.
 const FIRST_PART: u64 = 16;
-/// Nanoseconds between the first two measurement runs. After a measurement run with the same result, the time is
-/// [`FARTHER`] times as long. It is at least [`LOST`] times the time that the slower code took in the last measurement
-/// run.
+/// Nanoseconds between the first two measurement runs, and after a measurement run with a different result. After a
+/// measurement run with the same result, the time is [`FARTHER`] times as long as before. The time is always at least
+/// [`LOST`] times the time that the slower code took in the last measurement run.
 const BETWEEN: u64 = 10_000_000;
 const FARTHER: u64 = 4;
 const LOST: u64 = 20;
 
-/// Time of a number of CTAs.
+/// Total time, number of CTAs and number of parts that one kind of code has run.
 #[derive(Debug, Default)]
 struct Rate {
     nanoseconds: AtomicU64,
@@ -66,31 +67,32 @@ impl Rate {
     }
 }
 
-/// The measured speed of a kernel's code, and the choice.
+/// The measured times of a kernel's scalar and vector code, and the choice between them.
 #[derive(Debug)]
 pub(super) struct TierSelection {
-    /// Compile budget: nanoseconds that scalar code runs before vector code is compiled.
+    /// Compile budget: number of nanoseconds for which scalar code runs before vector code is compiled.
     compile_budget: u64,
-    /// Nanoseconds that scalar code has run.
+    /// Number of nanoseconds for which scalar code has run before the first measurement run.
     waited: AtomicU64,
-    /// Measurements of scalar code and, in the next field, of vector code.
+    /// Measurements of scalar code; the next field is those of vector code.
     single: Rate,
     slices: Rate,
     verdict: AtomicU8,
-    /// The previous verdict.
+    /// The verdict of the previous measurement run.
     last: AtomicU8,
-    /// Nanoseconds that the winner has run; the next field is the number after which the next measurement run begins.
+    /// Number of nanoseconds for which the chosen code has run. At the number in the next field, the next measurement
+    /// run begins.
     since: AtomicU64,
     until: AtomicU64,
 }
 
 impl TierSelection {
-    /// The verdicts; 0 means that there is none.
+    /// The verdict for vector code; the next constant is that for scalar code. 0 means that there is no verdict.
     const SLICES: u8 = 1;
     const SINGLE: u8 = 2;
 
-    /// Creates a tier selection whose measurement run begins after the compile budget. If the budget is zero, vector
-    /// code always runs.
+    /// Creates a tier selection whose first measurement run begins when the compile budget is used up. If the budget is
+    /// zero, vector code always runs.
     pub(super) fn new(compile_budget: Duration) -> TierSelection {
         TierSelection {
             compile_budget: u64::try_from(compile_budget.as_nanos()).unwrap_or(u64::MAX),
@@ -112,8 +114,8 @@ impl TierSelection {
         }
     }
 
-    /// Shortens the compile budget because vector code need not be compiled: it is measured once the speed of scalar
-    /// code is known.
+    /// Shortens the compile budget, because vector code is available without compilation. The measurement run then
+    /// begins after scalar code has run for the time of a measurement.
     pub(super) fn hurry(&mut self) {
         self.compile_budget = self.compile_budget.min(MEASUREMENT.as_nanos() as u64);
     }
@@ -133,8 +135,8 @@ impl TierSelection {
         self.waited.load(Ordering::Relaxed) >= self.compile_budget
     }
 
-    /// Whether it is the turn of vector code in the measurement run. Parts are counted over all launches, because a
-    /// launch may have no more CTAs than one part.
+    /// Returns whether vector code runs the next part of the measurement run. Parts of all launches count, because a
+    /// launch can have no more CTAs than one part.
     fn is_turn_of_slices(&self) -> bool {
         let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
         parts(&self.slices) <= parts(&self.single)
@@ -144,13 +146,14 @@ impl TierSelection {
         self.verdict.load(Ordering::Relaxed) != 0
     }
 
-    /// Records that scalar code has run for some time before the measurement run.
+    /// Adds to the time for which scalar code has run before the measurement run.
     fn wait(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.waited.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// Records the time that some CTAs of a specialisation took in the measurement run.
+    /// Records the time that a number of CTAs took in the measurement run. Sets the verdict when both kinds of code are
+    /// measured.
     fn note(&self, specialisation: Specialisation, time: Duration, ctas: u64) {
         if specialisation.is_single() {
             self.single.add(time, ctas);
@@ -161,7 +164,7 @@ impl TierSelection {
             return;
         }
         let ((single, of_single), (slices, of_slices)) = (self.single.get(), self.slices.get());
-        // Times for one CTA, multiplied by a common denominator.
+        // The times per CTA of both kinds of code, multiplied by a common denominator and by the factors in `WORSE`.
         let theirs = single * of_slices * WORSE.0;
         let ours = slices * of_single * WORSE.1;
         let (verdict, lost) = if ours > theirs {
@@ -180,7 +183,7 @@ impl TierSelection {
         self.verdict.store(verdict, Ordering::Relaxed);
     }
 
-    /// Records that the winner has run for some time.
+    /// Adds to the time for which the chosen code has run. Begins the next measurement run when it is due.
     fn goes_on(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let since = self.since.fetch_add(time, Ordering::Relaxed);
@@ -214,7 +217,8 @@ impl<'a> TieredLaunch<'a> {
         }
     }
 
-    /// Returns how many of the remaining CTAs run next.
+    /// Chooses the specialisation of the next part, and returns the number of CTAs in the part. `left` is the number of
+    /// remaining CTAs.
     pub(super) fn part(&mut self, left: u64) -> u64 {
         let selection = &self.kernel.tier_selection;
         self.specialisation = selection.now(self.wanted);
@@ -234,13 +238,13 @@ impl<'a> TieredLaunch<'a> {
             self.part
         };
         let part = part.min(left);
-        // The measured time does not include compiling.
+        // The code is compiled here so that the measured time does not include the compilation.
         self.kernel.compile(self.specialisation);
         self.began = Some((Instant::now(), part));
         part
     }
 
-    /// Records that the part is complete.
+    /// Records that the last part is complete.
     pub(super) fn done(&mut self) {
         let Some((began, ctas)) = self.began.take() else {
             return;
@@ -333,7 +337,7 @@ mod tests {
     fn an_unlucky_measurement_run_is_not_the_last() {
         let selection = begun();
         tried(&selection, 400);
-        // This is twenty times the time that vector code took.
+        // The time between measurement runs is 64,000 microseconds: 20 times the time that vector code took.
         selection.goes_on(micros(63_999));
         assert!(selection.is_over());
         selection.goes_on(micros(1));
@@ -348,7 +352,7 @@ mod tests {
         assert!(!selection.is_over());
     }
 
-    /// Each part may be a whole launch.
+    /// Each part here is a whole launch.
     #[test]
     fn small_launches_try_both() {
         let wanted = Specialisation::of([1, 1, 1], Widths::all(16));

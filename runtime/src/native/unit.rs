@@ -1,4 +1,5 @@
-//! A unit of the scheduler: the CTAs of a cluster, usually one, which take turns on one worker.
+//! Runs a unit of the scheduler. A unit is the CTAs of a cluster, which is usually a single CTA; they alternate on one
+//! worker.
 
 use margay_exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
 
@@ -10,7 +11,7 @@ use crate::engine::{ParkedUnit, RunOutcome, Worker};
 use crate::error::Fault;
 use crate::memory::CtaWindow;
 
-/// Number of turns of a cluster's CTAs before a unit with yielded lanes gives up its worker.
+/// Number of rounds, each with one turn of every CTA, after which a unit with yielded lanes releases its worker.
 const ROUNDS: u32 = 64;
 
 pub(super) enum CtaKind {
@@ -48,24 +49,24 @@ impl CtaKind {
     }
 }
 
-/// A resident unit: its window, and by rank its CTAs that are not done.
+/// A resident unit: its window, and its CTAs by rank. The entry of a CTA that is done is `None`.
 pub(super) struct Resident {
     pub(super) unit: u64,
     pub(super) ctas: Box<[Option<CtaKind>]>,
     pub(super) window: CtaWindow,
 }
 
-/// The result of one turn of all CTAs of a unit.
+/// The result of a round: one turn of every CTA of a unit.
 #[derive(Default)]
 struct Round {
-    /// Whether any CTA passed a wait.
+    /// Whether any CTA made progress.
     moved: bool,
     /// Whether any CTA has lanes that yielded.
     yielded: bool,
 }
 
 impl PtxLaunch {
-    /// Runs the CTAs of a unit in turn until all are done or wait for memory to change.
+    /// Runs the CTAs of a unit in turn until all CTAs are done, or until the unit must wait for memory to change.
     pub(super) fn drive(&self, worker: &mut dyn Worker, mut resident: Resident) -> RunOutcome {
         let mut progressed = false;
         let mut rounds = 0;
@@ -97,8 +98,8 @@ impl PtxLaunch {
             }
             progressed |= moved;
             rounds += 1;
-            // While other CTAs make progress, yielded lanes poll again, but not without limit: they may wait for
-            // another unit.
+            // While other CTAs of the unit make progress, yielded lanes poll again. The number of rounds is limited
+            // because the lanes can wait for another unit.
             if round.yielded && (!moved || rounds >= ROUNDS || left.len() == 1) {
                 return RunOutcome::Parked(ParkedUnit {
                     unit: resident.unit,
@@ -113,7 +114,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Runs one turn of each CTA of a unit and removes the CTAs that are done.
+    /// Runs one turn of each CTA of a unit, and removes the CTAs that are done.
     fn round(&self, resident: &mut Resident) -> Result<Round, Fault> {
         let mut round = Round::default();
         let last = resident.ctas.len().saturating_sub(1);
@@ -137,7 +138,7 @@ impl PtxLaunch {
         Ok(round)
     }
 
-    /// Describes where the threads of a unit wait, CTA by CTA.
+    /// Returns a description for each CTA of where its threads wait.
     pub(super) fn places(&self, resident: &Resident) -> Vec<String> {
         let line = |cta: &CtaKind| {
             let [x, y, z] = cta.info().index;
@@ -146,7 +147,8 @@ impl PtxLaunch {
         resident.ctas.iter().flatten().map(line).collect()
     }
 
-    /// Returns the fault of a cluster barrier that cannot complete, with the places where the threads of its CTAs wait.
+    /// Returns the fault of a cluster barrier that cannot complete. The fault describes where the threads of the unit's
+    /// CTAs wait.
     fn deadlock(&self, resident: &Resident) -> Fault {
         let waiting = self.places(resident);
         match resident.ctas.iter().flatten().next() {

@@ -1,4 +1,4 @@
-//! Chooses what a worker does next in a run: it starts a range of new units or resumes a parked one.
+//! Chooses the next piece of a run that a worker executes: a range of new units, or a parked unit to resume.
 
 use std::sync::atomic::Ordering;
 
@@ -7,17 +7,18 @@ use crate::engine::ParkedUnit;
 
 /// Work that a worker takes from a run.
 pub(super) enum Piece {
-    /// The units `first..end` in claiming order, which have not started.
+    /// The units `first..end`, which have not started. The scheduler may reverse their order ([`Run::reversed`]).
     New(u64, u64),
     /// A parked unit to be resumed.
     Parked(ParkedUnit),
 }
 
-/// Approximate running time of one claimed range, so that other launches and stops get their turn.
+/// Approximate running time in nanoseconds of a claimed range. It is short so that workers can react to other launches
+/// and to stops.
 const CHUNK_NANOS: u64 = 500_000;
 
 impl Shared {
-    /// Whether a worker would find something to do in the run. This is a hint: the answer may be outdated.
+    /// Returns whether a worker would find a piece in the run. The result is a hint: it may be outdated.
     pub(super) fn has_work(&self, run: &Run) -> bool {
         let work = run.parked_count.load(Ordering::SeqCst) > 0
             || run.leftover_count.load(Ordering::SeqCst) > 0
@@ -25,7 +26,7 @@ impl Shared {
         work && run.users() < run.allowed(self.config.workers)
     }
 
-    /// Whether units of the run could start for the first time. This is a hint: the answer may be outdated.
+    /// Returns whether the run has units that have not started and can start. The result is a hint: it may be outdated.
     pub(super) fn has_new_work(&self, run: &Run) -> bool {
         let work = run.leftover_count.load(Ordering::SeqCst) > 0 || self.can_claim(run);
         work && run.users() < run.allowed(self.config.workers)
@@ -45,7 +46,7 @@ impl Shared {
         free > 0 && run.reserved.load(Ordering::SeqCst) < run.spec.resident
     }
 
-    /// Takes the next piece. Parked and new units alternate, so that neither starves the other.
+    /// Takes the next piece of the run. Parked and new units alternate, so that neither kind starves the other.
     pub(super) fn take(&self, run: &Run) -> Option<Piece> {
         let parked_first = run.turns.fetch_add(1, Ordering::Relaxed) % 2 == 1;
         if parked_first && let Some(unit) = run.unpark(self) {
@@ -89,7 +90,8 @@ impl Shared {
         (first < end).then_some((first, end))
     }
 
-    /// Returns the number of units to claim: a share of the remaining units that runs for less than a time slice.
+    /// Returns the number of units to claim: at most a share of the remaining units, and as many as run for about
+    /// [`CHUNK_NANOS`].
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec
@@ -97,7 +99,7 @@ impl Shared {
             .saturating_sub(run.next.load(Ordering::SeqCst));
         let share = left / (4 * self.config.workers as u64);
         let in_time = match run.unit_nanos.load(Ordering::Relaxed) {
-            // No unit has been measured yet: the first range is small and provides a measurement.
+            // No unit has been measured yet. The first range is small and provides a measurement.
             0 => 4,
             nanos => CHUNK_NANOS / nanos,
         };
@@ -109,7 +111,7 @@ impl Shared {
         share.min(in_time).min(resident).max(1)
     }
 
-    /// Reserves residency for up to `wanted` units of the run and returns for how many.
+    /// Reserves residency for up to `wanted` units of the run, and returns the number of units for which it did.
     fn reserve(&self, run: &Run, wanted: u64) -> u64 {
         if run.spec.gang {
             return if self.reserve_gang(run) { wanted } else { 0 };
@@ -125,7 +127,7 @@ impl Shared {
         global
     }
 
-    /// Reserves residency for all units of a cooperative launch at once, or for none.
+    /// Reserves residency for all units of a cooperative launch, or for none. Returns whether it is reserved.
     fn reserve_gang(&self, run: &Run) -> bool {
         if run.gang_reserved.load(Ordering::SeqCst) {
             return true;
@@ -138,7 +140,8 @@ impl Shared {
             })
             .is_ok();
         if reserved && run.gang_reserved.swap(true, Ordering::SeqCst) {
-            // Another worker has made the same reservation at the same time; that one stays.
+            // Another worker has made the same reservation at the same time. That reservation remains, and this one is
+            // undone.
             self.free.fetch_add(units, Ordering::SeqCst);
         }
         reserved || run.gang_reserved.load(Ordering::SeqCst)
@@ -156,7 +159,7 @@ impl Shared {
     }
 }
 
-/// Adds up to `wanted` to `counter` without passing `limit`; returns how much was added.
+/// Adds up to `wanted` to `counter`, but does not exceed `limit`. Returns the number that was added.
 fn grab(counter: &std::sync::atomic::AtomicU64, wanted: u64, limit: u64) -> u64 {
     counter
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {

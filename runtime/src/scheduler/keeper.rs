@@ -1,9 +1,9 @@
-//! The keeper: a thread that ends launches at their time limit and signals the workers of a stopping launch again and
-//! again until they leave it.
+//! The keeper is a thread that stops launches at their time limit. It also signals the workers of a stopping launch
+//! repeatedly until they have left the launch.
 //!
-//! One signal is not always enough: a worker in a helper function notices it only when the helper returns, and a signal
-//! between two calls of generated code has no effect. Invariant: the thread is started by the first limit or stop, and
-//! sleeps while there is neither.
+//! One signal is not always sufficient: a worker in a helper function reacts to the signal only when the helper
+//! returns, and a signal between two calls of generated code has no effect. Invariant: the thread is started for the
+//! first time limit or stop, and sleeps while there is neither.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -30,7 +30,7 @@ struct KeeperState {
 const REPEAT: Duration = Duration::from_millis(1);
 
 impl Keeper {
-    /// Ends the run if it is not complete after `limit`.
+    /// Stops the run if it is not complete after `limit`.
     pub(super) fn watch(&self, shared: &Arc<Shared>, run: &Arc<Run>, limit: Duration) {
         let Some(deadline) = Instant::now().checked_add(limit) else {
             return;

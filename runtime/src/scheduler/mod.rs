@@ -1,16 +1,17 @@
 //! Runs launches on the worker threads (execution-model section 4).
 //!
-//! Workers are the threads of a private rayon pool; each runs our own loop until the process ends. A launch that may
-//! run is a [`Run`] in the list of active runs. A worker picks the next run in the list and claims its next units in
-//! grid order, or resumes the unit that has been parked longest. The worker changes to the next run when its time slice
-//! is over or when all remaining units wait.
+//! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
+//! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A
+//! worker picks the next run in the list and claims its next units in grid order, or resumes the unit that has been
+//! parked longest. The worker changes to the next run when its time slice is over or when all remaining units of the
+//! run wait.
 //!
 //! Invariants:
-//! - While a launch has units that could start, no unit of a launch with lower priority starts. Units that have started
-//!   continue.
-//! - Units start in grid order. Residency is reserved for a unit when it is claimed, so a unit never waits for a unit
-//!   that cannot start.
-//! - A unit is run by one worker at a time; it is handed over under a lock.
+//! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already
+//!   started continue.
+//! - Units start in grid order. Residency is reserved for a unit when the unit is claimed. So a unit never waits for an
+//!   earlier unit that cannot start.
+//! - At most one worker runs a unit at a time. Another worker gets a parked unit under a lock.
 //! - No worker ever waits for another worker, for a host function or for a copy.
 
 mod claim;
@@ -44,15 +45,15 @@ use sleep::Sleep;
 pub(crate) struct SchedulerConfig {
     /// Number of worker threads, at least one.
     pub(crate) workers: usize,
-    /// Whether units start in the opposite order.
+    /// Whether units start in the reverse of grid order.
     pub(crate) reverse: bool,
-    /// Number of units of all running launches that may be resident at once.
+    /// Maximum number of units of all running launches that may be resident at once.
     pub(crate) resident: u64,
-    /// Limit of the running time of each launch.
+    /// Maximum running time of each launch.
     pub(crate) time_limit: Option<Duration>,
 }
 
-/// The scheduler of one machine.
+/// The scheduler of a machine.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
     /// Whether the workers have been started.
@@ -62,17 +63,17 @@ pub(crate) struct Scheduler {
 /// State that all workers share.
 struct Shared {
     config: SchedulerConfig,
-    /// Running launches, in the order in which they get their next turn.
+    /// Active launches, in the order in which workers pick them next.
     active: Mutex<Vec<Arc<Run>>>,
     active_count: AtomicUsize,
     /// Number of parked units of all runs.
     parked: AtomicUsize,
-    /// Number of units that may still become resident: residency that no run has reserved.
+    /// Number of units that can still become resident, because no run has reserved their residency.
     free: AtomicI64,
     sleep: Sleep,
     keeper: Keeper,
     stop_handles: Mutex<Vec<StopHandle>>,
-    /// No more work will come: workers end when they find none.
+    /// Whether the scheduler was dropped. If so, workers end when they find no work.
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
 }
@@ -102,17 +103,17 @@ impl Scheduler {
         self.shared.config.workers
     }
 
-    /// Returns the limit of a launch's running time, unless its context sets another one.
+    /// Returns the maximum running time of launches whose context does not set another limit.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         self.shared.config.time_limit
     }
 
-    /// Returns the number of units that may be resident at once.
+    /// Returns the maximum number of units that may be resident at once.
     pub(crate) fn resident(&self) -> u64 {
         self.shared.config.resident
     }
 
-    /// Starts the workers unless they have been started. If the system grants fewer threads, there are fewer workers.
+    /// Starts the workers unless they have been started. If the system does not grant all threads, fewer workers start.
     ///
     /// # Errors
     /// [`crate::Error::OperatingSystem`] if the system grants no thread. A later call tries again.
@@ -125,12 +126,13 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Describes in a text what is at an address in the shared or local memory of a CTA.
+    /// Describes an address in the shared or local memory of a CTA in words; returns `None` for other addresses.
     pub(crate) fn describe_window(&self, address: u64) -> Option<String> {
         self.shared.windows.get()?.describe(address)
     }
 
-    /// Starts a launch whose predecessors are complete. Called once for each run, after [`Scheduler::start`].
+    /// Adds a launch whose predecessors are complete to the active runs. Callers call this once for each run, after
+    /// [`Scheduler::start`].
     pub(crate) fn submit(&self, run: Arc<Run>) {
         let limit = run.time_limit().or(self.shared.config.time_limit);
         let rest = run.spec.deadline;
@@ -141,13 +143,13 @@ impl Scheduler {
         }
         self.shared.active.lock().push(run);
         self.shared.active_count.fetch_add(1, Ordering::SeqCst);
-        // A worker that submits a launch searches for work next, and wakes others if there is more.
+        // A worker that submits a launch then searches for work itself, and wakes another worker if there is more work.
         if !worker::on_worker() {
             self.shared.sleep.wake_one();
         }
     }
 
-    /// Stops a run as if it had failed with `fault`; with `None` it is abandoned without an error.
+    /// Stops a run as if it had failed with `fault`. If `fault` is `None`, the run ends without an error.
     pub(crate) fn stop(&self, run: &Arc<Run>, fault: Option<crate::error::Fault>) {
         self.shared.stop(run, fault);
     }
@@ -178,7 +180,7 @@ impl Drop for Scheduler {
 }
 
 impl Shared {
-    /// Removes the run from the list. Called by the thread that finishes the run.
+    /// Removes the run from the list of active runs. The thread that finishes the run calls this.
     fn retire(&self, run: &Arc<Run>) {
         let mut active = self.active.lock();
         if let Some(at) = active.iter().position(|other| Arc::ptr_eq(other, run)) {
@@ -187,8 +189,8 @@ impl Shared {
         }
     }
 
-    /// Returns the next run and moves it to the end of the list. Only runs of the highest priority may start units; a
-    /// run that has only parked units gets its turn at any priority, because other units may wait for its units.
+    /// Returns the next run and moves it to the end of the list. Only runs of the highest priority may start units. A
+    /// run that has only parked units is returned at any priority, because units of other runs may wait for its units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let highest = self.highest(&active);
@@ -201,7 +203,7 @@ impl Shared {
         Some(run)
     }
 
-    /// Returns the highest priority (lowest number) of all runs whose units could start.
+    /// Returns the highest priority (lowest number) of all runs that have units that can start.
     fn highest(&self, active: &[Arc<Run>]) -> Option<i32> {
         let starting = active.iter().filter(|run| self.has_new_work(run));
         starting.map(|run| run.priority()).min()
@@ -218,7 +220,7 @@ impl Shared {
         }
     }
 
-    /// Returns the windows and reserves their addresses at the first call: one window for each resident unit and two
+    /// Returns the windows of CTAs. The first call reserves their addresses: one slot for each resident unit and two
     /// for each worker.
     fn windows(&self) -> Result<&Arc<Windows>> {
         if let Some(windows) = self.windows.get() {
@@ -243,7 +245,7 @@ impl Shared {
         run.finish_if_over(self);
     }
 
-    /// Signals every worker that runs units of this run.
+    /// Sends a stop for this run to all workers; it affects only those that execute the run.
     fn signal_workers(&self, run: &Run) {
         for handle in self.stop_handles.lock().iter() {
             handle.stop(run.id());

@@ -13,14 +13,15 @@ use crate::task::Work;
 use crate::testing::{Bench, Step, kernel};
 use crate::{EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// Number of units of each launch; the next constant is the running time of one.
+/// Number of units of each launch; the next constant is the running time of a unit.
 const UNITS: u32 = 400;
 const WORK: Duration = Duration::from_micros(20);
-/// Maximum number of units of the other launch that run before units of higher priority start: two ranges of half a
-/// millisecond are 50 units.
+/// Maximum number of units of the launch with lower priority that may start before the last unit with higher priority.
+/// Two claimed ranges of half a millisecond are 50 units.
 const FEW: usize = 120;
 
-/// Returns a bench whose kernel records the launch's number at the start of each unit, and these records.
+/// Returns a bench and the records of its kernel. At the start of each unit, the kernel records parameter 0, which
+/// identifies the launch.
 fn noting() -> (Bench, Arc<Mutex<Vec<u64>>>) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
@@ -42,8 +43,8 @@ fn stream(bench: &Bench, priority: i32) -> Stream {
     made.expect("made")
 }
 
-/// Keeps the streams from starting work until `submit` has returned. Then they start in the given order, but one may
-/// start long before the next.
+/// Blocks the streams until `submit` has returned. Then their work starts in the order of `streams`, but the work of
+/// one stream may start long before that of the next.
 fn together(streams: &[&Stream], submit: impl FnOnce()) {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock();
@@ -59,7 +60,7 @@ fn together(streams: &[&Stream], submit: impl FnOnce()) {
     }
 }
 
-/// Returns how many units of launch 0 started before the last unit of launch 1.
+/// Returns the number of units of launch 0 that started before the last unit of launch 1.
 fn before_the_last(order: &[u64]) -> usize {
     assert_eq!(order.len(), 2 * UNITS as usize);
     let last = order.iter().rposition(|&launch| launch == 1);
@@ -118,7 +119,7 @@ fn units_that_wait_let_those_of_lower_priority_go_on() {
     });
     let bench = Bench::new(1, vec![waits, sets]);
     let (low, high) = (stream(&bench, 0), stream(&bench, -5));
-    // This is more than may be resident at once.
+    // The launch has more units than may be resident at once.
     let many = LaunchConfig::new(100_000, 32);
     together(&[&low, &high], || {
         high.launch(&bench.kernel("waits"), many, ())
@@ -157,7 +158,7 @@ fn copies_in_a_stream_of_higher_priority_go_first() {
     for _ in 0..8 {
         for (stream, at) in [(&low, memory), (&high, memory + 2 * BYTES)] {
             let copy = Transfer::linear(at, at + BYTES, BYTES, Direction::DeviceToDevice);
-            // SAFETY: no host memory is named.
+            // SAFETY: the copy accesses no host memory.
             unsafe { stream.copy_async(copy) }.expect("submitted");
         }
     }

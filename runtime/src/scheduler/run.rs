@@ -1,7 +1,7 @@
-//! A launch while it runs.
+//! A launch that the scheduler runs.
 //!
-//! Invariant: `completed + reserved + unclaimed = total` for runs that may park and are not cooperative. A run finishes
-//! exactly once: when all units are complete, or when it is stopping and the last worker has left it.
+//! Invariant: for runs that may park and are not cooperative, each unit is completed, reserved or unclaimed. A run
+//! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use super::{Shared, Throttle};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
 
-/// Maximum number of units that the text of a timeout describes.
+/// Maximum number of parked units, and of running units, that the text of a timeout describes.
 const SHOWN: usize = 16;
 
-/// The owner of a run: provides properties of the kernel and is notified of the run's progress.
+/// The owner of a run. It provides properties of the kernel and receives notifications of the run's progress.
 pub(crate) trait Launcher: Send + Sync {
-    /// The kernel's name.
+    /// Returns the kernel's name.
     fn kernel(&self) -> &str;
-    /// Running time of a unit of the kernel in recent launches, in nanoseconds.
+    /// Returns the running time of a unit of the kernel in recent launches, in nanoseconds.
     fn pace(&self) -> &AtomicU64;
-    /// The limit on the number of workers of the kernel.
+    /// Returns the contention throttling of the kernel, which limits the number of its workers.
     fn throttle(&self) -> &Throttle;
-    /// The launch's priority: new units of launches with lower numbers start first; the default is 0.
+    /// Returns the launch's priority. New units of launches with lower numbers start first; the default is 0.
     fn priority(&self) -> i32;
-    /// Whether the launch belongs to the context with the given number.
+    /// Returns whether the launch belongs to the context with the ID `context`.
     fn is_of(&self, context: u64) -> bool;
-    /// Called after units have run; submits the work that device code has requested.
+    /// Submits the work that device code has requested. The scheduler calls this after units have run.
     fn progressed(&self);
-    /// Called once, when the run is over.
+    /// Ends the launch. The scheduler calls this once, when the run is over. `fault` is the reason if the run failed.
     fn finished(&self, fault: Option<Fault>);
 }
 
@@ -39,48 +39,50 @@ pub(crate) trait Launcher: Send + Sync {
 pub(crate) struct RunSpec {
     /// The owner of the run.
     pub(crate) launcher: Arc<dyn Launcher>,
-    /// Unique in the process, never 0.
+    /// ID of the run: unique in the process, never 0.
     pub(crate) id: u64,
     /// The prepared launch.
     pub(crate) prepared: Arc<dyn PreparedLaunch>,
     /// Number of units of the launch, at least one.
     pub(crate) units: u64,
-    /// Number of its units that may be resident at once, at least one.
+    /// Maximum number of units of the launch that may be resident at once, at least one.
     pub(crate) resident: u64,
     /// Whether all units must be resident at once (a cooperative launch).
     pub(crate) gang: bool,
-    /// Limit of its running time; `None`: the scheduler's limit applies.
+    /// Maximum running time of the launch; if it is `None`, the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
     /// When it must be complete: grids that device code launches share the time of the launch by the host.
     pub(crate) deadline: Option<Instant>,
 }
 
-/// A launch that runs or waits to run.
+/// A launch that is running or waits to run.
 pub(crate) struct Run {
     pub(super) spec: RunSpec,
     pub(super) may_park: bool,
     contends: bool,
-    /// First unit that has not been claimed.
+    /// Lowest unit that has not been claimed.
     pub(super) next: AtomicU64,
     completed: AtomicU64,
-    /// Number of units that are claimed and not complete; counted only for runs that may park and are not cooperative.
+    /// Number of units that are claimed and not complete. It is maintained only for runs that may park and are not
+    /// cooperative.
     pub(super) reserved: AtomicU64,
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<VecDeque<ParkedUnit>>,
     pub(super) parked_count: AtomicUsize,
-    /// The rest of claimed ranges in which a unit parked.
+    /// The units after a parked unit in a claimed range, as ranges.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
-    /// Number of pieces taken by all workers; odd and even numbers decide whether a new or a parked unit is next.
+    /// Number of pieces that all workers have taken. If it is odd, a parked unit is next; if it is even, new units are
+    /// next.
     pub(super) turns: AtomicUsize,
-    /// Number of workers that are in the run.
+    /// Number of workers that are executing the run.
     users: AtomicUsize,
     pub(super) stopping: AtomicBool,
     finished: AtomicBool,
     outcome: Mutex<Option<Fault>>,
-    /// What each worker was executing when the run was stopped.
+    /// Descriptions of the positions at which workers were executing units when the run was stopped.
     places: Mutex<Vec<String>>,
-    /// Running mean of a unit's time in nanoseconds, used for the size of claimed ranges.
+    /// Moving average of the running time of a unit in nanoseconds. It determines the size of claimed ranges.
     pub(super) unit_nanos: AtomicU64,
 }
 
@@ -116,7 +118,7 @@ impl Run {
         self.spec.launcher.kernel()
     }
 
-    /// Whether the launch belongs to the context with the given number.
+    /// Returns whether the launch belongs to the context with the ID `context`.
     pub(crate) fn is_of(&self, context: u64) -> bool {
         self.spec.launcher.is_of(context)
     }
@@ -131,7 +133,7 @@ impl Run {
         self.spec.launcher.progressed();
     }
 
-    /// Records that `units` units took `time`.
+    /// Records that `units` units took `time` in total.
     pub(super) fn note_time(&self, time: Duration, units: u64) {
         if units == 0 {
             return;
@@ -144,14 +146,15 @@ impl Run {
             (3 * old + nanos) / 4
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
-        // A kernel that was slow recently still counts as slow: one worker too few costs more than one too many.
+        // After a slow launch, the value decreases slowly, because one worker too few costs more than one worker too
+        // many.
         let pace = self.spec.launcher.pace();
         let old = pace.load(Ordering::Relaxed);
         pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
     }
 
-    /// Records for the kernel's [`Throttle`] that `units` units took `time` while `users` workers were in the run.
-    /// Ignored if their number has changed since the beginning.
+    /// Records for the kernel's [`Throttle`] that `units` units took `time` while `users` workers executed the run.
+    /// Does nothing if the number of workers has changed in the meantime.
     pub(super) fn note_contention(&self, time: Duration, units: u64, users: usize, workers: usize) {
         if self.contends && workers > 1 && units > 0 && users == self.users() {
             self.spec
@@ -161,12 +164,12 @@ impl Run {
         }
     }
 
-    /// Returns the number of workers that are in the run.
+    /// Returns the number of workers that are executing the run.
     pub(super) fn users(&self) -> usize {
         self.users.load(Ordering::Relaxed)
     }
 
-    /// Returns how many of the workers may be in the run.
+    /// Returns the maximum number of workers that may execute the run.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         match self.contends {
             true => self.spec.launcher.throttle().allowed(workers),
@@ -174,8 +177,9 @@ impl Run {
         }
     }
 
-    /// Estimates the nanoseconds that one worker needs for the units that have not been claimed; `u64::MAX` if unknown.
-    /// Uses the times of this run or, before its first unit is complete, of earlier launches of the kernel.
+    /// Estimates the number of nanoseconds that one worker needs for the units that have not been claimed; returns
+    /// `u64::MAX` if it cannot be estimated. The estimate uses the times of this run or, before its first unit is
+    /// complete, those of earlier launches of the kernel.
     pub(super) fn time_left(&self) -> u64 {
         let pace = match self.unit_nanos.load(Ordering::Relaxed) {
             0 => self.spec.launcher.pace().load(Ordering::Relaxed),
@@ -189,16 +193,17 @@ impl Run {
             + self.leftover_count.load(Ordering::SeqCst) as u64;
         let units = self.spec.units.saturating_sub(next);
         match waiting {
-            // The time that parked or left-over units take is not known.
+            // The time that parked or left-over units will take cannot be estimated.
             1.. => u64::MAX,
             0 => units.saturating_mul(pace),
         }
     }
 
-    /// Returns the unit that is claimed as number `claimed` when the order is reversed.
+    /// Returns the unit that runs in place of unit `claimed` when the order is reversed.
     ///
-    /// A unit may wait for units with lower numbers, which must be able to become resident. Runs that may park are
-    /// therefore reversed in groups of as many units as may be resident, and the groups stay in order.
+    /// A unit may wait for units with lower indices, which must therefore be able to become resident. So in runs that
+    /// may park, the order is reversed only within groups of as many units as may be resident; the groups run in grid
+    /// order.
     pub(super) fn reversed(&self, claimed: u64) -> u64 {
         let group = if self.may_park {
             self.spec.resident.max(1)
@@ -218,7 +223,7 @@ impl Run {
         self.finished.load(Ordering::SeqCst)
     }
 
-    /// Registers a worker in the run; returns false if there is nothing left for it to do.
+    /// Registers a worker in the run; returns false if the run is stopping or has finished.
     pub(super) fn enter(&self) -> bool {
         self.users.fetch_add(1, Ordering::SeqCst);
         !self.stopping.load(Ordering::SeqCst) && !self.is_finished()
@@ -230,7 +235,7 @@ impl Run {
         self.finish_if_over(shared);
     }
 
-    /// Stops the run. The first fault that is given becomes its outcome.
+    /// Stops the run. The first fault that is passed becomes the outcome of the run.
     pub(super) fn fail(&self, fault: Option<Fault>) {
         {
             let mut outcome = self.outcome.lock();
@@ -251,12 +256,12 @@ impl Run {
         self.completed.fetch_add(units, Ordering::SeqCst);
     }
 
-    /// Whether the run will be complete after `units` more units.
+    /// Returns whether the run will be complete after `units` more units.
     pub(super) fn will_be_complete(&self, units: u64) -> bool {
         self.completed.load(Ordering::SeqCst) + units == self.spec.units
     }
 
-    /// Finishes the run if it is over; only the first caller does so.
+    /// Finishes the run if it is over and has not been finished.
     pub(super) fn finish_if_over(self: &Arc<Run>, shared: &Shared) {
         let complete = self.completed.load(Ordering::SeqCst) == self.spec.units;
         let stopped =
@@ -277,14 +282,14 @@ impl Run {
         self.spec.launcher.finished(fault);
     }
 
-    /// Records where a unit was when the run was stopped.
+    /// Records a description of the position of a unit when the run was stopped.
     pub(super) fn stopped_at(&self, place: String) {
         if !place.is_empty() {
             self.places.lock().push(place);
         }
     }
 
-    /// Adds to a timeout where parked units wait and what was running.
+    /// Adds the positions of parked and running units to the text of a timeout; returns other faults unchanged.
     fn with_places(&self, mut fault: Fault) -> Fault {
         if fault.kind != FaultKind::Timeout {
             return fault;
@@ -313,7 +318,8 @@ impl Run {
         self.parked_count.store(0, Ordering::SeqCst);
         drop(units);
         let reserved = if self.gang_reserved.load(Ordering::SeqCst) {
-            // A cooperative launch reserves all units at once and releases each when it completes.
+            // A cooperative launch reserves residency for all units at once and releases that of each unit when the
+            // unit completes.
             self.spec.units - self.completed.load(Ordering::SeqCst)
         } else {
             self.reserved.swap(0, Ordering::SeqCst)
@@ -360,7 +366,7 @@ impl Run {
         Some(range)
     }
 
-    /// Creates the fault of a timeout; the places of units are added after all workers have left.
+    /// Creates the fault of a timeout. The positions of units are added after all workers have left the run.
     pub(super) fn timeout(&self, limit: Duration) -> Fault {
         Fault::new(FaultKind::Timeout, self.kernel())
             .with_detail(format!("not complete after {:.3} s", limit.as_secs_f64()))

@@ -1,13 +1,14 @@
-//! Sleeping and waking of idle workers.
+//! Puts idle workers to sleep and wakes them.
 //!
-//! The method is an event count: a worker reads the epoch, searches for work, and sleeps only if the epoch is
-//! unchanged. At most one worker is the *watcher*: it searches for work and then spins for a while, so that a launch
-//! that comes soon needs no system call. All other idle workers sleep at once and leave the processors to threads that
-//! have work.
+//! The mechanism is an event count: a worker reads the epoch, searches for work, and sleeps only if the epoch is
+//! unchanged. At most one worker is the *watcher*: it searches for work and then spins for a while, so that no system
+//! call is needed for a launch that is submitted soon. All other idle workers sleep at once and leave the processors to
+//! threads that have work.
 //!
-//! Invariant: after [`Sleep::wake_one`], a worker that searches finds the work that was visible before the call, or a
-//! worker is woken for it. Several pieces of work may rely on one watcher. A worker that takes a piece stops watching;
-//! if it then sees more work, it wakes another worker ([`Sleep::wake_if_resting`]).
+//! Invariant: after [`Sleep::wake_one`], a worker that is already searching finds the work that was visible before the
+//! call, or a worker is woken to find it. If several pieces of work are submitted, all of them may depend on the same
+//! watcher. A worker that takes a piece stops watching; if it then finds more work, it wakes another worker
+//! ([`Sleep::wake_if_resting`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,19 +17,19 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::spin;
 
-/// How long a watcher spins.
+/// Time for which a watcher spins.
 const WATCH: Duration = Duration::from_micros(100);
-/// Assumed time to wake a worker until it is measured, in nanoseconds. Measured times are limited to
-/// [`LONGEST_WAKING`]: longer ones mean that the system was busy.
+/// Time in nanoseconds that waking a worker is assumed to take until it is measured. Measured times are limited to
+/// [`LONGEST_WAKING`], because longer times mean that the system was busy.
 const WAKING: u64 = 10_000;
 const LONGEST_WAKING: u64 = 1_000_000;
 
 pub(super) struct Sleep {
-    /// Zero point of the clock.
+    /// Time at which [`Sleep::now`] is 0.
     start: Instant,
     epoch: AtomicU64,
     sleepers: AtomicUsize,
-    /// Time when a sleeper was notified that has not woken yet, in nanoseconds; 0 if there is none.
+    /// Time in nanoseconds when a sleeping worker was notified that has not woken yet; 0 if there is none.
     notified: AtomicU64,
     /// Moving average of the time to wake a worker, in nanoseconds.
     waking: AtomicU64,
@@ -54,7 +55,7 @@ impl Default for Sleep {
 }
 
 impl Sleep {
-    /// Returns the recently measured time to wake a sleeping worker, in nanoseconds; 0 while there is a watcher.
+    /// Returns the measured time to wake a sleeping worker, in nanoseconds; 0 while there is a watcher.
     pub(super) fn waking(&self) -> u64 {
         if self.watched.load(Ordering::Relaxed) {
             return 0;
@@ -62,12 +63,12 @@ impl Sleep {
         self.waking.load(Ordering::Relaxed)
     }
 
-    /// Returns the nanoseconds on this object's clock, never 0.
+    /// Returns the number of nanoseconds since `start`, at least 1.
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).map_or(u64::MAX, |nanos| nanos.max(1))
     }
 
-    /// Records how long it took to wake the worker that has just woken.
+    /// Records the time that it took to wake the worker that has just woken.
     fn note_waking(&self) {
         let notified = self.notified.swap(0, Ordering::Relaxed);
         if notified == 0 {
@@ -84,23 +85,24 @@ impl Sleep {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Makes the calling worker the watcher, which must search for work soon. Returns false if there is a watcher
-    /// already.
+    /// Makes the calling worker the watcher; returns false if there is a watcher already. The watcher must search for
+    /// work soon.
     pub(super) fn begin_watch(&self) -> bool {
         !self.watched.load(Ordering::Relaxed) && !self.watched.swap(true, Ordering::SeqCst)
     }
 
-    /// Ends the watch. The worker must still search for work that is already visible: no other worker may know of it.
+    /// Ends the watch of the calling worker. The worker must then check for work again, because work that was submitted
+    /// during the watch woke no other worker.
     pub(super) fn end_watch(&self) {
         self.watched.store(false, Ordering::SeqCst);
     }
 
-    /// Spins for a while as the watcher; returns whether something has happened since `epoch`.
+    /// Spins for at most [`WATCH`] as the watcher; returns whether the epoch has changed.
     pub(super) fn watch(&self, epoch: u64) -> bool {
         spin::until(WATCH, || self.epoch() != epoch)
     }
 
-    /// Sleeps until woken, for at most `limit`, unless something has happened since `epoch`.
+    /// Sleeps until the worker is woken, for at most `limit`. Does not sleep if the epoch has changed.
     pub(super) fn sleep(&self, epoch: u64, limit: Option<Duration>) {
         let mut guard = self.lock.lock();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -117,7 +119,8 @@ impl Sleep {
         self.note_waking();
     }
 
-    /// Does the same as [`Sleep::wake_one`] for work that other workers would find later without being woken.
+    /// Does the same as [`Sleep::wake_one`] if there is a watcher or a sleeping worker. This is for work that a busy
+    /// worker would otherwise find later.
     pub(super) fn wake_if_resting(&self) {
         let watched = self.watched.load(Ordering::SeqCst);
         if watched || self.sleepers.load(Ordering::SeqCst) > 0 {
@@ -125,7 +128,8 @@ impl Sleep {
         }
     }
 
-    /// Announces work for one more worker.
+    /// Increments the epoch, so that a searching worker continues to search. Wakes a sleeping worker unless there is a
+    /// watcher.
     pub(super) fn wake_one(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         if self.watched.load(Ordering::SeqCst) {
@@ -138,7 +142,7 @@ impl Sleep {
         }
     }
 
-    /// Wakes every sleeper.
+    /// Wakes all sleeping workers.
     pub(super) fn wake_all(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let _guard = self.lock.lock();
@@ -154,13 +158,13 @@ mod tests {
     fn waking_is_measured() {
         let sleep = Sleep::default();
         assert_eq!(sleep.waking(), WAKING);
-        // No sleeper was notified.
+        // No sleeping worker was notified.
         sleep.note_waking();
         assert_eq!(sleep.waking(), WAKING);
         sleep.notified.store(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(2));
         sleep.note_waking();
-        // The average takes a quarter of the longest time that counts.
+        // The new average consists of three quarters of the old average and one quarter of the maximum measured time.
         assert_eq!(sleep.waking(), (3 * WAKING + LONGEST_WAKING) / 4);
         sleep.note_waking();
         assert_eq!(sleep.waking(), (3 * WAKING + LONGEST_WAKING) / 4);

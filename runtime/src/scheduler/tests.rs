@@ -15,7 +15,7 @@ fn ctas(count: u32) -> LaunchConfig {
 
 /// Waits until the atomic at the address in parameter 0 is not zero.
 fn poll(call: Call<'_>) -> Step {
-    // SAFETY: the test passes the address of an atomic that outlives the launch.
+    // SAFETY: parameter 0 is the address of an atomic that outlives the launch.
     let flag = unsafe { &*(call.param(0) as *const AtomicU64) };
     if flag.load(SeqCst) == 0 {
         Step::Wait(false)
@@ -26,7 +26,7 @@ fn poll(call: Call<'_>) -> Step {
 
 /// Sets the atomic at the address in parameter 0.
 fn set(call: Call<'_>) -> Step {
-    // SAFETY: the test passes the address of an atomic that outlives the launch.
+    // SAFETY: parameter 0 is the address of an atomic that outlives the launch.
     unsafe { &*(call.param(0) as *const AtomicU64) }.store(1, SeqCst);
     Step::Done
 }
@@ -148,8 +148,8 @@ fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
     let bench = Bench::with(
         builder,
         vec![
-            // Each unit waits until the maximum number of units is resident, and then for five more turns, in which any
-            // additional unit would have started.
+            // Each unit waits until the maximum number of units is resident. Then it waits for five more turns, in
+            // which a unit beyond the maximum would have started.
             kernel("count", 0, true, move |call| {
                 if *call.memory == 0 {
                     peak.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
@@ -226,7 +226,8 @@ fn two_cooperative_grids_do_not_starve_each_other() {
     bench.runtime.synchronize().expect("complete");
 }
 
-/// With one worker, a polling kernel ends when its flag is set by the host, a kernel, a host function or a copy.
+/// Even with one worker, a kernel that polls a flag ends when the host, a kernel, a host function or a copy sets the
+/// flag.
 #[test]
 fn a_polling_kernel_lets_everything_else_go_on() {
     let bench = Bench::new(
@@ -273,7 +274,7 @@ fn a_polling_kernel_lets_everything_else_go_on() {
 
 #[test]
 fn kernels_of_different_streams_overlap() {
-    // Each kernel waits for the other one: they end only if both run at once.
+    // Each of two kernels waits for the other kernel, so they end only if both run at the same time.
     let flags = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let shared = Arc::clone(&flags);
     let spec = kernel("meet", 1, true, move |call| {
@@ -402,8 +403,8 @@ fn a_reset_ends_a_running_launch() {
     bench.runtime.synchronize().expect("fresh");
 }
 
-/// The watcher must not keep the second of two launches from another worker: the first launch runs until the second has
-/// run, and never parks.
+/// The first of two launches never parks and runs until the second launch has run. So the worker that was the watcher
+/// must wake another worker for the second launch.
 #[test]
 fn a_launch_beside_a_busy_one_finds_a_worker() {
     let turn = Arc::new(AtomicU64::new(0));
@@ -429,7 +430,7 @@ fn a_launch_beside_a_busy_one_finds_a_worker() {
     };
     let (first, second) = (stream(), stream());
     for round in 1..=2000u64 {
-        // Some rounds launch at once, others while the workers are about to sleep.
+        // In some rounds the launches begin at once, in others while the workers are about to sleep.
         for _ in 0..round % 300 {
             std::hint::spin_loop();
         }

@@ -1,24 +1,25 @@
-//! Contention throttling: limits the workers of a kernel whose threads may all access the same memory.
+//! Contention throttling: limits the number of workers of a kernel whose threads may all access the same memory.
 //!
 //! An atomic on global memory takes several times as long if another core holds the cache line. A histogram with few
 //! bins is therefore slower with two workers than with one; whether this happens depends on the data. Kernels with such
-//! atomics are measured: one worker alone and all workers together take turns, several times. If all workers together
-//! are not faster, one worker goes on alone until the next measurement. Results do not depend on the number of workers,
-//! because one worker can complete every launch.
+//! atomics are measured: one worker alone and all workers together run the kernel alternately, several times. If all
+//! workers together are not faster, one worker runs the kernel until the next measurement. Results do not depend on the
+//! number of workers, because one worker can complete every launch.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Nanoseconds that one worker, or all workers together, run before the other configuration gets its turn.
+/// Number of nanoseconds for which one worker, or all workers together, run the kernel before the other configuration
+/// does.
 const TURN: u64 = 250_000;
 /// Number of turns of each configuration in a measurement.
 const TURNS: u64 = 4;
 /// All workers run the kernel if they are faster than one worker by at least this factor.
 const BETTER: f64 = 1.03;
-/// Nanoseconds of all workers, added up, between two measurements.
+/// Number of nanoseconds between two measurements, as a sum over all workers.
 const BETWEEN: u64 = 400_000_000;
 
-/// Running time of all workers in nanoseconds, and the units that they completed.
+/// Running time in nanoseconds as a sum over all workers, and the number of units that they completed.
 #[derive(Debug, Default)]
 struct Rate {
     nanos: AtomicU64,
@@ -35,7 +36,7 @@ impl Rate {
         self.nanos.load(Ordering::Relaxed) / (TURN * workers)
     }
 
-    /// Returns the units per nanosecond of one worker.
+    /// Returns the number of units that one worker completes in a nanosecond.
     fn speed(&self) -> f64 {
         let nanos = self.nanos.load(Ordering::Relaxed).max(1);
         self.units.load(Ordering::Relaxed) as f64 / nanos as f64
@@ -47,19 +48,19 @@ impl Rate {
     }
 }
 
-/// Measurements of one kernel and the decision based on them.
+/// Measurements of a kernel and the decision that is based on them.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     one: Rate,
     all: Rate,
     decided: AtomicBool,
     alone: AtomicBool,
-    /// Nanoseconds since the last measurement.
+    /// Number of nanoseconds since the last measurement, as a sum over all workers.
     since: AtomicU64,
 }
 
 impl Throttle {
-    /// Returns how many of the workers may run the kernel now.
+    /// Returns the maximum number of workers that may run the kernel now.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         let alone = if self.decided.load(Ordering::Relaxed) {
             self.alone.load(Ordering::Relaxed)
@@ -69,8 +70,8 @@ impl Throttle {
         if alone { 1 } else { workers }
     }
 
-    /// Records that a worker completed `units` units in `time`, while `users` of `workers` workers were in the run for
-    /// the whole time.
+    /// Records that a worker completed `units` units in `time`, and that `users` of `workers` workers executed the run
+    /// during this time.
     pub(super) fn note(&self, time: Duration, units: u64, users: usize, workers: usize) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if self.decided.load(Ordering::Relaxed) {
@@ -101,8 +102,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Lets one and two workers take turns until the throttle has decided. A unit takes `one` microseconds with one
-    /// worker and `two` microseconds with two.
+    /// Simulates two workers until the throttle has decided. A unit takes `one` microseconds with one worker and `two`
+    /// microseconds with two workers.
     fn tried(one: u64, two: u64) -> Throttle {
         let throttle = Throttle::default();
         let mut turns = 0;

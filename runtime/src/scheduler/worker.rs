@@ -1,7 +1,7 @@
-//! The workers: their loop, the [`Worker`] interface that they offer to engines, and their windows.
+//! The workers: their loop, and the [`Worker`] interface that engines use, with the windows of CTAs.
 //!
-//! Invariant: between two pieces a worker holds no lock, and its stop token is that of its current run, so a stop never
-//! affects another run.
+//! Invariant: between two pieces, a worker holds no lock. The stop token of a worker is that of its current run, so a
+//! stop never affects another run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
 use crate::memory::{CtaWindow, most_threads};
 
-/// The state that a worker offers to the engine while it runs units.
+/// The state of a worker. The engine accesses it through [`Worker`] while the worker runs units.
 pub(super) struct WorkerState {
     run: Option<Arc<Run>>,
     shared: Arc<Shared>,
-    /// The window of the last unit, kept because its pages are in memory and in the caches.
+    /// The window of the last unit. It is kept for the next unit because its pages are in memory and in the processor's
+    /// caches.
     window: Option<CtaWindow>,
     /// Whether this worker is the watcher (see [`super::sleep`]).
     watches: bool,
@@ -35,7 +36,7 @@ impl WorkerState {
         }
     }
 
-    /// Makes this worker the watcher if there is none. It must search for work next.
+    /// Makes this worker the watcher if there is none. The worker must search for work next.
     fn begin_watch(&mut self) {
         self.watches = self.watches || self.shared.sleep.begin_watch();
     }
@@ -46,7 +47,7 @@ impl WorkerState {
         }
     }
 
-    /// Waits until something has happened since `epoch`: spins first if it can be the watcher, then sleeps.
+    /// Waits until the epoch differs from `epoch`. If this worker can be the watcher, it spins first; then it sleeps.
     fn rest(&mut self, epoch: u64) {
         self.begin_watch();
         if self.watches && self.shared.sleep.watch(epoch) {
@@ -77,29 +78,29 @@ impl Worker for WorkerState {
     }
 }
 
-/// Longest sleep while units wait for memory.
+/// Maximum duration of a sleep while units wait for memory to change.
 const LONGEST_NAP: Duration = Duration::from_micros(100);
-/// Duration of a worker's turn in a run while other runs are active.
+/// Maximum duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
-/// Another worker is woken for the rest of a run only if one worker needs longer for it than this many nanoseconds, and
-/// longer than [`WAKINGS`] times the time to wake a worker (50 microseconds and more if a processor is in a deep
-/// sleep).
+/// Minimum number of nanoseconds that one worker would need for the rest of a run, so that another worker is woken for
+/// it. The time must also exceed [`WAKINGS`] times the time to wake a worker, which is 50 microseconds or more if a
+/// processor is in a deep sleep state.
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
 
-/// Number of attempts to start the last thread, one millisecond apart.
+/// Maximum number of further attempts to start a single thread, one millisecond apart.
 const PATIENCE: u32 = 100;
-/// A worker checks at most once in this time whether our signal handlers are still installed.
+/// Minimum time between two checks by a worker that our signal handlers are still installed.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
-/// Memory of a worker in bytes: its stacks and its part of the heap.
+/// Number of bytes of memory that a worker needs for its stacks and its part of the heap.
 const WORKER_MEMORY: u64 = 12 << 20;
-/// Memory of a worker with [`WorkerOptions::small`], in bytes.
+/// Number of bytes of memory that a worker with [`WorkerOptions::small`] needs.
 const SMALL_WORKER_MEMORY: u64 = 4 << 20;
 
-/// Starts the workers as one rayon pool, which runs nothing else.
+/// Starts the workers as a rayon pool, which runs no other tasks.
 ///
-/// If the system grants fewer threads than wanted, half as many are tried, and so on down to one.
+/// If the system does not grant all threads, tries half as many, and so on down to one.
 ///
 /// # Errors
 /// [`Error::OperatingSystem`] if the system does not grant a single thread.
@@ -126,11 +127,11 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
             Ok(pool) => {
                 let shared = Arc::clone(shared);
                 pool.spawn_broadcast(move |_| work(&shared, options));
-                // Dropping the pool makes its threads end once they are idle. This is intended: they are never idle
-                // before `work` returns.
+                // When the pool is dropped, its threads end as soon as they are idle. This is intended: the threads are
+                // not idle before `work` returns.
                 return Ok(());
             }
-            // The threads of a larger pool that failed to start may not have ended yet.
+            // The threads of a larger pool, which could not be started completely, may not have ended yet.
             Err(_) if workers == 1 && workers < shared.config.workers && patience > 0 => {
                 patience -= 1;
                 std::thread::sleep(Duration::from_millis(1));
@@ -150,7 +151,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     }
 }
 
-/// Runs the loop of one worker, with stacks of the sizes in `options` or smaller ones.
+/// Runs the loop of a worker. If stacks of the sizes in `options` cannot be allocated, uses smaller stacks.
 fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     ON_WORKER.set(true);
     // A new thread inherits the floating-point mode of the thread that started it.
@@ -181,7 +182,7 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     }
 }
 
-/// Counts how often in a row a resumed unit still had to wait.
+/// Counts the resumed units that still had to wait since a unit last made progress.
 #[derive(Default)]
 struct Waits {
     turns: usize,
@@ -189,7 +190,8 @@ struct Waits {
 }
 
 impl Waits {
-    /// Yields after a full round in which all units still waited; later rounds sleep, longer each time.
+    /// Yields the processor after a round in which all parked units still waited. From the third such round on, sleeps
+    /// instead, longer after each round.
     fn after_turn(&mut self, shared: &Shared, epoch: u64, progress: Progress) {
         match progress {
             Progress::Made => *self = Waits::default(),
@@ -212,7 +214,7 @@ impl Waits {
 /// The result of a turn.
 enum Progress {
     Made,
-    /// No unit made progress: this number of resumed units still waited.
+    /// No unit made progress; this number of resumed units still had to wait.
     None(usize),
 }
 
@@ -242,9 +244,9 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
 struct Turn {
     waits: usize,
     progress: bool,
-    /// Time when the last piece ended or the turn began.
+    /// Time when the last piece ended or, before the first piece, when the turn began.
     now: Instant,
-    /// Time of the last check that our signal handlers are installed.
+    /// Time of the last check that our signal handlers are still installed.
     kept: Option<Instant>,
 }
 
@@ -315,7 +317,7 @@ impl Turn {
         }
     }
 
-    /// Runs units one at a time, in the opposite order within each group.
+    /// Runs units one at a time, in the order of [`Run::reversed`].
     fn execute_reversed(
         &mut self,
         shared: &Arc<Shared>,
@@ -381,7 +383,7 @@ impl Turn {
     }
 }
 
-/// Calls the engine; a panic becomes a fault of the launch.
+/// Calls the engine and returns its result. Returns a panic of the engine as a fault of the launch.
 fn guarded(run: &Run, call: impl FnOnce() -> RunOutcome) -> RunOutcome {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let text = panic
@@ -397,7 +399,7 @@ fn internal(run: &Run, text: &str) -> Fault {
     Fault::new(FaultKind::LaunchFailed, run.kernel()).with_detail(format!("internal error: {text}"))
 }
 
-/// Returns how many of the units `first..end` are complete.
+/// Returns the number of the units `first..end` that are complete.
 fn units_done(outcome: &RunOutcome, first: u64, end: u64) -> u64 {
     match outcome {
         RunOutcome::Done => end - first,
@@ -410,7 +412,7 @@ thread_local! {
     static ON_WORKER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether the calling thread is a worker.
+/// Returns whether the calling thread is a worker.
 pub(super) fn on_worker() -> bool {
     ON_WORKER.get()
 }

@@ -1,7 +1,8 @@
 //! Formats numbers with the C library.
 //!
-//! The host's `snprintf` formats the numbers, as it does for the program's own output. Invariant: `snprintf` gets only
-//! conversions that [`Conversion::spec`] wrote, with one value of the matching type.
+//! The host's `snprintf` formats the numbers, so that the output is the same as that of the program's own `printf`.
+//! Invariant: each format that `snprintf` gets is a single conversion from [`Conversion::spec`], with one value of the
+//! matching type.
 
 use std::ffi::{CString, c_char, c_int, c_longlong};
 
@@ -10,7 +11,7 @@ use super::printf::Conversion;
 /// The value of one conversion.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value {
-    /// Sign-extended for `d` and `i`, zero-extended for the other conversions.
+    /// An integer, which is sign-extended for `d` and `i` and zero-extended for the other conversions.
     Integer(u64),
     Double(f64),
 }
@@ -25,8 +26,8 @@ pub(super) fn number(conversion: &Conversion, value: Value) -> Vec<u8> {
         return Vec::new();
     };
     let write = |out: *mut c_char, size: usize| -> c_int {
-        // SAFETY: `spec` holds one conversion, whose flags, width and precision are literal; it
-        // takes a `long long` or a `double`, which is what is passed; `out` has `size` bytes.
+        // SAFETY: `spec` contains one conversion, whose flags, width and precision are literal. The conversion takes a
+        // `long long` or a `double`, and the call passes a value of that type. `out` has `size` bytes.
         unsafe {
             match value {
                 Value::Integer(bits) => {

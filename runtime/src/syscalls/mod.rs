@@ -1,8 +1,10 @@
-//! Functions that device code calls: printf, assertions, malloc, free and the device runtime.
+//! System calls: the functions of the runtime that device code calls, such as printf, assertions, malloc, free and
+//! those of the device runtime.
 //!
-//! The engine calls these functions on a worker with the addresses that device code passed. They access device memory
-//! only through `fault::access`, so a bad address is a [`Fault`] of the kernel. Invariant: no argument makes them
-//! panic, loop forever or use more memory than the limits permit.
+//! The engine calls these functions on a worker, with the addresses that device code passed. The functions access
+//! device memory only through `fault::access`, so an invalid address becomes a [`Fault`] of the kernel. Invariant:
+//! whatever the arguments are, the functions do not panic, do not loop forever, and do not use more memory than the
+//! limits permit.
 
 mod cformat;
 pub(crate) mod device_runtime;
@@ -26,7 +28,7 @@ pub struct LaunchServices {
     kernel: Arc<str>,
     visible: Option<Arc<Visible>>,
     printed: Mutex<Printed>,
-    /// Whether anything was printed.
+    /// Whether the launch has printed text.
     has_printed: AtomicBool,
     fifo: u64,
     heap_limit: u64,
@@ -36,12 +38,12 @@ pub struct LaunchServices {
 
 #[derive(Default)]
 struct Printed {
-    /// The CTA's number and the text, in order of arrival.
+    /// Linear index of the CTA and its text, in the order of the calls.
     records: std::collections::VecDeque<(u64, Vec<u8>)>,
     bytes: u64,
 }
 
-/// Largest number of characters of a string that are read from device memory.
+/// Maximum number of characters that are read from a string in device memory.
 const LONGEST_STRING: usize = 1 << 20;
 
 impl LaunchServices {
@@ -65,7 +67,7 @@ impl LaunchServices {
         }
     }
 
-    /// Checks that device code may make an access.
+    /// Returns a fault if device code must not perform an access.
     fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         match &self.visible {
             Some(visible) => visible.check(address, bytes, access),
@@ -86,8 +88,8 @@ impl LaunchServices {
         fault
     }
 
-    /// Returns a NUL-terminated string from device memory, without the NUL. Of characters with several bytes, only the
-    /// lowest byte is kept.
+    /// Reads a NUL-terminated string from device memory and returns it without the NUL. If characters have several
+    /// bytes, only the lowest byte of each character is kept.
     fn string(&self, address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
         let step = char_size.clamp(1, 8);
         let mut text = Vec::new();
@@ -104,7 +106,7 @@ impl LaunchServices {
         Ok(text)
     }
 
-    /// Takes the printed text, in CTA order.
+    /// Removes and returns the printed text, in the order of the CTAs.
     pub(crate) fn take_printed(&self) -> Vec<u8> {
         if !self.has_printed.load(Ordering::Acquire) {
             return Vec::new();
@@ -117,8 +119,8 @@ impl LaunchServices {
 }
 
 impl Services for LaunchServices {
-    // The text is kept until the next synchronising call. If the buffer (`CU_LIMIT_PRINTF_FIFO_SIZE`) is too small for
-    // all text, the oldest is lost.
+    // The text is kept until the next synchronising call. If the text exceeds the size of the buffer
+    // (`CU_LIMIT_PRINTF_FIFO_SIZE`), the oldest text is discarded.
     fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault> {
         if format == 0 {
             return Ok(-1);
@@ -162,7 +164,7 @@ impl Services for LaunchServices {
         Err(fault.with_detail(format!("{handle:#x} is no conditional handle of a graph")))
     }
 
-    // The assertion is reported on standard error.
+    // This function also writes the message of the assertion to standard error.
     fn assert_fail(
         &self,
         at: &Coordinates,
@@ -183,7 +185,7 @@ impl Services for LaunchServices {
             text(function),
             text(message)
         );
-        // Earlier output of the program comes first only if the program has flushed it.
+        // Earlier output of the program precedes this message only if the program has flushed it.
         margay_jit::files::tell(format_args!("{report}"));
         self.fault(at, FaultKind::Assert).with_detail(report)
     }

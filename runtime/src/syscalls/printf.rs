@@ -1,17 +1,17 @@
-//! The format language of device-side printf: C's, as far as CUDA supports it (CUDA programming guide, "Formatted
-//! Output": flags `# ' ' 0 + -`, width and precision with `*`, sizes `h l ll`, types `% c d i o u x X p e E f F g G a A
-//! s`).
+//! Formats the output of device-side printf. The format language is the part of C's that CUDA supports (CUDA
+//! programming guide, "Formatted Output"): flags `# ' ' 0 + -`, width and precision with `*`, sizes `h l ll`, types `%
+//! c d i o u x X p e E f F g G a A s`.
 //!
-//! Arguments are packed in memory: each is located at the next multiple of its size. `char` and `short` are promoted to
-//! `int`, `float` to `double`.
+//! Arguments are packed in memory: each argument is at the next multiple of its size. `char` and `short` are promoted
+//! to `int`, and `float` is promoted to `double`.
 
 use super::LaunchServices;
 use super::cformat::{self, Value};
 use crate::fault::{AccessFault, AccessKind, access};
 
-/// Largest width and precision; larger ones are reduced.
+/// Maximum width and precision; larger values are reduced to this value.
 const WIDEST: u32 = 4096;
-/// Largest number of arguments of a call.
+/// Maximum number of arguments of a call.
 const MOST_ARGUMENTS: i32 = 32;
 
 /// One conversion of a format.
@@ -22,13 +22,13 @@ pub(super) struct Conversion {
     precision: Option<u32>,
     /// Whether the integer has eight bytes (`l`, `ll`, `j`, `z`, `t`) instead of four.
     long: bool,
-    /// Bits to keep of a shorter integer: 8 for `hh`, 16 for `h`.
+    /// Number of bits of a shorter integer: 8 for `hh`, 16 for `h`.
     narrow: Option<u32>,
     kind: u8,
 }
 
 impl Conversion {
-    /// Returns the conversion as text for `snprintf`, with this size.
+    /// Returns the conversion as a format for `snprintf`, with the size modifier `size`.
     pub(super) fn spec(&self, size: &str) -> Vec<u8> {
         let mut spec = vec![b'%'];
         spec.extend_from_slice(&self.flags);
@@ -45,7 +45,7 @@ impl Conversion {
     }
 }
 
-/// Reads the packed arguments.
+/// A reader of the packed arguments.
 struct Arguments<'a> {
     services: &'a LaunchServices,
     address: u64,
@@ -72,7 +72,8 @@ impl Arguments<'_> {
     }
 }
 
-/// Formats a text. Returns the text and the number of arguments, or -2 instead of the number if there are too many.
+/// Formats the arguments according to `format`. Returns the text and the number of arguments; returns -2 instead of the
+/// number if there are more than [`MOST_ARGUMENTS`].
 pub(super) fn format(
     services: &LaunchServices,
     format: &[u8],
@@ -96,7 +97,7 @@ pub(super) fn format(
     Ok((text, arguments.count))
 }
 
-/// Formats the conversion at the beginning of `rest`; returns the text after it.
+/// Formats the conversion at the beginning of `rest`; returns the part of the format after the conversion.
 fn convert<'a>(
     rest: &'a [u8],
     arguments: &mut Arguments<'_>,
@@ -140,7 +141,7 @@ fn convert<'a>(
             };
             pad(&conversion, pointer.as_bytes(), text);
         }
-        // This is not a conversion, so it is printed unchanged.
+        // The characters are not a conversion, so they are printed unchanged.
         _ => text.extend_from_slice(&rest[..rest.len() - after.len()]),
     }
     Ok(after)
@@ -204,7 +205,7 @@ impl Reader<'_, '_, '_> {
             conversion.width = Some(width.unsigned_abs().min(WIDEST));
         }
         if self.accept(b'.') {
-            // A negative precision counts as absent.
+            // A negative precision has the same effect as no precision.
             let precision = self.count()?.unwrap_or(0);
             conversion.precision = u32::try_from(precision).ok().map(|p| p.min(WIDEST));
         }
@@ -216,7 +217,7 @@ impl Reader<'_, '_, '_> {
         Ok(conversion)
     }
 
-    /// Reads digits, or the next argument for `*`.
+    /// Reads a number from digits, or from the next argument if the format contains `*`.
     fn count(&mut self) -> Result<Option<i32>, AccessFault> {
         if self.accept(b'*') {
             return Ok(Some(self.arguments.four()? as i32));
@@ -250,7 +251,7 @@ impl Reader<'_, '_, '_> {
 mod tests {
     use super::*;
 
-    /// Packs arguments as a kernel does.
+    /// Packed arguments, in the layout that a kernel uses, and their size in bytes.
     #[derive(Default)]
     struct Pack(Vec<u64>, usize);
 
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(pack.show(spec), (expected.to_owned(), count), "{spec}");
     }
 
-    /// Expected texts follow the C standard's description of fprintf.
+    /// The expected texts follow the description of fprintf in the C standard.
     #[test]
     fn integers() {
         let none = Pack::default();

@@ -12,7 +12,7 @@ use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::next_id;
 use crate::texture_table::Texels;
 
-/// The flags of an array: `CUDA_ARRAY3D_*`.
+/// The flags of an array (`CUDA_ARRAY3D_*`).
 pub mod array_flags {
     /// The slices are layers.
     pub const LAYERED: u32 = 0x01;
@@ -22,13 +22,13 @@ pub mod array_flags {
     pub const CUBEMAP: u32 = 0x04;
     /// The array can be used with `tld4`.
     pub const TEXTURE_GATHER: u32 = 0x08;
-    /// The texels are depths for comparisons (unsupported).
+    /// The texels are depth values for comparisons (unsupported).
     pub const DEPTH_TEXTURE: u32 = 0x10;
     /// Graphics can render to the array.
     pub const COLOR_ATTACHMENT: u32 = 0x20;
-    /// Only parts of the array have memory (unsupported).
+    /// Only parts of the array are backed by memory (unsupported).
     pub const SPARSE: u32 = 0x40;
-    /// The memory is mapped later (unsupported).
+    /// The memory of the array is mapped later (unsupported).
     pub const DEFERRED_MAPPING: u32 = 0x80;
     /// Video codecs use the array (unsupported).
     pub const VIDEO_ENCODE_DECODE: u32 = 0x100;
@@ -39,7 +39,7 @@ pub mod array_flags {
 /// Alignment of levels in bytes.
 const ALIGNMENT: u64 = 512;
 
-/// The properties of an array to create: `CUDA_ARRAY3D_DESCRIPTOR`.
+/// The properties of an array (`CUDA_ARRAY3D_DESCRIPTOR`).
 ///
 /// ```
 /// use margay::texture::ArrayDescriptor;
@@ -53,15 +53,15 @@ const ALIGNMENT: u64 = 512;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrayDescriptor {
-    /// Texels in a row.
+    /// Number of texels in a row.
     pub width: u64,
-    /// Number of rows; 0 for one dimension.
+    /// Number of rows; 0 for an array with one dimension.
     pub height: u64,
-    /// Number of slices, layers or faces; 0 for none.
+    /// Number of slices, layers or faces; 0 if the array has none.
     pub depth: u64,
     /// Format of the components (`CUarray_format`).
     pub format: u32,
-    /// Components of a texel.
+    /// Number of components of a texel.
     pub channels: u32,
     /// Flags of [`array_flags`].
     pub flags: u32,
@@ -149,7 +149,7 @@ impl ArrayDescriptor {
         Ok((format, shape))
     }
 
-    /// Returns the size of a level.
+    /// Returns the width, height and depth of a level.
     fn level(&self, shape: Shape, number: u32) -> [u64; 3] {
         let part = |size: u64| (size >> number.min(63)).max(1);
         let depth = match shape {
@@ -178,7 +178,7 @@ impl ArrayDescriptor {
     }
 }
 
-/// Device memory of an array, freed with its last user.
+/// Device memory of an array. It is freed when the last array, texture or surface that uses it is dropped.
 #[derive(Debug)]
 pub(crate) struct Storage {
     context: Weak<Inner>,
@@ -188,7 +188,7 @@ pub(crate) struct Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // If the context has begun another life, the memory is already freed.
+        // If the context was reset after the allocation (its `life` differs), the memory is already freed.
         if let Some(inner) = self.context.upgrade() {
             let context = Context::from(inner);
             if context.life() == self.life {
@@ -198,7 +198,7 @@ impl Drop for Storage {
     }
 }
 
-/// Sizes and offsets of all levels.
+/// Sizes and offsets of all levels of an array.
 struct Plan {
     levels: Vec<Level>,
     bytes: u64,
@@ -234,7 +234,7 @@ fn plan(descriptor: &ArrayDescriptor, shape: Shape, format: Format, count: u32) 
     Ok(plan)
 }
 
-/// One or more levels in device memory.
+/// The shared state of an [`Array`] or [`MipmappedArray`]: one or more levels in device memory.
 #[derive(Debug)]
 struct Made {
     id: u64,
@@ -334,8 +334,8 @@ impl Context {
     /// Creates an array.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an invalid size, format or flag, [`Error::Unsupported`] for one that Margay does not
-    /// support, [`Error::OutOfMemory`].
+    /// [`Error::InvalidValue`] for an invalid size, format or flag; [`Error::Unsupported`] for a flag that Margay does
+    /// not support; [`Error::OutOfMemory`].
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> Result<Array> {
         let made = Arc::new(Made::new(self, descriptor, None)?);
         Ok(Array { made })
@@ -344,7 +344,7 @@ impl Context {
     /// Creates a mipmapped array of `levels` levels, or of fewer levels if the size does not permit more.
     ///
     /// # Errors
-    /// The errors of [`Context::create_array`].
+    /// Returns the errors of [`Context::create_array`].
     pub fn create_mipmapped_array(
         &self,
         descriptor: &ArrayDescriptor,
@@ -370,33 +370,33 @@ impl Array {
         &self.made.descriptor
     }
 
-    /// Returns the array's number; unique in the process and the same for clones.
+    /// Returns the array's ID, which is unique in the process and equal for clones.
     pub fn id(&self) -> u64 {
         self.made.id
     }
 
-    /// Returns the bytes of memory and the alignment of its beginning.
+    /// Returns the size of the array's memory in bytes, and the alignment of its start.
     pub fn memory(&self) -> (u64, u64) {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// Returns `Ok` while the array can be used.
+    /// Returns `Ok` if the array can be used.
     ///
     /// # Errors
-    /// [`Error::ContextDestroyed`], or the context's fault.
+    /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
     pub fn check(&self) -> Result<()> {
         self.made.check()
     }
 
-    /// Returns the address of the first byte, the bytes in a row, the rows in a slice and the number of slices. Rows
-    /// and slices are contiguous.
+    /// Returns the address of the first byte, the number of bytes in a row, the number of rows in a slice, and the
+    /// number of slices. Rows and slices are contiguous.
     pub fn place(&self) -> (DevicePtr, [u64; 3]) {
         let level = self.level();
         let size = [level.pitch, level.height.into(), level.depth.into()];
         (DevicePtr::new(level.address), size)
     }
 
-    /// Returns the address and the size of all texels, for a copy of `bytes` bytes.
+    /// Returns the address and the size in bytes of all texels. Returns an error unless the size equals `bytes`.
     pub(crate) fn whole(&self, bytes: usize) -> Result<(DevicePtr, u64)> {
         self.check()?;
         let (start, [row, rows, slices]) = self.place();
@@ -409,7 +409,7 @@ impl Array {
         }
     }
 
-    /// Returns the bytes of a texel.
+    /// Returns the size of a texel in bytes.
     pub fn texel_bytes(&self) -> u64 {
         self.made.texels.image.format.bytes() as u64
     }
@@ -423,7 +423,8 @@ impl Array {
         &self.made.texels
     }
 
-    /// Waits for the work submitted so far, before the host gives up the array. The last texture frees the memory.
+    /// Waits for all work that was submitted so far, before the program destroys the array. The memory is freed when no
+    /// texture or surface uses it any more.
     pub fn wait(&self) {
         self.made.context.settle();
     }
@@ -440,12 +441,12 @@ impl MipmappedArray {
         &self.made.descriptor
     }
 
-    /// Returns the array's number; unique in the process and the same for clones.
+    /// Returns the array's ID, which is unique in the process and equal for clones.
     pub fn id(&self) -> u64 {
         self.made.id
     }
 
-    /// Returns the bytes of memory and the alignment of its beginning.
+    /// Returns the size of the array's memory in bytes, and the alignment of its start.
     pub fn memory(&self) -> (u64, u64) {
         (self.made.bytes, ALIGNMENT)
     }
@@ -455,10 +456,10 @@ impl MipmappedArray {
         self.made.texels.image.levels.len() as u32
     }
 
-    /// Returns `Ok` while the array can be used.
+    /// Returns `Ok` if the array can be used.
     ///
     /// # Errors
-    /// [`Error::ContextDestroyed`], or the context's fault.
+    /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
     pub fn check(&self) -> Result<()> {
         self.made.check()
     }
@@ -467,7 +468,7 @@ impl MipmappedArray {
         &self.made.texels
     }
 
-    /// Returns a level as an array in the same memory.
+    /// Returns a level as an array that shares the memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the level does not exist.
@@ -497,7 +498,7 @@ impl MipmappedArray {
         })
     }
 
-    /// Waits for the work submitted so far, like [`Array::wait`].
+    /// Waits for all work that was submitted so far, like [`Array::wait`].
     pub fn wait(&self) {
         self.made.context.settle();
     }

@@ -1,8 +1,8 @@
-//! The format numbers of the driver interface.
+//! The texel formats of the driver API, by their numeric values.
 
 use margay_ops::texture::{Channel, Format};
 
-/// Number and channel of each `CU_AD_FORMAT_*` that does not determine the number of components.
+/// Value and channel of each `CU_AD_FORMAT_*` that does not determine the number of components.
 const PLAIN: [(u32, Channel); 8] = [
     (0x01, Channel::U8),
     (0x02, Channel::U16),
@@ -14,8 +14,8 @@ const PLAIN: [(u32, Channel); 8] = [
     (0x20, Channel::F32),
 ];
 
-/// Number and channel of the formats of normalised integers. The given number is that of the format with one component;
-/// the next two are those with two and four components.
+/// Values and channels of the formats of normalised integers. Each value is that of the format with one component. The
+/// next two values are those of the formats with two and four components.
 const NORMALIZED: [(u32, Channel); 4] = [
     (0xc0, Channel::U8),
     (0xc3, Channel::U16),
@@ -28,8 +28,9 @@ const COUNTS: [u8; 3] = [1, 2, 4];
 /// `CU_AD_FORMAT_UNORM_INT_101010_2`.
 const PACKED: u32 = 0x50;
 
-/// Returns the format of a `CUarray_format` with `channels` components. Returns `None` for block-compressed and planar
-/// formats, which are not supported, and for numbers of components that the format does not permit.
+/// Returns the format of the `CUarray_format` with value `number` and with `channels` components. Returns `None` for
+/// block-compressed and planar formats, which are not supported, and if the format does not permit this number of
+/// components.
 pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     let count = u8::try_from(channels).ok().filter(|n| COUNTS.contains(n))?;
     if let Some((_, channel)) = PLAIN.iter().find(|(known, _)| *known == number) {
@@ -52,8 +53,8 @@ pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     })
 }
 
-/// Returns the format of a `CUresourceViewFormat`, and the number of its components' format in an array. Returns `None`
-/// for block-compressed formats and invalid numbers.
+/// Returns the format of the `CUresourceViewFormat` with value `number`, and the `CUarray_format` of its components.
+/// Returns `None` for block-compressed formats and invalid values.
 pub fn view_format_of(number: u32) -> Option<(Format, u32)> {
     const ORDER: [u32; 8] = [0x01, 0x08, 0x02, 0x09, 0x03, 0x0a, 0x10, 0x20];
     let index = number.checked_sub(1)?;

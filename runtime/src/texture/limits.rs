@@ -14,7 +14,8 @@ pub(super) enum Shape {
     Cubes,
 }
 
-/// Attributes `CU_DEVICE_ATTRIBUTE_MAXIMUM_*` for width, height and slices; 0: no attribute limits the size.
+/// IDs of the attributes `CU_DEVICE_ATTRIBUTE_MAXIMUM_*` that limit the width, the height and the number of slices; 0
+/// if no attribute limits the size.
 type Rows = [i32; 3];
 
 fn texture(shape: Shape) -> Rows {
@@ -56,7 +57,7 @@ fn within(device: &Device, rows: Rows, size: [u64; 3]) -> bool {
     })
 }
 
-/// How an array is used.
+/// The uses for which an array is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) surface: bool,
@@ -64,7 +65,7 @@ pub(super) struct Use {
     pub(super) mipmapped: bool,
 }
 
-/// Returns whether the device permits an array of this size.
+/// Returns whether the attributes of the device permit an array of this size.
 pub(super) fn allows(device: &Device, shape: Shape, used: Use, size: [u64; 3]) -> bool {
     let mut fits = within(device, texture(shape), size)
         || (shape == Shape::Volume && within(device, ALTERNATE, size));

@@ -1,13 +1,13 @@
-//! Arrays, textures and surfaces: the objects of the host, and the handles that kernels use.
+//! Arrays, textures and surfaces: the objects of the host program, and the handles that kernels use.
 //!
-//! An array ([`Array`], [`MipmappedArray`]) is device memory that holds texel after texel, row after row, slice after
-//! slice, level after level. A texture or surface object is an entry of the machine's [`TextureTable`]; kernels refer
-//! to it by its handle. A launch keeps the table as it was when the launch was submitted. Therefore a handle is looked
-//! up without a lock, and objects that are destroyed in the meantime exist until the launch is complete.
-//! [`margay_ops::texture`] defines the meaning of texels and how they are filtered.
+//! An array ([`Array`], [`MipmappedArray`]) is device memory with texels. The texels of a row, the rows of a slice, the
+//! slices of a level and the levels of an array follow each other in memory. A texture or surface object is an entry of
+//! the machine's [`TextureTable`]; kernels refer to it by its handle. A launch keeps the version of the table from the
+//! time when the launch was submitted. Therefore a handle is looked up without a lock, and objects that are destroyed
+//! later exist until the launch is complete. [`margay_ops::texture`] defines how texels are read and filtered.
 //!
-//! Invariant: a handle is never an address. An invalid handle, or a handle of another kind of object, is a fault of the
-//! kernel.
+//! Invariant: a handle is never an address. If a kernel uses an invalid handle, or a handle of another kind of object,
+//! the kernel faults.
 
 mod array;
 mod format;

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::texture_table::{Bound, Texels};
 
-/// Attributes `CU_DEVICE_ATTRIBUTE_*` that limit textures in device memory.
+/// IDs of the attributes `CU_DEVICE_ATTRIBUTE_*` that limit textures in device memory.
 const TEXTURE_ALIGNMENT: i32 = 14;
 const PITCH_ALIGNMENT: i32 = 51;
 const LINEAR_WIDTH: i32 = 69;
@@ -18,7 +18,7 @@ const PITCH_WIDTH: i32 = 70;
 const PITCH_HEIGHT: i32 = 71;
 const PITCH_PITCH: i32 = 72;
 
-/// The texels of a texture: `CUDA_RESOURCE_DESC`.
+/// Where the texels of a texture are (`CUDA_RESOURCE_DESC`).
 ///
 /// ```
 /// use margay::texture::Resource;
@@ -42,9 +42,9 @@ pub enum Resource {
         address: u64,
         /// Format of the components (`CUarray_format`).
         format: u32,
-        /// Components of a texel.
+        /// Number of components of a texel.
         channels: u32,
-        /// Bytes of all texels.
+        /// Size in bytes of all texels.
         bytes: u64,
     },
     /// Rows of texels in device memory.
@@ -53,18 +53,19 @@ pub enum Resource {
         address: u64,
         /// Format of the components (`CUarray_format`).
         format: u32,
-        /// Components of a texel.
+        /// Number of components of a texel.
         channels: u32,
-        /// Texels in a row.
+        /// Number of texels in a row.
         width: u64,
         /// Number of rows.
         height: u64,
-        /// Bytes from one row to the next.
+        /// Distance in bytes from one row to the next.
         pitch: u64,
     },
 }
 
-/// A part of an array, or its texels in another format: `CUDA_RESOURCE_VIEW_DESC`.
+/// A view of an array, which selects levels and layers and can interpret the texels in another format
+/// (`CUDA_RESOURCE_VIEW_DESC`).
 ///
 /// ```
 /// use margay::texture::View;
@@ -75,13 +76,13 @@ pub enum Resource {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// `CUresourceViewFormat`; 0: the format of the array.
+    /// Format of the view (`CUresourceViewFormat`); 0 for the format of the array.
     pub format: u32,
     /// Width, height and depth of the first level.
     pub size: [u64; 3],
-    /// First and last mipmap level.
+    /// Indices of the first and the last mipmap level.
     pub levels: [u32; 2],
-    /// First and last layer.
+    /// Indices of the first and the last layer.
     pub layers: [u32; 2],
 }
 
@@ -158,7 +159,8 @@ fn aligned(context: &Context, number: u64, attribute: i32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the texels are inside one allocation and that the sizes do not exceed their limits.
+/// Returns an error unless the texels are inside one allocation and each size is at least 1 and at most the value of
+/// its attribute.
 fn buffer(context: &Context, range: (u64, u64), sizes: &[(u64, i32)]) -> Result<()> {
     let (address, bytes) = range;
     for &(size, attribute) in sizes {
@@ -210,7 +212,7 @@ fn texels_at(
 }
 
 impl View {
-    /// Returns the part of an array's texels that the view selects.
+    /// Returns the texels of an array that the view selects.
     fn of(&self, texels: &Arc<Texels>) -> Result<Arc<Texels>> {
         let image = &texels.image;
         let wrong = |what: &str| Error::invalid(format!("resource view: {what}"));
@@ -316,7 +318,7 @@ impl Context {
     /// Creates a texture object.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an invalid resource or view, [`Error::Unsupported`] for formats that Margay does not
+    /// [`Error::InvalidValue`] for an invalid resource or view; [`Error::Unsupported`] for formats that Margay does not
     /// support.
     pub fn create_texture(
         &self,
@@ -356,7 +358,7 @@ impl Context {
     }
 }
 
-/// Returns the texels of an array, if surfaces can be created from it.
+/// Returns the texels of an array if surfaces can be created from the array; otherwise returns an error.
 pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
     array.check()?;
     if array.descriptor().flags & array_flags::SURFACE_LDST == 0 {
@@ -365,7 +367,7 @@ pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
     Ok(Arc::clone(array.texels()))
 }
 
-/// Returns the sampler with values that are clamped to their ranges.
+/// Returns the sampler with its maximum anisotropy clamped to the permitted range.
 pub(super) fn sampler_for(sampler: Sampler) -> Sampler {
     let max_anisotropy = match sampler.filter {
         Filter::Point => 1,
@@ -388,7 +390,7 @@ impl TextureObject {
         self.handle
     }
 
-    /// Destroys the object; launches that were submitted before can still use it.
+    /// Destroys the object. Launches that were submitted before can still use it.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the object is already destroyed.
@@ -408,7 +410,7 @@ impl SurfaceObject {
         self.handle
     }
 
-    /// Destroys the object; launches that were submitted before can still use it.
+    /// Destroys the object. Launches that were submitted before can still use it.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the object is already destroyed.

@@ -1,5 +1,5 @@
-//! Texture and surface references, to which the host binds texels. They are variables of modules or created by the
-//! program.
+//! Texture and surface references, to which the program binds texels. A reference is a variable of a module, or the
+//! program creates it.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct TextureReference {
 struct Inner {
     context: Context,
     life: u64,
-    /// The handle in the machine's table.
+    /// Handle of the reference in the machine's texture table.
     handle: u64,
     state: Mutex<ReferenceState>,
 }
@@ -45,7 +45,7 @@ struct ReferenceState {
 }
 
 impl TextureReference {
-    /// Creates a reference without texels and adds it to the table of the context's machine.
+    /// Creates a reference without texels and adds it to the texture table of the context's machine.
     pub fn new(context: &Context, sampler: Sampler) -> TextureReference {
         let bound = Bound::texture(None, sampler);
         let handle = context.machine().textures.insert(bound, context.id());
@@ -72,7 +72,7 @@ impl TextureReference {
         &self.inner.context
     }
 
-    /// Binds texels. Launches that were submitted before keep the previous texels.
+    /// Binds texels to the reference. Launches that were submitted before use the previous texels.
     ///
     /// # Errors
     /// [`crate::Error::InvalidValue`] when the resource cannot be a texture.
@@ -83,10 +83,10 @@ impl TextureReference {
         Ok(())
     }
 
-    /// Returns `Ok` while the reference can be used.
+    /// Returns `Ok` if the reference can be used.
     ///
     /// # Errors
-    /// [`crate::Error::ContextDestroyed`], or the context's fault.
+    /// [`crate::Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
     pub fn check(&self) -> Result<()> {
         self.inner.context.check(self.inner.life)
     }
@@ -109,7 +109,7 @@ impl TextureReference {
         registry.replace(self.inner.handle, bound);
     }
 
-    /// Removes the reference from the table.
+    /// Removes the reference from the texture table.
     pub fn destroy(&self) {
         self.inner
             .context
@@ -137,7 +137,7 @@ pub struct SurfaceReference {
 }
 
 impl SurfaceReference {
-    /// Creates a reference without texels and adds it to the table of the context's machine.
+    /// Creates a reference without texels and adds it to the texture table of the context's machine.
     pub fn new(context: &Context) -> SurfaceReference {
         let bound = Bound::Surface(None);
         let handle = context.machine().textures.insert(bound, context.id());
@@ -158,7 +158,7 @@ impl SurfaceReference {
         &self.context
     }
 
-    /// Binds an array. Launches that were submitted before keep the previous array.
+    /// Binds an array to the reference. Launches that were submitted before use the previous array.
     ///
     /// # Errors
     /// [`crate::Error::InvalidValue`] for an array that was not created for surfaces.
@@ -170,7 +170,7 @@ impl SurfaceReference {
         Ok(())
     }
 
-    /// Removes the reference from the table.
+    /// Removes the reference from the texture table.
     pub fn destroy(&self) {
         self.context.machine().textures.remove(self.handle);
     }
@@ -179,11 +179,11 @@ impl SurfaceReference {
 /// A variable of opaque type in a module.
 #[derive(Debug, Clone)]
 pub(crate) enum OpaqueVariable {
-    /// A `.texref`.
+    /// A `.texref` variable.
     Texture(TextureReference),
-    /// A `.samplerref`: its context and handle.
+    /// A `.samplerref` variable, with its context and its handle.
     Sampler(Context, u64),
-    /// A `.surfref`.
+    /// A `.surfref` variable.
     Surface(SurfaceReference),
 }
 
@@ -212,7 +212,7 @@ impl OpaqueVariable {
         }
     }
 
-    /// Removes the variable from the table.
+    /// Removes the variable from the texture table.
     pub(crate) fn destroy(&self) {
         match self {
             OpaqueVariable::Texture(reference) => reference.destroy(),

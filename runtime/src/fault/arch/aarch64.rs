@@ -1,9 +1,9 @@
 //! aarch64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
 //!
-//! Uses AAPCS64. The trampoline saves x19 to x30 and d8 to d15 on its own stack, and the stack pointer and FPCR in the
-//! save area.
+//! The trampoline follows the AAPCS64 calling convention. It saves x19 to x30 and d8 to d15 on the caller's stack, and
+//! the stack pointer and FPCR in the save area.
 //!
-//! Invariant: as on x86-64, the save area is complete from `armed` to `armed_end`.
+//! Invariant: as on x86-64, the save area is complete from the label `armed` to the label `armed_end`.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use super::super::thread::SaveArea;
 use super::super::{AccessKind, TrapKind};
 
-/// This host recovers from faults.
+/// Whether fault recovery is implemented for this host.
 pub(in crate::fault) const SUPPORTED: bool = true;
 
 /// FPCR for generated code: round to nearest, subnormals kept, no traps, no default NaN.
@@ -104,8 +104,8 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: the current stack). Returns 0 with the result in
-    /// `save`, or 1 if the call was cut short.
+    /// Calls `f(ctx, a, b)` on the stack whose top is `stack_top`, or on the current stack if `stack_top` is 0. Returns
+    /// 0 and stores the result in `save` if `f` returned; returns 1 if a trap or a stop ended the call.
     #[link_name = "margay_fault_enter"]
     pub(in crate::fault) fn enter_raw(
         f: u64,
@@ -124,19 +124,20 @@ unsafe extern "C" {
     fn margay_fault_armed_end();
 }
 
-/// Whether `pc` is in the part of the trampoline where the save area is valid.
+/// Returns whether `pc` is in the part of the trampoline where the save area is valid.
 pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
     let start = margay_fault_armed as *const () as u64;
     let end = margay_fault_armed_end as *const () as u64;
     start <= pc && pc < end
 }
 
-/// Tag of the record with the syndrome register in the context's extension area.
+/// Tag of the record in the context's extension area that contains the exception syndrome register.
 const ESR_MAGIC: u32 = 0x4553_5201;
-/// Exception classes (bits 26 to 31 of the syndrome).
+/// Exception class (bits 26 to 31 of the syndrome) of a failed instruction fetch; the next constant is that of a data
+/// abort.
 const CLASS_FETCH_LOWER: u64 = 0x20;
 const CLASS_DATA_LOWER: u64 = 0x24;
-/// Bit of a data abort's syndrome that is set if a write caused the abort.
+/// Bit in the syndrome of a data abort that is set if a write caused the abort.
 const WRITE_NOT_READ: u64 = 1 << 6;
 
 /// The machine state that a signal interrupted, as the kernel saved it.
@@ -148,7 +149,7 @@ impl Context {
     /// Wraps the third argument of a signal handler.
     ///
     /// # Safety
-    /// `raw` is the context pointer of the running handler and outlives the value.
+    /// `raw` must be the context pointer of the running handler. The value must not be used after the handler returns.
     pub(in crate::fault) unsafe fn new(raw: *mut c_void) -> Context {
         Context { raw: raw.cast() }
     }
@@ -172,14 +173,15 @@ impl Context {
         }
     }
 
-    /// Returns the return address of the innermost call if the pc is at the first instruction of the callee.
+    /// Returns the return address of the innermost call. The program counter must be at the first instruction of the
+    /// callee.
     pub(in crate::fault) fn return_address(&self) -> Option<u64> {
         // SAFETY: the context is this thread's own until the handler returns.
         Some(unsafe { (*self.machine()).regs[30] })
     }
 
-    /// Returns the direction of the access that faulted, from the syndrome that the kernel provides or, without it,
-    /// from the instruction.
+    /// Returns the direction of the access that faulted. Reads it from the syndrome; if the kernel does not provide the
+    /// syndrome, decodes the instruction.
     pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
         let Some(syndrome) = self.syndrome() else {
             return direction_of(super::super::access::load32(self.pc()).ok()?);
@@ -192,7 +194,7 @@ impl Context {
         }
     }
 
-    /// Returns the syndrome from the tagged records that follow the registers.
+    /// Returns the syndrome from the tagged records that follow the registers in the context.
     fn syndrome(&self) -> Option<u64> {
         const AREA: usize = 4096;
         // `__reserved` follows `pstate` at the next multiple of 16.
@@ -218,19 +220,19 @@ impl Context {
         None
     }
 
-    /// Returns no address: on aarch64 every memory fault is reported with its address.
+    /// Returns no address: on aarch64 the kernel reports every memory fault with its address.
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
     }
 
-    /// On return from the handler, the `enter_raw` call that owns `save` returns 1.
+    /// Edits the context so that the `enter_raw` call that owns `save` returns 1 after the handler has returned.
     pub(in crate::fault) fn recover(&mut self, save: *mut SaveArea) {
         let stub = resume as unsafe extern "C" fn(*mut c_void) -> ! as usize as u64;
         self.set(stub, save as u64);
     }
 
-    /// On return from the handler, the interrupted access routine returns through `landing` with these two result
-    /// values.
+    /// Edits the context so that, after the handler has returned, the interrupted access routine returns through
+    /// `landing` with the results `status` and `value`.
     pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
         self.set(landing, status);
         // SAFETY: the context is this thread's own until the handler returns.
@@ -245,11 +247,12 @@ fn direction_of(instruction: u32) -> Option<AccessKind> {
         return None;
     }
     let store = match (bit(29), bit(28)) {
-        // Exclusive, ordered and structure accesses; pairs.
+        // Exclusive, ordered and structure accesses, and accesses to pairs.
         (false, false) | (true, false) => !bit(22),
         // PC-relative loads.
         (false, true) => false,
-        // Single registers: atomics, then by `opc`, where 16-byte stores have a separate encoding.
+        // Accesses of single registers. This arm matches the atomics; the next arm evaluates `opc`, in which 16-byte
+        // stores have a separate encoding.
         (true, true) if !bit(24) && bit(21) && instruction >> 10 & 3 == 0 => true,
         (true, true) => !bit(22) && (!bit(23) || (bit(26) && instruction >> 30 == 0)),
     };

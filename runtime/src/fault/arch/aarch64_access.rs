@@ -1,9 +1,10 @@
 //! aarch64 routines with which helpers and host copies access device memory.
 //!
-//! All of them are between `margay_access_begin` and `margay_access_end`; a fault there makes the routine return. None
-//! uses the stack or a callee-saved register. Compare-and-swap is a loop of exclusive accesses, which every ARMv8 CPU
-//! has. The 16-byte version stores the old pair back if the comparison fails, because only a successful exclusive store
-//! proves that the pair was read atomically.
+//! All routines are between the labels `margay_access_begin` and `margay_access_end`; after a fault in this range, the
+//! routine returns through `margay_access_land`. No routine uses the stack or changes a callee-saved register.
+//! Compare-and-swap is a loop of exclusive accesses, which every ARMv8 CPU has. If the comparison fails, the 16-byte
+//! routine stores the old pair back, because only a successful exclusive store proves that the pair was read
+//! atomically.
 
 use std::arch::global_asm;
 
@@ -37,7 +38,7 @@ global_asm!(
     "add x4, x1, x2",
     "cmp x2, #64",
     "b.ls 3f",
-    // 65 bytes and more: the last 64 bytes are loaded now and stored last.
+    // For 65 bytes and more, the last 64 bytes are loaded now and stored last.
     "ldp q16, q17, [x4, #-64]",
     "ldp q18, q19, [x4, #-32]",
     "sub x5, x3, #64",
@@ -101,7 +102,7 @@ global_asm!(
     "4:",
     "str q0, [x3]",
     "b 9f",
-    "5:", // 0 to 15; byte by byte, so that the pattern stays in phase
+    "5:", // 0 to 15: one byte per iteration; the rotation of the pattern selects the next byte
     "cbz x1, 9f",
     "6:",
     "strb w2, [x0], #1",
@@ -286,7 +287,7 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// Returns the landing of a fault at `pc` and the end of all routines; `None` if `pc` is in no routine.
+/// Returns the landing for a fault at `pc` and the end of the range of routines; `None` if `pc` is in no routine.
 pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
     let at = |f: unsafe extern "C" fn()| f as usize as u64;
     let (begin, end) = (at(margay_access_begin), at(margay_access_end));

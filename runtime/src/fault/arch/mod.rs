@@ -1,9 +1,11 @@
 //! The architecture-specific part of fault recovery: assembly and the layout of saved contexts.
 //!
 //! Every implementation has the same items: `SUPPORTED`, `enter_raw`, `resume`, `in_armed_window`, `RUN_FP_CONTROL`,
-//! `Context` (a view of the saved machine state) and the `access` routines with `access_landing`. Invariant: an access
-//! routine is a leaf function that changes neither the stack pointer nor a callee-saved register, or its landing
-//! restores the register. So control can go to the landing from any instruction of the routine.
+//! `Context` (a view of the saved machine state) and the `access` routines with `access_landing`. A landing is the code
+//! to which the signal handler returns after a fault in an access routine; it returns to the routine's caller.
+//! Invariant: an access routine is a leaf function that does not change the stack pointer. If it changes a callee-saved
+//! register, its landing restores that register. So the handler can continue at the landing from any instruction of the
+//! routine.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[path = "x86_64_access.rs"]
@@ -34,8 +36,8 @@ pub(super) use unsupported::*;
 
 /// The result of an access routine, in two registers.
 ///
-/// `status` is 0 on success. After a fault it holds the trap kind in its low byte and the direction in bits 8 and 9, as
-/// [`pack_status`](super::access::pack_status) encodes them.
+/// `status` is 0 on success. After a fault, `status` contains the trap kind in its low byte and the direction in bits 8
+/// and 9, as [`pack_status`](super::access::pack_status) encodes them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoutineResult {

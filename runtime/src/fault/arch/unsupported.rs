@@ -1,4 +1,4 @@
-//! Hosts without fault recovery: everything compiles, and [`SUPPORTED`] is false.
+//! Replacements for hosts without fault recovery, so that the crate compiles on them; [`SUPPORTED`] is false.
 //!
 //! `install` and `WorkerGuard` return [`FaultError::Unsupported`](super::super::FaultError::Unsupported), so only the
 //! interpreter runs kernels on such hosts; the access routines are plain accesses.
@@ -12,7 +12,7 @@ pub(in crate::fault) const SUPPORTED: bool = false;
 pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
 
 /// # Safety
-/// The requirements of `f` apply; no fault is recovered.
+/// The requirements of `f` apply. A fault in `f` ends the process.
 pub(in crate::fault) unsafe fn enter_raw(
     f: u64,
     ctx: *mut u8,
@@ -29,7 +29,7 @@ pub(in crate::fault) unsafe fn enter_raw(
 }
 
 /// # Safety
-/// Must not be reached: without generated code nothing calls it.
+/// No code calls this function, because these hosts run no generated code.
 pub(in crate::fault) unsafe fn resume(_save: *mut c_void) -> ! {
     std::process::abort()
 }
@@ -68,7 +68,7 @@ impl Context {
     pub(in crate::fault) fn land(&mut self, _landing: u64, _status: u64, _value: u64) {}
 }
 
-/// Plain accesses with the routines' signatures.
+/// Plain memory accesses with the signatures of the access routines.
 pub(in crate::fault) mod routines {
     use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -142,8 +142,8 @@ pub(in crate::fault) mod routines {
         DONE
     }
 
-    /// Compares and swaps 16 bytes; atomic only with respect to other calls of this function, which suffices because
-    /// there is no generated code.
+    /// Compares and swaps 16 bytes. The operation is atomic only with respect to other calls of this function, which
+    /// suffices because these hosts run no generated code.
     pub(in crate::fault) unsafe fn cas128(
         address: u64,
         expected: *mut u128,

@@ -1,11 +1,12 @@
 //! x86-64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
 //!
-//! Uses the System V convention. The trampoline saves the six callee-saved registers on its own stack, and the stack
-//! pointer and MXCSR in the save area. It leaves the x87 control word alone because generated code does not use x87.
+//! The trampoline follows the System V calling convention. It saves the six callee-saved registers on the caller's
+//! stack, and the stack pointer and MXCSR in the save area. It does not change the x87 control word because generated
+//! code does not use x87.
 //!
-//! Invariant: from `armed` to `armed_end` the save area is complete, so a stop may unwind at any instruction between
-//! them. A stop before `armed` or after `armed_end` only sets the pending flag. The trampoline tests this flag at
-//! `armed`, and its caller tests it after the return.
+//! Invariant: from the label `armed` to the label `armed_end` the save area is complete, so a stop can unwind at any
+//! instruction between them. A stop before `armed` or after `armed_end` only sets the pending flag. The trampoline
+//! tests this flag at `armed`, and the trampoline's caller tests it after the return.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -14,7 +15,7 @@ use super::super::decode;
 use super::super::thread::SaveArea;
 use super::super::{AccessKind, TrapKind};
 
-/// This host recovers from faults.
+/// Whether fault recovery is implemented for this host.
 pub(in crate::fault) const SUPPORTED: bool = true;
 
 /// MXCSR for generated code: all exceptions masked, round to nearest, no FTZ, no DAZ.
@@ -99,8 +100,8 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: the current stack). Returns 0 with the result in
-    /// `save`, or 1 if the call was cut short.
+    /// Calls `f(ctx, a, b)` on the stack whose top is `stack_top`, or on the current stack if `stack_top` is 0. Returns
+    /// 0 and stores the result in `save` if `f` returned; returns 1 if a trap or a stop ended the call.
     #[link_name = "margay_fault_enter"]
     pub(in crate::fault) fn enter_raw(
         f: u64,
@@ -119,7 +120,7 @@ unsafe extern "C" {
     fn margay_fault_armed_end();
 }
 
-/// Whether `pc` is in the part of the trampoline where the save area is valid.
+/// Returns whether `pc` is in the part of the trampoline where the save area is valid.
 pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
     let start = margay_fault_armed as *const () as u64;
     let end = margay_fault_armed_end as *const () as u64;
@@ -139,7 +140,7 @@ impl Context {
     /// Wraps the third argument of a signal handler.
     ///
     /// # Safety
-    /// `raw` is the context pointer of the running handler and outlives the value.
+    /// `raw` must be the context pointer of the running handler. The value must not be used after the handler returns.
     pub(in crate::fault) unsafe fn new(raw: *mut c_void) -> Context {
         Context { raw: raw.cast() }
     }
@@ -160,7 +161,8 @@ impl Context {
         self.register(libc::REG_RIP) as u64
     }
 
-    /// Returns the return address of the innermost call if the pc is at the first instruction of the callee.
+    /// Returns the return address of the innermost call. The program counter must be at the first instruction of the
+    /// callee.
     pub(in crate::fault) fn return_address(&self) -> Option<u64> {
         let sp = self.register(libc::REG_RSP) as u64;
         super::super::access::load64(sp).ok()
@@ -179,8 +181,8 @@ impl Context {
         })
     }
 
-    /// Finds address and reason of a fault that is reported without them (general protection and stack faults), from
-    /// the instruction at the pc. Reads no bytes at or beyond `code_end`.
+    /// Finds the reason and the address of a fault that the kernel reports without an address (a general protection
+    /// fault or a stack fault). Decodes the instruction at the program counter; reads no bytes at or beyond `code_end`.
     pub(in crate::fault) fn explain(&self, code_end: u64) -> (TrapKind, Option<u64>) {
         let mut bytes = [0u8; decode::MAX_LENGTH];
         let pc = self.pc();
@@ -218,7 +220,7 @@ impl Context {
         ORDER.map(|index| self.register(index) as u64)
     }
 
-    /// On return from the handler, the `enter_raw` call that owns `save` returns 1.
+    /// Edits the context so that the `enter_raw` call that owns `save` returns 1 after the handler has returned.
     pub(in crate::fault) fn recover(&mut self, save: *mut SaveArea) {
         self.set_register(libc::REG_RDI, save as u64);
         self.set_register(
@@ -227,8 +229,8 @@ impl Context {
         );
     }
 
-    /// On return from the handler, the interrupted access routine returns through `landing` with these two result
-    /// values.
+    /// Edits the context so that, after the handler has returned, the interrupted access routine returns through
+    /// `landing` with the results `status` and `value`.
     pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
         self.set_register(libc::REG_RAX, status);
         self.set_register(libc::REG_RDX, value);

@@ -1,8 +1,8 @@
 //! x86-64 routines with which helpers and host copies access device memory.
 //!
-//! All of them are between `margay_access_begin` and `margay_access_end`; a fault there makes the routine return
-//! through its landing. Large copies use `rep movsb`, which is faster than vector loops on every CPU with ERMS and
-//! causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
+//! All routines are between the labels `margay_access_begin` and `margay_access_end`; after a fault in this range, the
+//! routine returns through its landing. Large copies use `rep movsb`, which is faster than vector loops on every CPU
+//! with ERMS and causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
 
 use std::arch::global_asm;
 
@@ -57,7 +57,7 @@ global_asm!(
     "jb 25f",
     "cmp rdx, rcx",
     "jae 6f",
-    // 65 bytes and more: the last 64 bytes are loaded now and stored last.
+    // For 65 bytes and more, the last 64 bytes are loaded now and stored last.
     "lea r8, [rdi + rdx - 64]",
     "movups xmm4, [rsi + rdx - 64]",
     "movups xmm5, [rsi + rdx - 48]",
@@ -131,7 +131,7 @@ global_asm!(
     "9:",
     "xor eax, eax",
     "ret",
-    "6:", // large: first 64 bytes by hand, then aligned stores
+    "6:", // large copies: first the 64 bytes at the start, then a string copy to an aligned address
     "movups xmm0, [rsi]",
     "movups xmm1, [rsi + 16]",
     "movups xmm2, [rsi + 32]",
@@ -150,9 +150,9 @@ global_asm!(
     "rep movsb",
     "xor eax, eax",
     "ret",
-    // The page offset of the destination is 1 to 2,047 bytes above that of the source. In a forward copy, each load
-    // agrees in the low 12 bits with an earlier store. The CPU then assumes a store-to-load dependency and waits, which
-    // costs a factor of ten. So the copy runs backward.
+    // The page offset of the destination is 1 to 2,047 bytes above that of the source. In a forward copy, the address
+    // of each load equals the address of an earlier store in the low 12 bits. The CPU then assumes a store-to-load
+    // dependency and waits, which makes the copy ten times slower. The copy therefore runs backward.
     "25:",
     "movups xmm4, [rsi]",
     "movups xmm5, [rsi + 16]",
@@ -169,7 +169,7 @@ global_asm!(
     "movups [r8 - 16], xmm3",
     "mov ecx, r8d",
     "and ecx, 63",
-    "sub rdx, rcx", // the rest ends at a multiple of 64
+    "sub rdx, rcx", // the remaining bytes end at a multiple of 64
     "lea r9, [rsi + rdx]",
     "lea r8, [rdi + rdx]",
     "lea r10, [rdi + 64]",
@@ -219,7 +219,7 @@ global_asm!(
     "add rdi, 64",
     "cmp rdi, r9",
     "jbe 2b",
-    "3:", // less than 64 bytes left, and at least 16 in total
+    "3:", // fewer than 64 bytes remain, of at least 16 in total
     "cmp rdi, r8",
     "ja 4f",
     "movups [rdi], xmm0",
@@ -338,8 +338,8 @@ global_asm!(
     "mov rdx, rax",
     "mov eax, 0",
     "ret",
-    // address rdi, expected in and old value out rsi, new rdx. The only routine that changes a callee-saved register;
-    // its landing restores the register.
+    // address rdi, expected in and old value out rsi, new rdx. This is the only routine that changes a callee-saved
+    // register (rbx); its landing restores the register.
     routine!("margay_access_cas128"),
     "mov r8, rbx",
     "mov rax, [rsi]",
@@ -434,7 +434,7 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// Returns the size in bytes from which string instructions are used.
+/// Returns the smallest size in bytes for which string instructions are used.
 fn rep_from() -> u64 {
     // CPUID leaf 7, EBX bit 9: enhanced rep movsb/stosb.
     static FROM: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
@@ -448,16 +448,16 @@ fn rep_from() -> u64 {
     })
 }
 
-/// Copies `n` bytes. A destination that overlaps the source may get wrong bytes.
+/// Copies `n` bytes. If the ranges overlap, the copied bytes are unspecified.
 ///
 /// # Safety
-/// Must not write bytes that safe Rust code relies on.
+/// Safe Rust code must not rely on the contents of the destination.
 pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult {
     // SAFETY: the caller upholds the contract of this function; faults are recovered.
     unsafe { copy_raw(dst, src, n, rep_from()) }
 }
 
-/// Repeats `pattern` over `bytes` bytes.
+/// Fills `bytes` bytes at `dst` with repetitions of `pattern`.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -466,7 +466,7 @@ pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> Routi
     unsafe { fill_raw(dst, bytes, pattern, rep_from()) }
 }
 
-/// Returns the landing of a fault at `pc` and the end of all routines; `None` if `pc` is in no routine.
+/// Returns the landing for a fault at `pc` and the end of the range of routines; `None` if `pc` is in no routine.
 pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
     let at = |f: unsafe extern "C" fn()| f as usize as u64;
     let (begin, end) = (at(margay_access_begin), at(margay_access_end));

@@ -1,13 +1,13 @@
-//! The sequential model: computes what must precede each run of an operation.
+//! The sequential model, which computes the runs that must precede each run of an operation.
 
 use std::collections::BTreeSet;
 
 use crate::StreamKind;
 
-/// Runs of operations. A run has the number `operation * MOST_RUNS + number of the run`.
+/// A set of runs of operations. The ID of a run is `operation * MOST_RUNS + index of the run`.
 pub(super) type Runs = BTreeSet<usize>;
 
-/// Largest number of runs of one operation.
+/// Maximum number of runs of an operation.
 pub(super) const MOST_RUNS: usize = 64;
 
 /// A graph of the model.
@@ -16,7 +16,7 @@ pub(super) struct ModelGraph {
     pub(super) nodes: Vec<(ModelOp, Vec<usize>)>,
 }
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Clone)]
 pub(super) enum ModelOp {
     /// An operation that records its run.
@@ -32,16 +32,17 @@ pub(super) enum ModelOp {
 /// The state of streams, events and graphs so far.
 pub(super) struct Model {
     kinds: Vec<StreamKind>,
-    /// For each stream, the runs that were submitted to it, and the runs that it was made to wait for.
+    /// For each stream, the runs that were submitted to it. The next field contains the runs for which the stream must
+    /// wait.
     submitted: Vec<Runs>,
     awaited: Vec<Runs>,
     /// For each event, the runs that precede its last record.
     recorded: Vec<Runs>,
     /// For each executable graph, the runs of its launches.
     launched: Vec<Runs>,
-    /// How often each operation has run.
+    /// The number of runs of each operation.
     counts: Vec<usize>,
-    /// For each run, the runs that must have ended before it.
+    /// For each run, the runs that must have ended before it begins.
     pub(super) before: Vec<(usize, Runs)>,
 }
 
@@ -58,7 +59,7 @@ impl Model {
         }
     }
 
-    /// Returns all runs that precede work submitted to a stream now.
+    /// Returns all runs that precede work that is submitted to a stream now.
     fn earlier(&self, stream: usize) -> Runs {
         let synchronising = |at: usize| self.kinds[at] != StreamKind::NonBlocking;
         let legacy = |at: usize| self.kinds[at] == StreamKind::Legacy;
@@ -82,7 +83,7 @@ impl Model {
         }
     }
 
-    /// Returns how often an operation has run so far.
+    /// Returns the number of runs of an operation so far.
     pub(super) fn count(&self, operation: usize) -> usize {
         self.counts[operation]
     }
@@ -110,7 +111,7 @@ impl Model {
         self.awaited[stream].extend(more);
     }
 
-    /// Adds an executable graph and returns its number.
+    /// Adds an executable graph and returns its index.
     pub(super) fn executable(&mut self) -> usize {
         self.launched.push(Runs::new());
         self.launched.len() - 1
@@ -125,7 +126,7 @@ impl Model {
         self.launched[number].extend(&after);
     }
 
-    /// Runs a graph and returns all runs that are complete when the graph is.
+    /// Runs a graph and returns all runs that are complete when the graph is complete.
     fn graph(&mut self, graph: &ModelGraph, before: &Runs) -> Runs {
         let mut done: Vec<Runs> = Vec::new();
         let mut all = before.clone();

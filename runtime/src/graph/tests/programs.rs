@@ -1,4 +1,4 @@
-//! Random programs, which run in the runtime and in the model.
+//! Random programs, which run in the runtime and in the model at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -9,13 +9,14 @@ use crate::capture::CaptureMode;
 use crate::testing::{Bench, Step, kernel};
 use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// Numbers of steps, operations and graphs of a program, and of launches of each graph.
+/// Number of steps of a program; the next constants are the maximum numbers of operations and graphs of a program, and
+/// of launches of each graph.
 const STEPS: usize = 40;
 const OPERATIONS: usize = 120;
 const GRAPHS: usize = 4;
 const LAUNCHES: usize = 5;
 
-/// A simple generator of random numbers, so that a failing seed can be repeated.
+/// A simple generator of random numbers. A seed always produces the same program, so that a failure can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -30,7 +31,7 @@ impl Random {
     }
 }
 
-/// Records when runs began and ended, and how often each operation did.
+/// Records the times at which runs began and ended, and how often each operation began and ended.
 struct Notes {
     clock: AtomicU64,
     begins: Vec<AtomicU64>,
@@ -102,7 +103,8 @@ fn note(notes: &Arc<Notes>) -> crate::testing::Spec {
     })
 }
 
-/// Sets a conditional handle to 0 every `times` runs, and to 1 in other runs.
+/// Returns a kernel that sets a conditional value. The last of every `times` runs sets it to 0, the other runs set it
+/// to 1.
 fn decide(notes: &Arc<Notes>) -> crate::testing::Spec {
     let notes = Arc::clone(notes);
     kernel("decide", 3, false, move |call| {
@@ -173,7 +175,7 @@ impl Program {
         launch.expect("launched");
     }
 
-    /// Adds a node of any kind; `depth` is the number of graphs around `graph`.
+    /// Adds a node of a random kind; `depth` is the number of graphs that contain `graph`.
     fn node(&mut self, graph: &Graph, before: &[Node], depth: u32) -> (Node, ModelOp) {
         let choice = self.random.below(if depth == 0 { 12 } else { 7 });
         let event = self.random.index(self.events.len());
@@ -260,13 +262,13 @@ impl Program {
         (graph, model)
     }
 
-    /// Captures a graph from one stream and branches of it.
+    /// Captures a graph from a stream and from other streams that join the capture.
     fn capture(&mut self) -> (Graph, ModelGraph) {
         let first = 1 + self.random.index(self.streams.len() - 1);
         let began = self.streams[first].begin_capture(CaptureMode::Relaxed);
         began.expect("not capturing");
         let mut model = ModelGraph::default();
-        // For each stream in the capture, the nodes that the stream's next node waits for.
+        // For each stream in the capture, the nodes on which the stream's next node depends.
         let mut branches: Vec<(usize, Vec<usize>)> = vec![(first, vec![])];
         for joint in 0..self.joints.len() - 3 {
             let at = self.random.index(branches.len());

@@ -1,8 +1,9 @@
-//! Adapts calls whose module declares the callee with another prototype than its definition.
+//! Adapts calls in modules that declare the callee with a prototype that differs from its definition.
 //!
-//! Linkers match names, not prototypes: an `.extern` with a result may match a definition without one, and `.b32` may
-//! match `.f32`. Such a call gets the definition's types here. Values of the same size keep their bits, a missing
-//! result is 0, and an unused result is dropped. Parameters that differ in number or size are an error.
+//! Linkers match names, not prototypes. For example, an `.extern` declaration with a result can match a definition
+//! without a result, and `.b32` can match `.f32`. This module changes such calls to the types of the definition. Values
+//! of the same size keep their bits. If the definition has no result, the call's result is 0. If the call has no
+//! result, the result of the definition is ignored. If the number or the sizes of the parameters differ, linking fails.
 
 use margay_ir::entity::{Block, FuncId, Inst, PrimaryMap, Value};
 use margay_ir::function::{Function, Signature, ValueDef, payload_func};
@@ -66,7 +67,7 @@ fn agrees(function: &Function, call: Inst, signature: &Signature) -> bool {
         && types(function, function.dfg.results(call)) == signature.returns
 }
 
-/// Replaces `call` by a call with the definition's signature.
+/// Replaces `call` by a call with the signature of the definition.
 fn adapt_call(
     function: &mut Function,
     block: Block,
@@ -109,7 +110,7 @@ fn adapt_call(
     Ok(())
 }
 
-/// Returns the bits of a value as a value of another type; `None` if the sizes differ.
+/// Returns a value of type `to` with the bits of `value`; `None` if the sizes differ.
 fn bits(f: &mut Function, insts: &mut Vec<Inst>, value: Value, to: Type) -> Option<Value> {
     let from = f.dfg.ty(value);
     if from == to {

@@ -1,6 +1,6 @@
-//! The functions of the device runtime: decode arguments, record requests and return results.
+//! The functions of the device runtime. They decode their arguments, record requests and return results.
 //!
-//! Source: `cuda_device_runtime_api.h` for the signatures, the CUDA programming guide for the semantics.
+//! Sources: `cuda_device_runtime_api.h` for the signatures; the CUDA programming guide for the semantics.
 
 use margay_ir::syscall::Syscall;
 
@@ -18,28 +18,28 @@ use crate::syscalls::LaunchServices;
 /// The stream handles `cudaStreamTailLaunch` and `cudaStreamFireAndForget`.
 const TAIL_LAUNCH: u64 = 3;
 const FIRE_AND_FORGET: u64 = 4;
-/// The first number of the streams of device-side graph launches.
+/// The lowest handle of the streams for device-side graph launches.
 const GRAPH_STREAMS: u64 = 1 << 56;
-/// `cudaStreamNonBlocking`, which device code must give when it creates a stream.
+/// `cudaStreamNonBlocking`, which device code must pass when it creates a stream.
 const NON_BLOCKING: u32 = 1;
-/// `cudaEventDisableTiming`, which device code must give when it creates an event.
+/// `cudaEventDisableTiming`, which device code must pass when it creates an event.
 const DISABLE_TIMING: u32 = 2;
 /// `cudaMemcpyDeviceToDevice` and `cudaMemcpyDefault`.
 const DEVICE_TO_DEVICE: [u32; 2] = [3, 4];
-/// Bytes of a `cudaMemcpy3DParms`, of a `cudaPitchedPtr` and of a `cudaExtent`.
+/// Size in bytes of a `cudaMemcpy3DParms`; the next constants are those of a `cudaPitchedPtr` and of a `cudaExtent`.
 const COPY_3D: usize = 160;
 const PITCHED: usize = 32;
 const EXTENT: usize = 24;
 
-/// A call by one thread.
+/// A call of a device runtime function by a thread.
 pub(in crate::syscalls) struct Call<'a> {
     pub(in crate::syscalls) services: &'a LaunchServices,
     pub(in crate::syscalls) at: &'a Coordinates,
-    /// Returns the name of the function with a handle.
+    /// Returns the name of the function that has a given handle.
     pub(in crate::syscalls) name_of: &'a dyn Fn(u64) -> Option<String>,
 }
 
-/// Why a call fails: an error for the thread, or a fault of the launch.
+/// The reason why a call fails: an error code that the call returns, or a fault that ends the launch.
 enum Failure {
     Error(CudaError),
     Fault(Box<Fault>),
@@ -66,10 +66,10 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 }
 
 impl Call<'_> {
-    /// Executes a call and returns its result; `None` when `which` is not a device runtime function.
+    /// Executes a call and returns its result; returns `None` if `which` is not a device runtime function.
     ///
     /// # Errors
-    /// A fault when an address cannot be accessed.
+    /// Returns a fault if an address cannot be accessed.
     pub(in crate::syscalls) fn answer(
         &self,
         which: Syscall,
@@ -118,7 +118,7 @@ impl Call<'_> {
                 let config = self.context().map(|c| c.cache_config() as u32);
                 config.and_then(|config| self.store32(arg(0), config))
             }
-            // Banks are four bytes wide.
+            // The value 1 means that banks are four bytes wide.
             Syscall::DevDeviceGetSharedMemConfig => self.store32(arg(0), 1),
             Syscall::DevRuntimeGetVersion => {
                 let version = self.context().map(|c| c.machine().config.driver_version);
@@ -209,8 +209,8 @@ impl Call<'_> {
         }
         let bytes_of = bytes.len() as u64;
         self.checked(self.services.may(address, bytes_of, AccessKind::Write))?;
-        // SAFETY: device code gives the address, which its kernel may access; an inaccessible address faults and is
-        // reported.
+        // SAFETY: device code chooses the address, and the check above permits the access. An access to inaccessible
+        // memory faults and is reported.
         self.checked(unsafe { access::write(address, bytes) })
     }
 
@@ -260,7 +260,8 @@ impl Call<'_> {
         Ok(LaunchConfig::new(dims(grid)?, dims(block)?).with_shared(shared))
     }
 
-    /// Returns the kernel with a handle, if this grid may launch it in this shape.
+    /// Returns the kernel with the handle `func`. Returns an error if this grid must not launch the kernel with this
+    /// configuration.
     fn launchable(&self, func: u64, config: &LaunchConfig) -> Done<Kernel> {
         let kernel = self.kernel(func)?;
         kernel.check_config(config)?;
@@ -303,7 +304,7 @@ impl Call<'_> {
         let found = state.state.lock().buffers.remove(&buffer);
         let found = found.ok_or(CudaError::INVALID_VALUE)?;
         let context = self.context()?;
-        // The buffer is read and freed even if the launch fails.
+        // The buffer is freed even if the launch fails.
         let params = |kernel: &Kernel| {
             let mut params = kernel.empty_params();
             let bytes = params.bytes_mut();
@@ -339,7 +340,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Returns the line of an ordinary stream; special streams are an error.
+    /// Returns the line of an ordinary stream; returns an error for the special streams.
     fn line(&self, stream: u64) -> Done<Line> {
         match stream {
             0..=2 => Ok(Line::Block(self.at.cta_number)),
@@ -403,7 +404,7 @@ impl Call<'_> {
         self.store(out, &value.to_le_bytes())
     }
 
-    /// Writes the first fields of `cudaFuncAttributes`, up to those of the cluster.
+    /// Writes the first fields of `cudaFuncAttributes`, up to and including the cluster fields.
     fn function_attributes(&self, out: u64, func: u64) -> Done<()> {
         use FunctionAttribute as A;
         let kernel = self.kernel(func)?;
@@ -470,7 +471,8 @@ impl Call<'_> {
 
     fn copy_3d(&self, params: u64, stream: u64) -> Done<()> {
         let bytes: [u8; COPY_3D] = self.read(params)?;
-        // For each side an array, a position and a pitched pointer; then the extent and the kind.
+        // The structure contains an array, a position and a pitched pointer for the source, the same for the
+        // destination, the extent, and the kind.
         let side = |first: usize| -> Done<PitchedBox> {
             if word(&bytes, first) != 0 {
                 return Err(CudaError::NOT_SUPPORTED.into());
@@ -513,7 +515,7 @@ impl Call<'_> {
     }
 }
 
-/// Checks that rows and slices do not overlap, so that a copy is no larger than the memory that holds it.
+/// Returns an error if rows or slices overlap. So a copy has no more bytes than the memory that contains them.
 fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
     let rows = height <= 1 || place.pitch >= width;
     let plane = place.pitch.checked_mul(height);

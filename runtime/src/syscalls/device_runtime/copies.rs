@@ -4,13 +4,13 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::Visible;
 
-/// The location of rows and slices of bytes in memory. [`Job::extent`] has their number.
+/// The location of rows and slices of bytes in memory. [`Job::extent`] contains their numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PitchedBox {
     pub(crate) start: u64,
-    /// Bytes from one row to the next.
+    /// Distance in bytes from one row to the next.
     pub(crate) pitch: u64,
-    /// Bytes from one slice to the next.
+    /// Distance in bytes from one slice to the next.
     pub(crate) slice: u64,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Source {
     Value(u8),
 }
 
-/// A copy or fill.
+/// A copy or fill that device code has requested.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) to: PitchedBox,
@@ -50,10 +50,11 @@ impl Job {
     /// Runs the copy or fill.
     ///
     /// # Errors
-    /// The fault of the first inaccessible address, reported for `kernel`.
+    /// Returns a fault of `kernel` for the first address that cannot be accessed.
     pub(crate) fn run(&self, kernel: &str, visible: Option<&Visible>) -> Result<()> {
         let [width, height, depth] = self.extent;
-        // A range that is larger than its memory faults at the first row outside of it. An empty range has no rows.
+        // If a range is larger than its memory, the first row outside that memory faults. An empty range has no rows to
+        // access.
         if width == 0 || height == 0 || depth == 0 {
             return Ok(());
         }
@@ -70,7 +71,7 @@ impl Job {
                     let from = from.at(row, slice);
                     may(from, AccessKind::Read).map_err(|fault| failure(kernel, fault))?;
                 }
-                // SAFETY: device code gives the addresses; an inaccessible address faults and is reported.
+                // SAFETY: device code chooses the addresses; an access to inaccessible memory faults and is reported.
                 let done = unsafe {
                     match self.from {
                         Source::Bytes(from) => access::copy(to, from.at(row, slice), bytes),

@@ -1,11 +1,11 @@
-//! CUDA's device runtime: launches, copies and stream operations that kernels request (dynamic parallelism; CUDA
-//! programming guide, "CUDA Dynamic Parallelism").
+//! CUDA's device runtime: the launches, copies and stream operations that kernels request (CUDA programming guide,
+//! "CUDA Dynamic Parallelism").
 //!
-//! A call records a request ([`Wish`]) and returns at once. A worker submits the requests after the units that it runs
-//! have stopped ([`crate::scheduler`]), because a kernel must not rely on its children running at the same time. A grid
-//! is complete when its children are.
+//! A call records a request ([`Wish`]) and returns at once. A worker submits the requests after the units that it was
+//! running have completed or parked ([`crate::scheduler`]). This is permitted because a kernel must not rely on its
+//! child grids running at the same time. A grid is complete when all its child grids are complete.
 //!
-//! Invariant: requests of one stream keep their order.
+//! Invariant: the requests of a stream are submitted in the order of the calls.
 
 mod calls;
 mod copies;
@@ -26,24 +26,24 @@ use crate::launch::LaunchConfig;
 use crate::module::Module;
 use crate::params::Params;
 
-/// Largest number of bytes of a launch's parameters.
+/// Maximum number of bytes of a launch's parameters.
 const LONGEST: u64 = 32_764;
-/// Bytes reserved for the parameters of each pending launch.
+/// Number of bytes that are reserved for the parameters of each pending launch.
 const BUFFER: u64 = 4096;
 
-/// Largest nesting depth of grids ("Nesting depth").
+/// Maximum nesting depth of grids (CUDA programming guide, "Nesting depth").
 const DEEPEST: u32 = 24;
 
-/// The stream or the order in which a request runs.
+/// The stream in which a request runs, or its order relative to other requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Line {
-    /// The default stream of a block.
+    /// The default stream of a block, by the block's linear index.
     Block(u64),
-    /// A stream that a thread has created.
+    /// A stream that a thread has created, by its ID.
     Made(u64),
-    /// In no order (`cudaStreamFireAndForget`).
+    /// The request is not ordered with others (`cudaStreamFireAndForget`).
     Loose,
-    /// After all other work of the grid (`cudaStreamTailLaunch`).
+    /// The request runs after all other work of the grid (`cudaStreamTailLaunch`).
     Tail,
 }
 
@@ -61,22 +61,22 @@ pub(crate) struct Child {
 pub(crate) enum Wish {
     Launch(Box<Child>),
     Memory(Job),
-    /// Records an event.
+    /// Records the event with this ID.
     Record(u64),
-    /// Makes later work wait for an event's last record.
+    /// Makes later work wait for the last record of the event with this ID.
     Wait(u64),
 }
 
-/// A launch whose parameters device code is writing.
+/// A parameter buffer of a launch, which device code fills before it launches.
 struct Configured {
-    /// `None`: the launch call gives kernel and shape.
+    /// The kernel and the shape; `None` if the launch call specifies them.
     launch: Option<(Kernel, LaunchConfig)>,
 }
 
 /// The device runtime's state for one launch.
 pub(crate) struct DeviceRuntime {
     module: Option<Module>,
-    /// Number of grids above this one; 0 if the host launched it.
+    /// Nesting depth of the grid: 0 if the host launched it, otherwise one more than that of its parent.
     depth: u32,
     /// Time limit of the launch.
     limit: Option<Duration>,
@@ -94,7 +94,7 @@ struct DeviceRuntimeState {
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,
     events: FxHashSet<u64>,
-    /// The last error of each thread that has one.
+    /// The last error of each thread in which a call has failed.
     errors: FxHashMap<(u64, [u32; 3]), u32>,
 }
 
@@ -112,7 +112,8 @@ impl DeviceRuntime {
             depth,
             limit,
             some: AtomicBool::new(false),
-            // Numbers of streams and events: smaller than any pointer, and larger than the handles of default streams.
+            // The IDs of streams and events are smaller than any pointer and larger than the handles of default
+            // streams.
             next: AtomicU64::new(0x100),
             state: Mutex::new(DeviceRuntimeState {
                 deadline,
@@ -142,7 +143,7 @@ impl DeviceRuntime {
         std::mem::take(&mut state.wishes)
     }
 
-    /// Returns whether there are requests.
+    /// Returns whether there are requests that have not been taken.
     pub(crate) fn has_wishes(&self) -> bool {
         self.some.load(Ordering::Acquire)
     }
@@ -152,7 +153,7 @@ impl DeviceRuntime {
         self.some.store(true, Ordering::Release);
     }
 
-    /// Returns a number that no other stream or event of the launch has.
+    /// Returns an ID that no other stream or event of the launch has.
     fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
