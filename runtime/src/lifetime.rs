@@ -33,7 +33,8 @@ impl Device {
         Ok(&state.retained)
     }
 
-    /// Returns the primary context, whether it is retained or not. It is the same value for the runtime's life.
+    /// Returns the primary context, whether it is retained or not. A device has the same primary context as long as the
+    /// runtime exists.
     ///
     /// # Errors
     /// [`Error::Deinitialized`] when the runtime no longer exists; [`Error::NotInitialized`] in the child of a fork.

@@ -131,7 +131,7 @@ pub(crate) fn review() {
     });
 }
 
-/// Returns what is wrong with a value. An empty value counts as unset.
+/// Returns a warning if a value is not accepted. An empty value counts as unset.
 fn refusal(variable: &Variable, value: &OsStr) -> Option<String> {
     const LONGEST: usize = 40;
     let text = value.to_str().map(str::trim);

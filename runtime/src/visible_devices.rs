@@ -2,17 +2,18 @@
 //! environment variables").
 //!
 //! The variable is a list of numbers or of UUIDs, separated by commas. A UUID has the form `GPU-` with enough digits to
-//! identify one device. The list ends before the first invalid entry: one that names no device, one of the other form,
-//! or an instance of a partitioned GPU (`MIG-`). A list that names a device twice is empty. A number is what the C
-//! function `strtoul` reads at the start of an entry.
+//! identify one device. The list ends before the first invalid entry: an entry that names no device, an entry of the
+//! other form, or an instance of a partitioned GPU (`MIG-`). A list that names a device twice is empty. The number of
+//! an entry is what the C function `strtoul` reads at the start of the entry.
 //!
-//! Devices have a *number* in the machine, which NVML uses, and an *ordinal* among the devices that the process sees.
+//! A device has a *number* among all devices of the machine, which NVML uses, and an *ordinal* among the devices that
+//! the process sees.
 
 use std::sync::OnceLock;
 
 use crate::environment::number;
 
-/// Largest number of devices: each has its own PCI bus.
+/// Maximum number of devices, because each device has its own PCI bus.
 pub const MAX_DEVICES: u32 = 64;
 
 /// Returns the UUID of the device with a number. It is the same in every process and on every machine.
@@ -109,7 +110,7 @@ fn leading_number(entry: &str) -> Option<u32> {
     digits[..end].parse().ok()
 }
 
-/// Returns the numbers of the devices that this process sees, as they were at the first call.
+/// Returns the numbers of the devices that this process sees. The first call determines them for the whole process.
 fn of_process() -> &'static [u32] {
     static NUMBERS: OnceLock<Vec<u32>> = OnceLock::new();
     NUMBERS.get_or_init(|| numbers(list().as_deref(), count()))
