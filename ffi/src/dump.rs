@@ -25,7 +25,7 @@ use crate::client;
 use crate::guard::warn;
 use crate::images::Images;
 
-/// The largest number of problems in a manifest.
+/// The maximum number of problems in a manifest.
 const MAX_PROBLEMS: usize = 1000;
 
 struct Dump {

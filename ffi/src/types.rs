@@ -258,7 +258,7 @@ pub struct CUmemAccessDesc {
 pub struct CUmemAllocationProp {
     /// 1: pinned memory.
     pub kind: CUmemAllocationType,
-    /// The kinds of handles for sharing the memory; 0: none.
+    /// The kinds of handles for sharing the memory; 0 means none.
     pub requested_handle_types: CUmemAllocationHandleType,
     /// The location of the memory.
     pub location: CUmemLocation,
@@ -288,13 +288,13 @@ pub struct CUmemPoolPtrExportData {
 pub struct CUmemPoolProps {
     /// 1: pinned memory, 2: managed memory.
     pub alloc_type: CUmemAllocationType,
-    /// The kinds of handles for sharing the pool; 0: none.
+    /// The kinds of handles for sharing the pool; 0 means none.
     pub handle_types: CUmemAllocationHandleType,
     /// The location of the memory.
     pub location: CUmemLocation,
     /// Used on Windows only.
     pub win32_security_attributes: *mut c_void,
-    /// The largest size in bytes; 0: the limit of the system.
+    /// The maximum size in bytes; 0 means the limit of the system.
     pub max_size: usize,
     /// Usage flags.
     pub usage: u16,
@@ -330,11 +330,11 @@ pub struct CUctxCreateParams {
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct CUdevprop {
-    /// The largest number of threads in a block.
+    /// The maximum number of threads in a block.
     pub max_threads_per_block: c_int,
-    /// The largest block dimensions.
+    /// The maximum block dimensions.
     pub max_threads_dim: [c_int; 3],
-    /// The largest grid dimensions.
+    /// The maximum grid dimensions.
     pub max_grid_size: [c_int; 3],
     /// Shared memory of a block in bytes.
     pub shared_mem_per_block: c_int,
@@ -342,7 +342,7 @@ pub struct CUdevprop {
     pub total_constant_memory: c_int,
     /// The warp size.
     pub simd_width: c_int,
-    /// The largest pitch in bytes.
+    /// The maximum pitch in bytes.
     pub mem_pitch: c_int,
     /// The number of registers of a block.
     pub regs_per_block: c_int,
@@ -581,7 +581,7 @@ pub struct CUdevResource {
     pub kind: CUdevResourceType,
     /// Private data of the driver.
     pub filler: [u32; 23],
-    /// The union. For multiprocessors: count, smallest count of a part, divisor of a part's count, flags, locality
+    /// The union. For multiprocessors: count, minimum count of a part, divisor of a part's count, flags, locality
     /// domain.
     pub words: [u32; 10],
     /// The next resource of a list.
@@ -592,7 +592,7 @@ pub struct CUdevResource {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
-    /// The number of multiprocessors; 0: all that remain.
+    /// The number of multiprocessors; 0 means all remaining multiprocessors.
     pub sm_count: c_uint,
     /// The number of multiprocessors that are scheduled together.
     pub coscheduled_sm_count: c_uint,

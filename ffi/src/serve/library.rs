@@ -190,7 +190,7 @@ pub(crate) fn kernel_get_library(_: &Call, out: Out<CUlibrary>, kernel: Function
 }
 
 /// Returns an attribute of the kernel in the current context, or in the primary context of device 0 if no context is
-/// current. The device argument is only checked.
+/// current. The device argument is checked and otherwise ignored.
 pub(crate) fn kernel_get_attribute(
     _: &Call,
     value: Out<c_int>,

@@ -92,8 +92,8 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult>
     }
 }
 
-/// Writes the reason of a failed load to the caller's error log, or to standard error if there is no log. Errors of
-/// images without PTX go to both.
+/// Writes the reason of a failed load to the caller's error log, or to standard error if there is no log. An error
+/// about an image without PTX is written to both.
 pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> CuResult {
     let text = match &error {
         Error::InvalidPtx { log } => log.clone(),

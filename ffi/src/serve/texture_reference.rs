@@ -68,7 +68,7 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes the settings and passes them to the runtime.
+    /// Changes the settings, and passes the new settings to the runtime.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();
@@ -136,7 +136,7 @@ pub(crate) fn param_set_tex_ref(
     unit: c_int,
     _reference: Arc<TexRefObject>,
 ) -> Served {
-    // Kernels name their texture references themselves, so there is nothing to set.
+    // Kernels refer to texture references by name, so there is nothing to set.
     match unit {
         DEFAULT_UNIT => Ok(()),
         _ => Err(CuResult::INVALID_VALUE),

@@ -14,7 +14,7 @@ use crate::types::{
     CUgraphNode, CUhostFn, CUkernel, CUmemAccessDesc, CUmemPoolProps, CUstream,
 };
 
-/// The parameters of a kernel node before CUDA 12.
+/// The parameters of a kernel node from before CUDA 12.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
@@ -36,11 +36,11 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS {
-    /// The fields of the form before CUDA 12.
+    /// The parameters in the layout from before CUDA 12.
     pub base: CUDA_KERNEL_NODE_PARAMS_v1,
-    /// The kernel of a library, if `func` is null.
+    /// The kernel of a library. It is used if `base.func` is null.
     pub kern: CUkernel,
-    /// The context of the kernel; null: the current context.
+    /// The context in which the kernel of a library runs; null means the current context.
     pub ctx: CUcontext,
 }
 
@@ -190,7 +190,7 @@ pub struct CUDA_CONDITIONAL_NODE_PARAMS {
     pub ctx: CUcontext,
 }
 
-/// One stream memory operation: six words, whose meaning depends on the first word.
+/// One stream memory operation. It has six words, and the first word determines how the other words are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUstreamBatchMemOpParams {

@@ -142,7 +142,7 @@ pub(crate) fn graph_get_edges(
     graph_get_edges_v2(call, graph, from, to, std::ptr::null_mut(), count)
 }
 
-/// Returns the nodes at the other ends of a node's edges, with the data of the edges.
+/// Writes the nodes at the other ends of a node's edges, and the data of these edges, to the caller's arrays.
 ///
 /// # Safety
 /// The conditions of [`answer_list`] apply to both arrays.
