@@ -1,9 +1,9 @@
 //! The replacement of NVRTC: it compiles for virtual architectures and returns the PTX instead of a cubin.
 //!
 //! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
-//! cubin, and the PTX is returned in its place. With `-dlto` the code is compiled to linkable PTX instead of LTO-IR,
-//! which [`super::jitlink`] accepts. No state is kept for a program: every query goes to NVRTC. If NVRTC rejects the
-//! changed options, the caller's own options are used.
+//! cubin, and this module returns the PTX in place of the cubin. With `-dlto` the code is compiled to linkable PTX
+//! instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for a program: every query
+//! goes to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -34,7 +34,7 @@ struct StandIns {
     lto: Get,
 }
 
-/// The outputs that are replaced by PTX: for each, the name of the function that copies it.
+/// The outputs that PTX replaces. Each entry is the name of the function that copies the output.
 const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
@@ -135,7 +135,7 @@ const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
 /// The spellings of the option that requests link-time code.
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// The option that is used instead: it requests linkable PTX.
+/// The option that replaces them. It requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
 /// Returns the replacement of an option, or `None` if it stays unchanged. An architecture `sm_*`, in the same argument

@@ -1,7 +1,7 @@
 //! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows which copy it replaces.
 //!
 //! Each loaded copy has a slot, and each replacement function is compiled once for each slot. Invariant: the map of a
-//! slot is valid while it is not null, that is from `la_objopen` to `la_objclose`.
+//! slot is valid while it is not null. It is not null from `la_objopen` to `la_objclose`.
 
 use std::ffi::CString;
 use std::mem::transmute_copy;

@@ -41,7 +41,7 @@ unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
     }
 }
 
-/// Runs the body of a function for a device, after checking the handle.
+/// Checks the handle of a device, and runs the body of a function for this device.
 pub(crate) fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
     serve(|| body(device_of(device)?)).0
 }
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount(count: *mut c_uint) -> c_int {
     unsafe { nvmlDeviceGetCount_v2(count) }
 }
 
-/// Returns the device with an index.
+/// Returns the device with this index.
 ///
 /// # Safety
 /// `device` is null or has room for a handle.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     .0
 }
 
-/// Returns the device with an index; the first version of [`nvmlDeviceGetHandleByIndex_v2`].
+/// Returns the device with this index; the first version of [`nvmlDeviceGetHandleByIndex_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetHandleByIndex_v2`] apply.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut 
     unsafe { nvmlDeviceGetHandleByIndex_v2(index, device) }
 }
 
-/// Returns the device with a UUID, in the text form of [`nvmlDeviceGetUUID`].
+/// Returns the device with this UUID. The UUID has the text form of [`nvmlDeviceGetUUID`].
 ///
 /// # Safety
 /// `uuid` is null or a C string; `device` is null or has room for a handle.
@@ -132,7 +132,7 @@ pub struct Uuid {
     value: [u8; 41],
 }
 
-/// Returns the device with a UUID, given as text (kind 1) or as bytes (kind 2).
+/// Returns the device with this UUID, which is given as text (kind 1) or as bytes (kind 2).
 ///
 /// # Safety
 /// `uuid` is null or points to the structure; `device` is null or has room for a handle.
@@ -276,7 +276,7 @@ pub struct MemoryV2 {
     used: c_ulonglong,
 }
 
-/// The version number of [`MemoryV2`]: its size and the number 2.
+/// The version number of [`MemoryV2`], which combines the size of the structure and the number 2.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
 /// Returns the total, free and used memory of the device. No memory is reserved.
@@ -444,12 +444,12 @@ pub struct ProcessInfoV1 {
     memory: c_ulonglong,
 }
 
-/// The value of a memory size that is unknown.
+/// The value that stands for an unknown memory size.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
-/// The value of an instance id if there is no instance.
+/// The value of an instance ID if there is no instance.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// Writes a list into a buffer of `count` elements, and writes the list's length to `count`. A list that is too long
+/// Writes a list into a buffer of `*count` elements, and writes the list's length to `count`. A list that is too long
 /// gives `INSUFFICIENT_SIZE`.
 ///
 /// # Safety
@@ -472,7 +472,7 @@ unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer 
     Ok(())
 }
 
-/// Returns the compute processes. The memory that each of them uses is unknown.
+/// Returns the compute processes. How much memory each process uses is unknown.
 ///
 /// # Safety
 /// `count` is null or valid; `out` is null or has room for `count` elements.

@@ -21,14 +21,14 @@ pub extern "C" fn nvmlInit() -> c_int {
     nvmlInit_v2()
 }
 
-/// Initialises the library. The flags permit a machine without devices; they are ignored, because there is always a
+/// Initialises the library. The flags permit a machine without devices. They are ignored, because there is always a
 /// device.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> c_int {
     nvmlInit_v2()
 }
 
-/// Ends one use of the library.
+/// Ends one use of the library. It matches one call of [`nvmlInit_v2`].
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> c_int {
     end().map_or_else(|code| code.0, |()| Code::SUCCESS.0)

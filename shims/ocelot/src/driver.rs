@@ -42,7 +42,7 @@ fn beside() -> Option<CString> {
 impl Driver {
     /// Loads the driver library and creates its primary context.
     pub(crate) fn load() -> Result<Driver, String> {
-        // Kernels receive addresses of this process, so they must not run isolated.
+        // Kernels receive addresses of this process, so memory isolation must be off.
         if std::env::var_os("MARGAY_ISOLATE").is_none() {
             // SAFETY: both are C strings. The caller holds the lock that all calls of this library take. Threads of the
             // program that read the environment at the same time are the program's responsibility, as for any call of
