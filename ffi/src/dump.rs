@@ -69,7 +69,7 @@ pub(crate) fn problem(error: &Error) {
     }
 }
 
-/// Returns the parts of an image: several for a linked image, otherwise one.
+/// Returns the parts of an image. A linked image has several parts, and every other image has one part.
 fn parts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
     match *image {
         Image::Ptx(text) => vec![text.as_bytes()],

@@ -63,7 +63,7 @@ pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResu
     loop {
         let address = (start as usize).checked_add(known);
         let found = address.map_or(0, |address| probed(address, ask));
-        // SAFETY: the bytes before `known` were probed in earlier iterations, the next `found` bytes in this one.
+        // SAFETY: the bytes before `known` were probed in earlier iterations, the next `found` bytes in this iteration.
         let bytes = unsafe { std::slice::from_raw_parts(start, known + found) };
         if let Some(end) = bytes[known..].iter().position(|&byte| byte == 0) {
             return Ok(&bytes[..known + end]);

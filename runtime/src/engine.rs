@@ -243,7 +243,7 @@ pub struct LaunchShape {
     pub cooperative: bool,
     /// The time by which the launch must be prepared: compiling counts towards its time limit.
     pub deadline: Option<Instant>,
-    /// The value of `%gridid`; unique in the process, never 0.
+    /// The value of `%gridid`, which is unique in the process and never 0.
     pub grid_id: u64,
     /// Reported number of SMs.
     pub sms: u32,
@@ -253,7 +253,7 @@ pub struct LaunchShape {
     pub reverse: bool,
     /// Geometry of the CTA windows. If [`WindowGeometry::masked`] is set, generated code must mask every offset.
     pub windows: WindowGeometry,
-    /// Memory that the kernel may access; `None`: all memory of the process.
+    /// Memory that the kernel may access; `None` means all memory of the process.
     pub visible: Option<Arc<Visible>>,
     /// Implements printf, malloc and the other services for this launch.
     pub services: Arc<dyn Services>,
@@ -369,7 +369,7 @@ pub struct ParkedUnit {
     pub unit: u64,
     /// The engine's state: frames, program counters, barrier states.
     pub state: Box<dyn Any + Send>,
-    /// The window that the unit's addresses point into, if it has one.
+    /// The window that contains the shared and local memory of the unit, if the unit has a window.
     pub window: Option<CtaWindow>,
     /// Whether any thread has completed a wait since the unit was last run or resumed.
     pub progressed: bool,

@@ -122,7 +122,7 @@ impl HeapState {
         self.by_size.remove(&(size, start));
     }
 
-    /// Allocates at the start of the smallest free block that is large enough; returns 0 if there is none.
+    /// Allocates at the start of the smallest free block that is large enough. Returns 0 if no block is large enough.
     fn allocate(&mut self, bytes: u64) -> u64 {
         let Some(size) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
             return 0;

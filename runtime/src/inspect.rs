@@ -60,7 +60,7 @@ pub fn passes() -> impl Iterator<Item = Pass> {
 pub struct Timing {
     /// The pass.
     pub pass: &'static str,
-    /// Time taken.
+    /// Duration of the pass.
     pub time: Duration,
     /// Blocks after the pass.
     pub blocks: usize,
@@ -224,8 +224,8 @@ impl Inspection {
         Ok(timings)
     }
 
-    /// Returns the code generated for a function: the CTA form and, if threads wait for others, the warp form of each
-    /// region. If native code is not possible, the text is the reason.
+    /// Returns the code generated for a function: the CTA form and, if its threads wait for each other, the warp form
+    /// of each region. If native code is not possible, the text is the reason.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ pub enum FunctionAttribute {
     NumRegs = 4,
     /// The PTX's target: 86 for `sm_86`.
     PtxVersion = 5,
-    /// The architecture that the kernel was compiled for, which is that of the device.
+    /// The architecture that the kernel was compiled for, which is the architecture of the device.
     BinaryVersion = 6,
     /// Cache mode of loads; always 0.
     CacheModeCa = 7,
@@ -265,7 +265,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the preferred cache configuration (0 to 3; only stored).
+    /// Sets the preferred cache configuration (0 to 3). It is stored and has no effect.
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
         self.module.check()?;
         if !(0..=3).contains(&config) {

@@ -254,8 +254,8 @@ impl Task {
         }
     }
 
-    /// Counts a completed predecessor, and starts the task when it was the last one. If this completes the task at
-    /// once, adds it to `todo`.
+    /// Counts a completed predecessor. If it was the last predecessor, starts the task. If the task has no work left
+    /// after that, adds the task to `todo`.
     fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;

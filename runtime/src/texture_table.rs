@@ -28,7 +28,7 @@ pub(crate) struct Texture {
     pub(crate) texels: Option<Arc<Texels>>,
     /// How texels are addressed and filtered.
     pub(crate) sampler: Sampler,
-    /// The plan for common fetches; `None`: all fetches take the general path.
+    /// The plan for common fetches. If it is `None`, all fetches take the general path.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 

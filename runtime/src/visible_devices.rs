@@ -45,7 +45,7 @@ pub fn uuid_text(number: u32) -> String {
     format!("{UUID_PREFIX}{}", parts.join("-"))
 }
 
-/// Returns the number of devices of the machine: `MARGAY_DEVICES`, or one.
+/// Returns the number of devices of the machine: the value of `MARGAY_DEVICES`, otherwise 1.
 pub(crate) fn count() -> u32 {
     number("MARGAY_DEVICES")
         .and_then(|n| u32::try_from(n).ok())

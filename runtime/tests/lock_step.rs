@@ -94,7 +94,7 @@ fn a_value_handed_on() {
     );
 }
 
-/// Tests atomics whose results are unused. They need no order among lanes, in contrast to atomics whose results are used.
+/// Tests atomics whose results are unused. They need no order among lanes. Atomics whose results are used do need it.
 #[test]
 fn atomics_one_after_the_other() {
     check(

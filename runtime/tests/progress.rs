@@ -21,8 +21,8 @@ fn one_worker() -> Runtime {
     Runtime::builder().workers(1).build().expect("built")
 }
 
-/// Kernels that poll a flag in three ways: volatile, acquire, and weak with a fence. The third way is the translation of
-/// `while (f[0] == 0) __threadfence();` by nvcc. A fourth kernel sets the flag.
+/// Kernels that poll a flag in three ways: volatile, acquire, and weak with a fence. nvcc translates
+/// `while (f[0] == 0) __threadfence();` to the third way. A fourth kernel sets the flag.
 const POLL: &str = r"
 .visible .entry poll_volatile(.param .u64 flag) {
     .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;

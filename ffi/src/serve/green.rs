@@ -119,7 +119,7 @@ pub(crate) fn device_get_dev_resource(
     Ok(())
 }
 
-/// Returns the green context of a context handle, if the handle denotes one.
+/// Returns the green context of a context handle, if the handle denotes a green context.
 fn green_of(handle: CUcontext) -> Option<Arc<GreenObject>> {
     contexts().get(handle.0)?.green
 }
@@ -220,7 +220,7 @@ pub(crate) fn dev_sm_resource_split_by_count(
     if !result.is_null() {
         for group in 0..made {
             let part = sms(&device, first + group * size, size, flags);
-            // SAFETY: the caller guarantees room for `wanted` elements, and `made` is not greater.
+            // SAFETY: the caller guarantees memory for `wanted` elements, and `made` is not greater.
             unsafe { result.add(group as usize).write_unaligned(part) };
         }
         let taken = made * size;

@@ -125,7 +125,7 @@ pub(crate) fn library_enumerate_kernels(
     let kernels = library.library.kernels().iter();
     for (index, info) in kernels.take(room as usize).enumerate() {
         let handle = kernel_handle(&library, &info.name)?;
-        // SAFETY: the caller guarantees room for `room` elements.
+        // SAFETY: the caller guarantees memory for `room` elements.
         unsafe { out.add(index).write(handle) };
     }
     Ok(())

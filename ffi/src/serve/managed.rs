@@ -30,7 +30,7 @@ const NODE: c_uint = 3;
 const THIS_NODE: c_uint = 4;
 /// The page size. Advice applies to whole pages.
 const PAGE: u64 = 4096;
-/// If more allocations than this have advice, the advice for freed allocations is removed.
+/// If at least this number of allocations have advice, storing further advice removes the advice for freed allocations.
 const NOTES_KEPT: usize = 4096;
 
 /// The current or preferred location of memory, or a location that accesses memory.
@@ -414,10 +414,10 @@ pub(crate) fn mem_range_get_attribute(
 }
 
 /// # Safety
-/// `data` has room for the values.
+/// `data` points to memory for the values.
 unsafe fn write(data: *mut c_void, values: &[c_int]) {
     for (index, &value) in values.iter().enumerate() {
-        // SAFETY: the caller guarantees room for the values.
+        // SAFETY: the caller guarantees memory for the values.
         unsafe { data.cast::<c_int>().add(index).write_unaligned(value) };
     }
 }

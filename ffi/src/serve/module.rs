@@ -153,7 +153,7 @@ pub(crate) fn module_enumerate_functions(
     let kernels = module.module.kernels();
     for (index, kernel) in kernels.iter().take(room as usize).enumerate() {
         let handle = module_function_handle(&module, kernel.name())?;
-        // SAFETY: the caller guarantees room for `room` elements.
+        // SAFETY: the caller guarantees memory for `room` elements.
         unsafe { out.add(index).write(handle) };
     }
     Ok(())

@@ -39,12 +39,12 @@ enum Value {
 
 impl Value {
     /// # Safety
-    /// `data` is null or has room for the attribute's type.
+    /// `data` is null or points to memory for the attribute's type.
     unsafe fn write(self, data: *mut c_void) -> Served {
         if data.is_null() {
             return Err(CuResult::INVALID_VALUE);
         }
-        // SAFETY: the pointer is not null and has room for the attribute's type.
+        // SAFETY: the pointer is not null and points to memory for the attribute's type.
         unsafe {
             match self {
                 Value::Int(value) => data.cast::<c_int>().write_unaligned(value),
@@ -149,7 +149,7 @@ pub(crate) fn pointer_get_attribute(
     let info = Runtime::global()?.pointer_info(address);
     let info = info.ok_or(CuResult::INVALID_VALUE)?;
     let value = known(attribute, address, &info)?.ok_or(CuResult::INVALID_VALUE)?;
-    // SAFETY: the caller guarantees room for the attribute's type.
+    // SAFETY: the caller guarantees memory for the attribute's type.
     unsafe { value.write(data) }
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn pointer_get_attributes(
             Some(info) => known(attribute, address, info)?,
             None => None,
         };
-        // SAFETY: the caller guarantees room for the attribute's type.
+        // SAFETY: the caller guarantees memory for the attribute's type.
         unsafe { value.unwrap_or(absent(attribute)).write(place) }?;
     }
     Ok(())

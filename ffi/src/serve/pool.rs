@@ -257,7 +257,7 @@ pub(crate) fn mem_pool_get_attribute(
     let answer = match attribute {
         number if REUSE.contains(&number) => {
             let number = long(&pool.reuse[number as usize - 1]);
-            // SAFETY: the caller guarantees room for an int.
+            // SAFETY: the caller guarantees memory for an int.
             unsafe { value.cast::<i32>().write_unaligned(number as i32) };
             return Ok(());
         }
@@ -281,13 +281,13 @@ pub(crate) fn mem_pool_get_attribute(
                 HANDLE_TYPES if pool.arena.is_some() && !pool.imported => DESCRIPTOR as i32,
                 _ => 0,
             };
-            // SAFETY: the caller guarantees room for an int or an enumeration.
+            // SAFETY: the caller guarantees memory for an int or an enumeration.
             unsafe { value.cast::<i32>().write_unaligned(answer) };
             return Ok(());
         }
         _ => return Err(CuResult::INVALID_VALUE),
     };
-    // SAFETY: the caller guarantees room for 64 bits.
+    // SAFETY: the caller guarantees memory for 64 bits.
     unsafe { value.cast::<u64>().write_unaligned(answer) };
     Ok(())
 }

@@ -491,7 +491,7 @@ pub(crate) fn tex_ref_get_border_color(
         return Err(CuResult::INVALID_VALUE);
     }
     let color = reference.told()?.desc.border_color;
-    // SAFETY: the pointer is not null; the caller of the entry point guarantees room for four numbers.
+    // SAFETY: the pointer is not null; the caller of the entry point guarantees memory for four numbers.
     unsafe { out.cast::<[f32; 4]>().write_unaligned(color) };
     Ok(())
 }

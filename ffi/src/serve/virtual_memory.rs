@@ -263,7 +263,7 @@ pub(crate) fn mem_export_to_shareable_handle(
     unsafe { give_descriptor(out, physical.memory()) }
 }
 
-/// Checks that the requested kind of handle is the supported one.
+/// Checks that the requested kind of handle is the supported kind.
 pub(super) fn check_handle_kind(kind: c_uint) -> Served {
     match kind {
         DESCRIPTOR => Ok(()),
@@ -273,10 +273,10 @@ pub(super) fn check_handle_kind(kind: c_uint) -> Served {
 }
 
 /// # Safety
-/// `out` has room for an int.
+/// `out` points to memory for an int.
 pub(super) unsafe fn give_descriptor(out: *mut c_void, memory: &SharedMemory) -> Served {
     let descriptor = memory.duplicate().map_err(code)?.into_raw_fd();
-    // SAFETY: the caller guarantees room for an int.
+    // SAFETY: the caller guarantees memory for an int.
     unsafe { out.cast::<c_int>().write_unaligned(descriptor) };
     Ok(())
 }

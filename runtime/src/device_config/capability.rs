@@ -1,7 +1,6 @@
 //! Compute capabilities and the limits of a multiprocessor that belong to them.
 //!
-//! The numbers are those of the CUDA programming guide's table of technical specifications per
-//! compute capability.
+//! The numbers come from the CUDA programming guide's table of technical specifications per compute capability.
 
 /// A compute capability.
 ///

@@ -94,7 +94,7 @@ unsafe extern "C" fn compile<const SLOT: usize>(
                 return code;
             }
         }
-        // SAFETY: the arguments are those of the caller.
+        // SAFETY: the arguments come from the caller.
         unsafe { own(program, count, options) }
     })
 }
@@ -171,7 +171,7 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
 unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, bool), c_int> {
     let name = OUTPUTS.get(output).ok_or(INTERNAL)?;
     let mut bytes = 0;
-    // SAFETY: the functions have these types; the program is that of the caller.
+    // SAFETY: the functions have these types; the program comes from the caller.
     unsafe {
         let own_size = own::<Size>(slot, &format!("{name}Size")).ok_or(INTERNAL)?;
         let code = own_size(program, &raw mut bytes);
@@ -198,7 +198,7 @@ unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
         if out.is_null() {
             return INVALID_INPUT;
         }
-        // SAFETY: program and pointer are those of the caller; the pointer is not null.
+        // SAFETY: the program and the pointer come from the caller; the pointer is not null.
         match unsafe { sized(SLOT, OUTPUT, program) } {
             Ok((bytes, _)) => {
                 // SAFETY: the caller guarantees memory for a size.
@@ -217,7 +217,7 @@ unsafe extern "C" fn get<const SLOT: usize, const OUTPUT: usize>(
     out: *mut c_char,
 ) -> c_int {
     guarded(INTERNAL, || {
-        // SAFETY: the program is that of the caller.
+        // SAFETY: the program comes from the caller.
         let name = match unsafe { sized(SLOT, OUTPUT, program) } {
             Ok((_, true)) => "nvrtcGetPTX",
             _ => OUTPUTS[OUTPUT],

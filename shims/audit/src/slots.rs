@@ -92,7 +92,7 @@ pub unsafe fn real<F: Copy>(kind: Kind, slot: usize, symbol: &str) -> Option<F> 
     if map.is_null() {
         return None;
     }
-    // SAFETY: the map is that of a loaded file, because it is not null.
+    // SAFETY: the map belongs to a loaded file, because it is not null.
     let address = unsafe { find(map, &name) }?;
     // SAFETY: the caller guarantees the type.
     Some(unsafe { transmute_copy(&address) })

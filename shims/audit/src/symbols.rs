@@ -76,7 +76,7 @@ pub(super) unsafe fn find(map: *const LinkMap, name: &CStr) -> Option<usize> {
 /// each symbol. The last hash of each bucket has its lowest bit set.
 ///
 /// # Safety
-/// The pointers are those of a loaded file.
+/// The pointers belong to a loaded file.
 unsafe fn in_table(
     table: *const u32,
     symbols: *const Symbol,
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn functions_of_a_loaded_file_are_found() {
-        // SAFETY: the handle is that of the C library, which is loaded.
+        // SAFETY: the handle belongs to the C library, which is loaded.
         unsafe {
             let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
             assert!(!libc.is_null());

@@ -63,7 +63,7 @@ unsafe fn places_on_the_bus(device: *const c_void) {
 fn programs_get_what_they_ask_for() {
     let mut count = 0;
     let mut device: *const c_void = null_mut();
-    // SAFETY: every pointer below is that of a variable, a buffer with its length, or null.
+    // SAFETY: every pointer below points to a variable or to a buffer with its length, or is null.
     unsafe {
         assert_eq!(nvmlDeviceGetCount_v2(&raw mut count), 1, "not initialised");
         assert_eq!(nvidia_ml::refused::nvmlDeviceGetTemperature(), 1);
@@ -157,7 +157,7 @@ fn child() {
         return;
     }
     let (mut count, mut device) = (0, null_mut::<c_void>().cast_const());
-    // SAFETY: every pointer is that of a variable or a buffer with its length.
+    // SAFETY: every pointer points to a variable or to a buffer with its length.
     unsafe {
         assert_eq!(nvmlInit_v2(), 0);
         assert_eq!((nvmlDeviceGetCount_v2(&raw mut count), count), (0, 3));

@@ -77,7 +77,7 @@ impl Driver {
     /// `F` is the type of the function.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, String> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        // SAFETY: the handle is that of a loaded library.
+        // SAFETY: the handle belongs to a loaded library.
         let address = unsafe { libc::dlsym(self.library, name.as_ptr()) };
         if address.is_null() {
             return Err(format!("libcuda.so has no {}", name.to_string_lossy()));
