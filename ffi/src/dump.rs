@@ -1,9 +1,9 @@
-//! `MARGAY_DUMP`: writes every image that a program loads into a folder, with its PTX and the reasons why code could
-//! not be run.
+//! `MARGAY_DUMP` names a folder. This module writes to this folder every image that the program loads, with the image's
+//! PTX and the reasons why code could not be run.
 //!
-//! Each process writes into a subfolder named by its process id. The subfolder contains `manifest.json` and the files
-//! that the manifest names, and can be attached to a bug report. An image that is loaded repeatedly is written once and
-//! counted.
+//! Each process writes to a subfolder that is named by the process ID. The subfolder contains `manifest.json` and the
+//! files that the manifest names. It can be attached to a bug report. An image that is loaded repeatedly is written
+//! once and counted.
 //!
 //! Invariants: the manifest on disk is complete after each entry. A write error is reported once and never fails a
 //! call.

@@ -416,7 +416,7 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     code
 }
 
-/// Returns `code` for an entry point without implementation for which CUDA documents this result.
+/// Returns `code`, which is the result that CUDA documents for an entry point that is not implemented here.
 #[cold]
 pub(crate) fn refuse(call: &'static Call, arguments: Arguments<'_>, code: CuResult) -> CuResult {
     enter(call, arguments, || Err(code))

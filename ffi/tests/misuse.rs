@@ -1,7 +1,7 @@
 //! Checks that wrong arguments give the result that CUDA documents.
 //!
 //! Each case calls one export with a wrong argument. The result must be the code in the case, and the documentation of
-//! the function must list this code (`data/return-codes.txt`, if the function is in it).
+//! the function must list this code (`data/return-codes.txt`, if this file lists the function).
 
 mod common;
 #[path = "misuse/textures.rs"]

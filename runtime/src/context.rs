@@ -388,8 +388,8 @@ impl Context {
         self.inner.fail_with(error, what);
     }
 
-    /// Returns whether the context is active: a created context until it is destroyed, a primary context while it is
-    /// retained.
+    /// Returns whether the context is active. A created context is active until it is destroyed. A primary context is
+    /// active while it is retained.
     pub fn is_alive(&self) -> bool {
         self.inner.is_alive()
     }

@@ -150,7 +150,7 @@ pub struct VariableInfo {
 pub enum Image<'a> {
     /// PTX text.
     Ptx(&'a str),
-    /// PTX text, a fat binary, a cubin or an archive; the first bytes determine which.
+    /// PTX text, a fat binary, a cubin or an archive; the first bytes determine the format.
     Bytes(&'a [u8]),
     /// Several inputs of these formats that are linked together: a `.visible` symbol of one input defines the `.extern`
     /// symbols of this name in the other inputs. NVIDIA's device runtime library is read only if it defines a missing

@@ -79,7 +79,7 @@ pub enum Error {
     /// The file does not exist [301 FILE_NOT_FOUND].
     #[error("file not found: {0}")]
     FileNotFound(String),
-    /// No input defines an `.extern` symbol [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
+    /// None of the inputs defines the `.extern` symbol [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
     #[error("unresolved symbol: {0}")]
     UnresolvedSymbol(String),
     /// The operating system returned an error [304 OPERATING_SYSTEM].
@@ -106,7 +106,7 @@ pub enum Error {
     /// Peer access is not enabled [705 PEER_ACCESS_NOT_ENABLED].
     #[error("peer access is not enabled")]
     PeerAccessNotEnabled,
-    /// The primary context is active, and the operation requires an inactive one [708 PRIMARY_CONTEXT_ACTIVE].
+    /// The primary context is active, and the operation requires an inactive context [708 PRIMARY_CONTEXT_ACTIVE].
     #[error("the primary context is active")]
     PrimaryContextActive,
     /// The object's context was destroyed [709 CONTEXT_IS_DESTROYED].

@@ -106,7 +106,7 @@ impl Event {
     /// Opens another process's event.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the memory is not the state of an event.
+    /// [`Error::InvalidValue`] when the memory does not contain the state of an event.
     pub fn open(context: &Context, memory: SharedMemory) -> Result<Event> {
         context.status()?;
         if memory.label().kind != SharedKind::Event {

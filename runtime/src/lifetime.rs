@@ -57,7 +57,7 @@ impl Device {
         Ok(primary)
     }
 
-    /// Releases the primary context; the last release ends its life.
+    /// Releases the primary context; the last release ends the context's life.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] when the context is not retained.
@@ -129,8 +129,8 @@ impl Context {
         self.fault_status()
     }
 
-    /// Waits for the work submitted so far, frees everything that the context owns and ends its life. If the context
-    /// has failed, the remaining work is dropped.
+    /// Waits for the work submitted so far, frees everything that the context owns and ends the context's life. If the
+    /// context has failed, the remaining work is dropped.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`] when the context is already

@@ -1,4 +1,4 @@
-//! The allocations of one machine: allocates, looks up and frees memory.
+//! Allocates, looks up and frees the memory of one machine.
 //!
 //! This module is a thin layer over [`AddressSpace`] that adds contexts and the rules for what the program may free.
 //! Invariant: an address is looked up here before any copy or fill accesses it.

@@ -357,7 +357,7 @@ impl Runtime {
 }
 
 /// Returns the loader that a runtime uses by default. Runtimes that are given the same loader share the code of the
-/// images that it has loaded.
+/// images that the loader has loaded.
 pub fn built_in_loader(choice: EngineChoice) -> Arc<dyn Loader> {
     Arc::new(PtxLoader::new(choice))
 }

@@ -1,4 +1,5 @@
-//! The environment variables of the library: which values each accepts, and a warning for every other value.
+//! The environment variables of the library: the values that each variable accepts, and a warning for every other
+//! value.
 //!
 //! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables (tested). An invalid value
 //! has no effect, except that a number of workers above [`MAX_WORKERS`] is reduced to that number.

@@ -67,7 +67,7 @@ pub(crate) fn numbers(list: Option<&str>, devices: u32) -> Vec<u32> {
     }
 }
 
-/// Returns the numbers of the devices that a list names, in its order, in a machine with `devices` devices.
+/// Returns the numbers of the devices that a list names, in the order of the list, in a machine with `devices` devices.
 fn listed(list: &str, devices: u32) -> Vec<u32> {
     let by_uuid = list.trim_start().starts_with(UUID_PREFIX);
     let mut numbers = Vec::new();
@@ -116,7 +116,8 @@ fn of_process() -> &'static [u32] {
     NUMBERS.get_or_init(|| numbers(list().as_deref(), count()))
 }
 
-/// Returns the number by which other processes know the device with an ordinal. Returns an invalid ordinal unchanged.
+/// Returns the number of the device with an ordinal. All processes use the same numbers. Returns an invalid ordinal
+/// unchanged.
 pub(crate) fn to_number(ordinal: i32) -> i32 {
     let known = usize::try_from(ordinal).ok();
     let number = known.and_then(|ordinal| of_process().get(ordinal));

@@ -74,7 +74,7 @@ pub(crate) fn module_get_loading_mode(_: &Call, mode: Out<c_uint>) -> Served {
     Ok(())
 }
 
-/// Does nothing: there is no profiler, and programs that use one should continue.
+/// Does nothing. There is no profiler, but programs that use a profiler should continue.
 pub(crate) fn profiler_initialize(
     _: &Call,
     _config: *const c_char,

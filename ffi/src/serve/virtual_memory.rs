@@ -296,7 +296,7 @@ pub(crate) fn mem_import_from_shareable_handle(
     check_handle_kind(kind)?;
     let memory = take_descriptor(handle)?;
     let device = memory.label().device;
-    // The exporting process may have had more devices.
+    // The exporting process may have more devices than this process.
     if device != HOST {
         Runtime::global()?
             .device(device)

@@ -51,7 +51,7 @@ macro_rules! for_slots {
 
 static STAND_INS: [StandIns; SLOTS] = for_slots!(0 1 2 3 4 5 6 7);
 
-/// Returns the replacement of a symbol for the library copy in a slot, if there is one.
+/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     let ours = STAND_INS.get(slot)?;
     match symbol {
@@ -164,7 +164,7 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     Some([&option[..head], b"compute_", number].concat())
 }
 
-/// Returns the size of an output, and whether the output is PTX that replaces it.
+/// Returns the size of an output, and whether PTX replaces the output.
 ///
 /// # Safety
 /// The conditions of `nvrtcGetCUBINSize` apply.

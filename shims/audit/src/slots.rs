@@ -73,7 +73,7 @@ pub fn close(number: usize) {
     }
 }
 
-/// Returns the address of the replacement of a symbol for the copy with this number, if there is one.
+/// Returns the address of the replacement of a symbol for the copy with this number, or `None`.
 pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     match number.checked_sub(SLOTS) {
         None => super::nvrtc::stand_in(number, symbol),

@@ -1,4 +1,4 @@
-//! Tests the library in `LD_AUDIT` of a C program, with replacement files for NVIDIA's libraries.
+//! Tests the library with a C program that has it in `LD_AUDIT`, and with replacement files for NVIDIA's libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -68,7 +68,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
     serve(|| unsafe { give(count, Facts::count()) }).0
 }
 
-/// Returns the number of devices; the first version of [`nvmlDeviceGetCount_v2`].
+/// Returns the number of devices. This function is the first version of [`nvmlDeviceGetCount_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetCount_v2`] apply.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     .0
 }
 
-/// Returns the device with this index; the first version of [`nvmlDeviceGetHandleByIndex_v2`].
+/// Returns the device with this index. This function is the first version of [`nvmlDeviceGetHandleByIndex_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetHandleByIndex_v2`] apply.
@@ -193,7 +193,7 @@ fn parse_place(text: &str) -> Option<(u32, u32, u32)> {
     }
 }
 
-/// Returns the device at a PCI location; the first version of [`nvmlDeviceGetHandleByPciBusId_v2`].
+/// Returns the device at a PCI location. This function is the first version of [`nvmlDeviceGetHandleByPciBusId_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetHandleByPciBusId_v2`] apply.
@@ -494,7 +494,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     })
 }
 
-/// Returns the compute processes; the second version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
+/// Returns the compute processes. This function is the second version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`] apply.
@@ -508,7 +508,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v2(
     unsafe { nvmlDeviceGetComputeRunningProcesses_v3(device, count, out) }
 }
 
-/// Returns the compute processes as [`ProcessInfoV1`]; the first version of
+/// Returns the compute processes as [`ProcessInfoV1`]. This function is the first version of
 /// [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety

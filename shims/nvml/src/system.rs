@@ -15,7 +15,7 @@ pub extern "C" fn nvmlInit_v2() -> c_int {
     Code::SUCCESS.0
 }
 
-/// Initialises the library; the first version of [`nvmlInit_v2`].
+/// Initialises the library. This function is the first version of [`nvmlInit_v2`].
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit() -> c_int {
     nvmlInit_v2()
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> 
     serve(|| unsafe { give(version, Facts::of(0).cuda_version()) }).0
 }
 
-/// Returns the CUDA version; the second version of [`nvmlSystemGetCudaDriverVersion`].
+/// Returns the CUDA version. This function is the second version of [`nvmlSystemGetCudaDriverVersion`].
 ///
 /// # Safety
 /// The conditions of [`nvmlSystemGetCudaDriverVersion`] apply.

@@ -86,7 +86,7 @@ impl Link {
         self.log.push('\n');
     }
 
-    /// Adds an input in the way that its kind and content require.
+    /// Adds an input. The kind and the content of the input determine how the link uses it.
     pub(super) fn add(&mut self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
         if self.result.is_some() {
             self.complain("the link is complete; it takes no more inputs");
