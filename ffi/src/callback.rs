@@ -1,9 +1,10 @@
-//! Calls of functions that the program passed, which may end their thread.
+//! Calls of functions that the program passes to the driver. Such a function may end its thread.
 //!
-//! A callback may call `pthread_exit`; CPython does so in threads that wait for the interpreter's lock while the interpreter
-//! ends. The C library then unwinds the stack of the thread. Rust stops such unwinding in `catch_unwind` and aborts the
-//! process. So callbacks are called through a routine without unwind information: there the C library stops unwinding and
-//! ends the thread, without running the frames of the callers. `margay::service` continues with the work of such a thread.
+//! A callback may call `pthread_exit`. CPython does so in threads that wait for the interpreter's lock while the
+//! interpreter ends. The C library then unwinds the stack of the thread. Rust stops such unwinding in `catch_unwind`
+//! and aborts the process. Callbacks are therefore called through a routine without unwind information. When the C
+//! library reaches this routine, it stops unwinding and ends the thread, without unwinding the frames of the callers.
+//! `margay::service` starts another thread for the remaining work of such a thread.
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -44,7 +45,7 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// Calls `function` with four arguments of which it may take fewer, and returns its result.
+    /// Calls `function` with four arguments, and returns its result. `function` may take fewer arguments.
     fn margay_call_program(
         function: *const c_void,
         a: usize,
@@ -54,7 +55,7 @@ unsafe extern "C" {
     ) -> usize;
 }
 
-/// Calls a function of one pointer.
+/// Calls a function that takes one pointer.
 ///
 /// # Safety
 /// The caller of the driver passed this function together with this pointer.
@@ -77,7 +78,7 @@ pub(crate) unsafe fn of_stream(
     pointer: *mut c_void,
 ) {
     let (stream, status) = (stream.0, status.0 as usize);
-    // SAFETY: as for `with_pointer`; the arguments are one register each.
+    // SAFETY: as for `with_pointer`; each argument fits in one register.
     unsafe {
         margay_call_program(
             function as *const c_void,
@@ -101,7 +102,7 @@ pub(crate) unsafe fn of_block_size(
     unsafe { margay_call_program(function as *const c_void, block as usize, 0, 0, 0) }
 }
 
-/// Calls a callback of the error log with a text that ends with a NUL, and its length without that.
+/// Calls a callback of the error log. `text` ends with a NUL, and `length` is its length without the NUL.
 ///
 /// # Safety
 /// The program registered this function together with `data`; the text is valid.

@@ -1,7 +1,7 @@
 //! Identifies the running program, and finds advice on how to make it load PTX.
 //!
-//! An image that contains only machine code cannot be run. What the user can do depends on the library that made the
-//! image. This module recognises known libraries among the files that the process has mapped.
+//! An image that contains only machine code cannot be run. What the user can do depends on the library that produced
+//! the image. This module recognises some libraries by the files that the process has mapped.
 //!
 //! Invariant: these functions run only when an error is reported or a dump starts, so they may be slow.
 
@@ -31,7 +31,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the program's name as the user knows it; for a Python interpreter the name includes the script or module.
+/// Returns the program's name for messages. For a Python interpreter, the name includes the script or module.
 pub(crate) fn name() -> String {
     let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let words: Vec<String> = line
@@ -65,7 +65,7 @@ fn name_of(words: &[String]) -> Option<String> {
     Some(program)
 }
 
-/// Returns advice about an image without PTX if the library that made the image is known. For other images the error
+/// Returns advice about an image without PTX if a recognised library produced the image. For other images, the error
 /// message itself explains how to build them.
 pub(crate) fn way_out() -> Option<&'static str> {
     way_out_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())

@@ -30,7 +30,7 @@ fn entries() -> &'static RwLock<Entries> {
     ENTRIES.get_or_init(RwLock::default)
 }
 
-/// The number of changes so far, plus 1. It is never 0, because an empty cache contains 0.
+/// The number of changes of entries so far, plus 1. It is never 0, because an empty cache contains 0.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Clone, Copy, Default)]
@@ -109,7 +109,7 @@ pub(crate) fn get(context: CUcontext, key: *mut c_void) -> Result<*mut c_void, C
         key,
         value,
     };
-    // While the thread's local storage is destroyed there is no cache; the lookup works without it.
+    // While the thread's local storage is being destroyed, there is no cache. The lookup works without the cache.
     let _ = LAST.try_with(|last| last.set(hit));
     Ok(value as *mut c_void)
 }

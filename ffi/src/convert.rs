@@ -1,8 +1,8 @@
-//! Argument conversion from C types to the parameter types of the serving functions.
+//! Conversion of arguments from C types to the parameter types of the functions in [`crate::serve`].
 //!
-//! The parameter types of a serving function select the conversions. Each type of this module defines how it is made
-//! from the C type, and which result code an invalid argument gives. Scalars, raw pointers and handles that a function
-//! looks up itself pass unchanged.
+//! The parameter types of such a function select the conversions. Each type of this module defines how a value is
+//! created from the C type, and which result code an invalid argument gives. Scalars, raw pointers, and handles that a
+//! function looks up itself are passed unchanged.
 
 use std::ffi::{CStr, c_char};
 

@@ -1,9 +1,9 @@
-//! `MARGAY_DUMP`: writes every image that a program loads into a folder, with its PTX and the reasons why code could
-//! not be run.
+//! `MARGAY_DUMP` names a folder. This module writes to this folder every image that the program loads, with the image's
+//! PTX and the reasons why code could not be run.
 //!
-//! Each process writes into a subfolder named by its process id. The subfolder contains `manifest.json` and the files
-//! that the manifest names, and can be attached to a bug report. An image that is loaded repeatedly is written once and
-//! counted.
+//! Each process writes to a subfolder that is named by the process ID. The subfolder contains `manifest.json` and the
+//! files that the manifest names. It can be attached to a bug report. An image that is loaded repeatedly is written
+//! once and counted.
 //!
 //! Invariants: the manifest on disk is complete after each entry. A write error is reported once and never fails a
 //! call.
@@ -25,7 +25,7 @@ use crate::client;
 use crate::guard::warn;
 use crate::images::Images;
 
-/// The largest number of problems in a manifest.
+/// The maximum number of problems in a manifest.
 const MAX_PROBLEMS: usize = 1000;
 
 struct Dump {
@@ -69,7 +69,7 @@ pub(crate) fn problem(error: &Error) {
     }
 }
 
-/// Returns the parts of an image: several for a linked image, otherwise one.
+/// Returns the parts of an image. A linked image has several parts, and every other image has one part.
 fn parts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
     match *image {
         Image::Ptx(text) => vec![text.as_bytes()],

@@ -3,8 +3,8 @@
 //! An entry is one line. It contains the severity, the time since the first entry, and either the failed call with its
 //! result or a warning of the library. Entries are numbered.
 //!
-//! Invariants: the kept entries have consecutive numbers and at most [`ROOM`] bytes. Callbacks run without a lock. A
-//! failure inside a callback does not invoke callbacks.
+//! Invariants: the kept entries have consecutive numbers, and at most [`ROOM`] bytes in total. Callbacks run without a
+//! lock. A failure inside a callback does not invoke callbacks.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::callback;
 use crate::handle_table::HandleTable;
 
-/// The largest number of bytes that the log keeps, as in NVIDIA's driver.
+/// The maximum number of bytes that the log keeps, as in NVIDIA's driver.
 const ROOM: usize = 25_600;
 /// The severities `CU_LOG_LEVEL_ERROR` and `CU_LOG_LEVEL_WARNING`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ fn keep(mut line: String) {
 }
 
 fn tell(level: Level, line: String) {
-    // A call inside a callback can fail and log again; its entry invokes no callbacks.
+    // A call inside a callback can fail and add an entry to the log. This entry invokes no callbacks.
     if CALLING.replace(true) {
         return;
     }
@@ -130,8 +130,8 @@ pub(crate) fn end() -> u32 {
     with_log(Log::end)
 }
 
-/// Returns the kept entries from number `start` on (`None`: all) and the number of the next entry. If older entries are
-/// lost, the first line is a notice.
+/// Returns the kept entries from number `start` on, and the number of the next entry. If `start` is `None`, returns all
+/// kept entries. If older entries are lost, the first line is a notice.
 pub(crate) fn from(start: Option<u32>) -> (Vec<String>, u32) {
     with_log(|log| {
         let (entries, lost) = log.from(start);

@@ -1,4 +1,4 @@
-//! Translates errors of the runtime into result codes. No other module does this.
+//! Translates errors of the runtime into result codes. Only this module does so.
 //!
 //! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. Details that a code cannot express
 //! (a diagnostic, the name of a missing feature) go to standard error. The runtime itself reports the location of a

@@ -16,7 +16,7 @@ use margay::files::tell;
 use crate::error_log as log;
 use crate::result::{CuResult, Served};
 
-/// The stream that handle 0 names in an entry point.
+/// The stream that handle 0 denotes in an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DefaultStream {
     /// The context's legacy null stream.
@@ -30,7 +30,7 @@ pub(crate) enum DefaultStream {
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) default_stream: DefaultStream,
-    /// The call may synchronise, and a stream capture can forbid it.
+    /// Whether the call may synchronise. A stream capture can forbid such calls.
     unsafe_in_capture: bool,
     warned: AtomicBool,
 }
@@ -46,8 +46,8 @@ impl Call {
     }
 }
 
-/// Symbols that may synchronise with work that is not captured; each includes its versions. Calls on events are absent
-/// because they check the event first (`serve::event`).
+/// Symbols of calls that may synchronise with work that is not captured. A symbol stands for all versions of its
+/// export. Calls on events are absent because these calls check the event first (`serve::event`).
 const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuArray3DCreate",
     "cuArrayCreate",
@@ -108,7 +108,7 @@ const fn is_version_of(export: &[u8], symbol: &[u8]) -> bool {
     export.len() == symbol.len() || export[symbol.len()] == b'_'
 }
 
-/// Symbols for which CUDA documents an invalid handle as `INVALID_VALUE`, not `INVALID_HANDLE`.
+/// Symbols for which CUDA documents `INVALID_VALUE`, not `INVALID_HANDLE`, as the result for an invalid handle.
 const HANDLES_ARE_VALUES: &[&str] = &[
     "cuArrayGetMemoryRequirements",
     "cuArrayGetSparseProperties",
@@ -213,14 +213,14 @@ impl Call {
     }
 }
 
-/// Returns whether a symbol belongs to graph management. For these symbols CUDA documents every invalid handle as
-/// `INVALID_VALUE`.
+/// Returns whether a symbol belongs to graph management. For these symbols, CUDA documents `INVALID_VALUE` as the
+/// result for every invalid handle.
 fn is_of_graphs(symbol: &str) -> bool {
     let rest = symbol.strip_prefix("cuGraph");
     rest.is_some_and(|rest| !rest.starts_with("ics"))
 }
 
-/// Functions that only read constants; they succeed in the child of a fork too.
+/// Functions that only read constants. They also succeed in the child of a fork.
 const CONSTANT: &[&str] = &[
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -339,7 +339,7 @@ fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
         Ok(Ok(())) => CuResult::SUCCESS,
         Ok(Err(code)) => failed(call, code),
         Err(panic) => {
-            // The destructor of the payload could panic too, so the payload is not dropped.
+            // Dropping the payload could panic again, so the payload is not dropped.
             let text = panic_text(&*panic);
             warn(format_args!("{} panicked: {text}", call.name));
             std::mem::forget(panic);
@@ -418,7 +418,7 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     code
 }
 
-/// Returns `code` for an entry point without implementation for which CUDA documents this result.
+/// Returns `code`, which is the result that CUDA documents for an entry point that is not implemented here.
 #[cold]
 pub(crate) fn refuse(call: &'static Call, arguments: Arguments<'_>, code: CuResult) -> CuResult {
     enter(call, arguments, || Err(code))

@@ -108,15 +108,15 @@ impl<T: Clone> HandleTable<T> {
         removed
     }
 
-    /// Returns all objects. It visits every slot, so use it only in rare calls.
+    /// Returns all objects. This function visits every slot, so use it only in rare calls.
     pub(crate) fn all(&self) -> Vec<T> {
         let used = self.free.lock().fresh;
         let objects = (0..used).filter_map(|index| self.slot(index)?.read().object.clone());
         objects.collect()
     }
 
-    /// Returns the handle of the first object that `wanted` accepts. It visits every slot, so use it only in rare
-    /// calls.
+    /// Returns the handle of the first object that `wanted` accepts. This function visits every slot, so use it only in
+    /// rare calls.
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<usize> {
         let used = self.free.lock().fresh;
         (0..used).find_map(|index| {

@@ -1,7 +1,7 @@
 //! Converts the bare pointer of an image into byte slices.
 //!
-//! The caller passes no length. A wrapper points to containers; containers and ELF files contain their length in their
-//! headers; text ends at its NUL. The crate module `margay::container` interprets the bytes. This module only
+//! The caller passes no length. A wrapper points to fat binary containers. Containers and ELF files contain their
+//! length in their headers. Text ends at its NUL. The module `margay::container` interprets the bytes. This module only
 //! determines how many bytes belong to the image.
 //!
 //! Invariant: each length and address in an image is checked against the readable memory ([`readable`]) before anything
@@ -18,7 +18,7 @@ use margay::container::{
 use crate::readable;
 use crate::result::CuResult;
 
-/// The largest number of containers in one wrapper.
+/// The maximum number of containers in one wrapper.
 const MAX_LINKED: usize = 1 << 16;
 
 /// One image, or several images that are linked together.
@@ -123,7 +123,7 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
                 readable::bytes(start, elf_len(tables)?)
             }
             ImageKind::Text => readable::until_zero(start),
-            // An archive does not contain its length, so a bare pointer to one is invalid.
+            // An archive does not contain its length, so a bare pointer to an archive is invalid.
             ImageKind::Archive | ImageKind::Wrapper => Err(CuResult::INVALID_IMAGE),
         }
     }

@@ -20,8 +20,8 @@ const ERROR_LOG_BUFFER_SIZE: u32 = 6;
 const GENERATE_DEBUG_INFO: u32 = 11;
 const LOG_VERBOSE: u32 = 12;
 
-/// The options of one call. The caller's arrays stay in use until the call returns; those of a link stay in use until
-/// the link is destroyed, as CUDA documents.
+/// The options of one call. The caller's arrays stay in use until the call returns. The arrays of a link stay in use
+/// until the link is destroyed, as CUDA documents.
 pub(crate) struct JitOptions {
     options: Vec<CUjit_option>,
     values: *mut *mut c_void,
@@ -104,8 +104,8 @@ impl JitOptions {
         }
     }
 
-    /// Writes `text` to a log buffer, truncated to its size and terminated by a NUL. Stores the number of bytes written
-    /// in the slot of the size.
+    /// Writes `text` to a log buffer, truncated to the size of the buffer and terminated by a NUL. Stores the number of
+    /// bytes written in the slot of the size option.
     fn write_log(&self, buffer: u32, size: u32, text: &str) {
         let (Some(start), Some(room)) = (self.value(buffer), self.value(size)) else {
             return;

@@ -8,8 +8,8 @@
 //! byte to a pipe has the same effect. Large ranges are looked up in `/proc/self/maps`, because probing would read
 //! whole files from disk. In this case only the last page of each mapping is probed.
 //!
-//! Invariant: this module does not read memory before it is known to be readable, so every address is permitted. The
-//! caller ensures that no other thread unmaps the memory afterwards.
+//! Invariant: this module reads memory only after it has determined that the memory is readable, so every address is
+//! permitted. The caller ensures that no other thread unmaps the memory afterwards.
 
 use std::io::{BufRead, BufReader};
 
@@ -19,7 +19,7 @@ use crate::result::CuResult;
 const PAGE: usize = 4096;
 /// The number of pages that one system call probes.
 const BATCH: usize = 512;
-/// The largest range that is probed without reading `/proc/self/maps`.
+/// The size of the largest range that is probed without reading `/proc/self/maps`.
 const PROBED: usize = BATCH * PAGE;
 
 /// Returns the `len` bytes at `start`.
@@ -63,7 +63,7 @@ pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResu
     loop {
         let address = (start as usize).checked_add(known);
         let found = address.map_or(0, |address| probed(address, ask));
-        // SAFETY: the bytes before `known` were probed in earlier iterations, the next `found` bytes in this one.
+        // SAFETY: the bytes before `known` were probed in earlier iterations, the next `found` bytes in this iteration.
         let bytes = unsafe { std::slice::from_raw_parts(start, known + found) };
         if let Some(end) = bytes[known..].iter().position(|&byte| byte == 0) {
             return Ok(&bytes[..known + end]);

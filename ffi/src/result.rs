@@ -10,7 +10,7 @@ use std::ffi::CStr;
 #[must_use]
 pub struct CuResult(pub u32);
 
-/// The result of a serving function: `Err` contains any result except success.
+/// The result of a function in [`crate::serve`]: `Err` contains any result except success.
 pub(crate) type Served = Result<(), CuResult>;
 
 macro_rules! results {

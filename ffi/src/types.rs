@@ -258,13 +258,13 @@ pub struct CUmemAccessDesc {
 pub struct CUmemAllocationProp {
     /// 1: pinned memory.
     pub kind: CUmemAllocationType,
-    /// The kinds of handles for sharing the memory; 0: none.
+    /// The kinds of handles for sharing the memory; 0 means none.
     pub requested_handle_types: CUmemAllocationHandleType,
     /// The location of the memory.
     pub location: CUmemLocation,
     /// Used on Windows only.
     pub win32_handle_meta_data: *mut c_void,
-    /// 1: compressible memory; a hint.
+    /// 1: compressible memory. This field is a hint.
     pub compression_type: u8,
     /// Whether the memory can be accessed by RDMA.
     pub gpu_direct_rdma_capable: u8,
@@ -288,13 +288,13 @@ pub struct CUmemPoolPtrExportData {
 pub struct CUmemPoolProps {
     /// 1: pinned memory, 2: managed memory.
     pub alloc_type: CUmemAllocationType,
-    /// The kinds of handles for sharing the pool; 0: none.
+    /// The kinds of handles for sharing the pool; 0 means none.
     pub handle_types: CUmemAllocationHandleType,
     /// The location of the memory.
     pub location: CUmemLocation,
     /// Used on Windows only.
     pub win32_security_attributes: *mut c_void,
-    /// The largest size in bytes; 0: the limit of the system.
+    /// The maximum size in bytes; 0 means the limit of the system.
     pub max_size: usize,
     /// Usage flags.
     pub usage: u16,
@@ -330,11 +330,11 @@ pub struct CUctxCreateParams {
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct CUdevprop {
-    /// The largest number of threads in a block.
+    /// The maximum number of threads in a block.
     pub max_threads_per_block: c_int,
-    /// The largest block dimensions.
+    /// The maximum block dimensions.
     pub max_threads_dim: [c_int; 3],
-    /// The largest grid dimensions.
+    /// The maximum grid dimensions.
     pub max_grid_size: [c_int; 3],
     /// Shared memory of a block in bytes.
     pub shared_mem_per_block: c_int,
@@ -342,7 +342,7 @@ pub struct CUdevprop {
     pub total_constant_memory: c_int,
     /// The warp size.
     pub simd_width: c_int,
-    /// The largest pitch in bytes.
+    /// The maximum pitch in bytes.
     pub mem_pitch: c_int,
     /// The number of registers of a block.
     pub regs_per_block: c_int,
@@ -539,11 +539,11 @@ pub struct CUDA_MEMCPY3D_PEER {
 pub struct CUmemcpyAttributes {
     /// When the source is read. 1: in stream order, 2: during the call, 3: at any time.
     pub src_access_order: c_uint,
-    /// Location of the source; a hint.
+    /// Location of the source. This field is a hint.
     pub src_loc_hint: CUmemLocation,
-    /// Location of the destination; a hint.
+    /// Location of the destination. This field is a hint.
     pub dst_loc_hint: CUmemLocation,
-    /// 1: prefer to overlap the copy with kernels; a hint.
+    /// 1: prefer to overlap the copy with kernels. This field is a hint.
     pub flags: c_uint,
 }
 
@@ -581,7 +581,7 @@ pub struct CUdevResource {
     pub kind: CUdevResourceType,
     /// Private data of the driver.
     pub filler: [u32; 23],
-    /// The union. For multiprocessors: count, smallest count of a part, divisor of a part's count, flags, locality
+    /// The union. For multiprocessors: count, minimum count of a part, divisor of a part's count, flags, locality
     /// domain.
     pub words: [u32; 10],
     /// The next resource of a list.
@@ -592,7 +592,7 @@ pub struct CUdevResource {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
-    /// The number of multiprocessors; 0: all that remain.
+    /// The number of multiprocessors; 0 means all remaining multiprocessors.
     pub sm_count: c_uint,
     /// The number of multiprocessors that are scheduled together.
     pub coscheduled_sm_count: c_uint,

@@ -1,4 +1,4 @@
-//! Uses the tables that NVIDIA's runtimes request in the way that a runtime does.
+//! Uses the tables that NVIDIA's runtimes request as a runtime does.
 
 mod common;
 

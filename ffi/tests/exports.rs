@@ -1,7 +1,8 @@
 //! Checks the exports of the library and the results of `cuGetProcAddress`.
 //!
-//! `data/procaddress.txt` is made from NVIDIA's headers. Each line contains a symbol, its version and stream suffix,
-//! and the export. The built library must agree with every name and address.
+//! `data/procaddress.txt` is generated from NVIDIA's headers. Each line contains a symbol, its version and stream
+//! suffix, and the export. For every line, the built library must export this name, and `cuGetProcAddress` must return
+//! its address.
 
 mod common;
 
@@ -34,7 +35,7 @@ fn facts() -> Vec<Fact> {
         .collect()
 }
 
-/// Exports of other headers that the list does not contain: profiler and VDPAU.
+/// Exports that the list does not contain, because other headers declare them: profiler and VDPAU.
 const OTHERS: &[&str] = &[
     "cuProfilerInitialize",
     "cuProfilerStart",
@@ -194,7 +195,7 @@ fn the_flag_chooses_the_default_stream() {
     for flags in [0, 1] {
         assert_eq!(found("cuMemcpyHtoD", 13050, flags), legacy);
     }
-    // Requests a version before per-thread streams, and a function without variants.
+    // The first call requests a version before per-thread streams, and the second call a function without variants.
     assert_eq!(found("cuMemcpyHtoD", 6050, 2), legacy);
     assert_eq!(found("cuMemAlloc", 13050, 2), asker.export("cuMemAlloc_v2"));
     let launch = asker.export("cuLaunchKernel_ptsz");

@@ -1,7 +1,8 @@
 //! Calls every function for graphs, captures and stream memory operations, with one wrong argument at a time.
 //!
-//! The functions come from the table. Each call has valid arguments, chosen by their types, except for one: an invalid
-//! or null handle, or a null pointer. The result must be an error that the function's documentation names.
+//! The functions come from the table of exports. Each call has valid arguments, chosen by their types, except for one
+//! argument: an invalid or null handle, or a null pointer. The result must be an error that the function's
+//! documentation lists.
 
 mod common;
 

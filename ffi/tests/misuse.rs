@@ -1,7 +1,7 @@
 //! Checks that wrong arguments give the result that CUDA documents.
 //!
 //! Each case calls one export with a wrong argument. The result must be the code in the case, and the documentation of
-//! the function must list this code (`data/return-codes.txt`, if the function is in it).
+//! the function must list this code (`data/return-codes.txt`, if this file lists the function).
 
 mod common;
 #[path = "misuse/textures.rs"]
@@ -62,7 +62,7 @@ fn address<T>(place: &mut T) -> usize {
     std::ptr::from_mut(place) as usize
 }
 
-/// Results that NVIDIA's driver returns and its documentation does not list.
+/// Results that NVIDIA's driver returns although its documentation does not list them.
 const FORGOTTEN: &[(&str, u32)] = &[
     ("cuCtxGetCurrent", INVALID_VALUE),
     ("cuCtxGetLimit", INVALID_CONTEXT),
@@ -71,7 +71,7 @@ const FORGOTTEN: &[(&str, u32)] = &[
     ("cuStreamAddCallback", INVALID_VALUE),
 ];
 
-/// Makes the calls and collects the wrong results.
+/// Makes the calls, and collects the results that differ from the expected results.
 struct Checker {
     documented: BTreeMap<&'static str, Vec<&'static str>>,
     wrong: Vec<String>,
@@ -345,7 +345,7 @@ fn copies_and_fills() {
     check.expect("cuMemsetD2D8_v2", &[memory, 8, 0, 16, 4], INVALID_VALUE);
     check.expect("cuMemcpy2D_v2", &[0], INVALID_VALUE);
     check.expect("cuMemcpy3D_v2", &[0], INVALID_VALUE);
-    // Copying nothing succeeds with any pointers.
+    // A copy of 0 bytes succeeds with any pointers.
     assert_eq!(driver().call("cuMemcpyHtoD_v2", &[memory, host, 0]), 0);
     check.finish();
 }

@@ -1,9 +1,10 @@
-//! Calls every entry point with several kinds of wrong arguments: null pointers, invalid handles, numbers that are too
-//! large. No call may crash, and the documentation of the function must list the result.
+//! Calls every entry point with several kinds of wrong arguments: null pointers, invalid handles, and numbers that are
+//! too large. No call may crash, and the documentation of the function must list the result.
 //!
-//! A child process, a new instance of this program, makes the calls and prints each call before it makes it. If the
-//! child dies, the parent knows the call and continues with the next one in a new child. Pointers are null or point to
-//! zeroed memory of the child, as a driver may expect.
+//! A child process, which is a new instance of this program, makes the calls. It prints the index of each call before
+//! it makes the call. If the child crashes, the parent therefore knows which call failed, and continues with the next
+//! call in a new child. Pointers are null or point to zeroed memory of the child, because a driver may access the
+//! memory that valid pointers refer to.
 
 mod common;
 
@@ -14,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use common::Driver;
 
-/// The environment variable of the child that contains the number of the first call.
+/// The environment variable in which the child receives the index of its first call.
 const FIRST_CALL: &str = "MARGAY_TEST_FIRST_CALL";
 /// A number that is never a valid handle or address.
 const BOGUS: usize = 0x5a5a_5a58;
@@ -77,7 +78,7 @@ fn kinds(parameters: &str) -> Vec<Kind> {
             {
                 Kind::Number
             }
-            // Enumerations are numbers too, but the value of a handle is equally useful.
+            // Enumerations are numbers too, but the value for handles tests them equally well.
             _ => Kind::Handle,
         })
         .collect()
@@ -107,7 +108,7 @@ fn calls() -> impl Iterator<Item = (&'static cuda::ApiRow, usize)> {
     cuda::api_rows().flat_map(|row| (0..WAYS.len()).map(move |way| (row, way)))
 }
 
-/// Makes the calls from the given number on, and prints the number and result of each.
+/// Makes the calls from the given index on, and prints the index and the result of each call.
 #[test]
 fn child() {
     let Ok(first) = std::env::var(FIRST_CALL) else {
@@ -141,7 +142,8 @@ fn child() {
         }
         let code = call(&driver, row.export, &arguments);
         if row.export.contains("BeginCapture") && code == 0 {
-            // The thread's stream is capturing now, which would forbid many of the following calls.
+            // The thread's stream is capturing now. The capture would forbid many of the following calls, so it ends
+            // here.
             let mut graph = 0usize;
             let end = [0, &raw mut graph as usize];
             assert_eq!(driver.call("cuStreamEndCapture_ptsz", &end), 0);
@@ -162,8 +164,8 @@ fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         .collect()
 }
 
-/// Results that NVIDIA's driver returns and its documentation does not list, and results that the documentation leaves
-/// open.
+/// Results that NVIDIA's driver returns although its documentation does not list them, and results that the
+/// documentation leaves open.
 const FORGOTTEN: &[(&str, &str)] = &[
     ("cuCtxGetCurrent", "INVALID_VALUE"),
     ("cuCtxGetLimit", "INVALID_CONTEXT"),

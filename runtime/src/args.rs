@@ -1,7 +1,7 @@
 //! Kernel arguments: packs Rust values into the bytes of a kernel's `.param` space.
 //!
-//! A tuple is packed by the kernel's own layout. Invariant: an argument is written only if its size equals the
-//! parameter's, so a mistake is an error and never a wrong value.
+//! A tuple is packed according to the parameter layout of the kernel. Invariant: an argument is written only if its
+//! size equals the size of its parameter. A mismatch is therefore an error and never a wrong value.
 
 use crate::engine::ParamInfo;
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ pub trait KernelArg {
     fn write(&self, out: &mut [u8]);
 }
 
-/// All arguments of a kernel: a tuple of up to 16 [`KernelArg`] values, a `&[&dyn KernelArg]`, or a `&[u8]` of already
-/// packed bytes.
+/// All arguments of a kernel: a tuple of up to 16 [`KernelArg`] values, a `&[&dyn KernelArg]`, or a `&[u8]` of bytes
+/// that are already packed.
 ///
 /// ```
 /// use margay::{KernelArgs, ParamInfo};

@@ -1,6 +1,6 @@
 //! Owned, typed device memory.
 //!
-//! Invariant: a [`DeviceBuffer`] frees its memory exactly once, in the context it came from.
+//! Invariant: a [`DeviceBuffer`] frees its memory exactly once, in the context that allocated the memory.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use crate::copy::Transfer;
 use crate::error::{Error, Result};
 use crate::pointer::DevicePtr;
 
-/// Types that are plain bytes: every bit pattern is a valid value, and there is no padding and no pointer.
+/// Types that are plain bytes: every bit pattern is a valid value, and the type has no padding and no pointers.
 ///
 /// ```
 /// fn bytes<T: margay::Plain>(count: usize) -> usize {
@@ -94,7 +94,7 @@ impl<T: Plain> DeviceBuffer<T> {
         })
     }
 
-    /// Sets all bytes to zero, in the order of the legacy null stream.
+    /// Sets all bytes to zero, after all work of the legacy null stream.
     ///
     /// # Errors
     /// The sticky fault of a kernel.

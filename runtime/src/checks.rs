@@ -1,11 +1,12 @@
-//! Checking runs: find operations that CUDA and PTX leave undefined, while kernels otherwise run as usual.
+//! Checking runs: they report operations that CUDA and PTX leave undefined, while kernels otherwise run as usual.
 //!
 //! `MARGAY_CHECK=sync` (or [`crate::RuntimeBuilder::check`]) checks how threads wait for each other: member masks,
-//! source lanes of shuffles, barriers in divergent code, numbers and thread counts of barriers ([`Undefined`]). Results
-//! are those of a normal run. Kernels run lane by lane, so that the checker sees every warp operation.
+//! source lanes of shuffles, barriers in divergent code, and the IDs and thread counts of barriers ([`Undefined`]).
+//! Kernels compute the same results as in a normal run. They run lane by lane, so that the checker sees every warp
+//! operation.
 //!
-//! A finding is reported once for each kernel, place and kind: on standard error, as a line of the file that
-//! `MARGAY_CHECK_LOG` names, and by [`crate::Runtime::take_findings`].
+//! A finding is reported once for each combination of kernel, PTX line and kind of undefined behaviour. It is written
+//! to standard error and to the file that `MARGAY_CHECK_LOG` names, and [`crate::Runtime::take_findings`] returns it.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -72,7 +73,7 @@ pub struct Finding {
     pub kernel: String,
     /// The block in which the finding first occurred.
     pub cta: [u32; 3],
-    /// The number of the warp in that block, and the mask of the lanes concerned.
+    /// The index of the warp in that block, and the mask of the lanes concerned.
     pub warp: (u32, u32),
     /// The line of the PTX text, counted from 1.
     pub ptx_line: Option<u32>,
@@ -104,10 +105,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Largest number of findings that are kept; further ones are only counted.
+/// Maximum number of findings that are kept. Further findings are only counted.
 const MOST: usize = 1 << 14;
 
-/// Identifies a finding: kernel, PTX line and kind.
+/// Identifies a finding: kernel, PTX line and kind of undefined behaviour.
 type FindingKey = (String, Option<u32>, Undefined);
 
 /// The findings of all launches of a machine.
@@ -127,7 +128,7 @@ impl Findings {
         }
     }
 
-    /// Records a finding in a CTA of `kernel`; `source` is its source line.
+    /// Records a finding in a CTA of `kernel`. `source` is the source line of the operation.
     pub(crate) fn note(
         &self,
         kernel: &str,
@@ -164,7 +165,7 @@ impl Findings {
     fn tell(&self, finding: &Finding) {
         crate::error::tell(finding);
         if let Some(path) = &self.log {
-            // One write, so that lines of several processes do not mix.
+            // The line is written in a single call, so that lines of several processes do not mix.
             let line = format!("{finding}\n");
             let file = OpenOptions::new().create(true).append(true).open(path);
             if let Err(error) =
@@ -175,7 +176,7 @@ impl Findings {
         }
     }
 
-    /// Removes and returns all findings in order, and the number of dropped findings.
+    /// Removes and returns all findings in the order in which they were found, and the number of dropped findings.
     pub(crate) fn take(&self) -> (Vec<Finding>, u64) {
         let found = std::mem::take(&mut *self.found.lock());
         let lost = self.lost.swap(0, Ordering::Relaxed);

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::object_table::Table;
 use crate::process::next_id;
 
-/// A value and its handle.
+/// A value that controls a conditional node, and its handle.
 pub(crate) struct ConditionalValue {
     id: u64,
     value: AtomicU32,
 }
 
-/// The values by handle.
+/// All conditional values, by handle.
 static VALUES: Table<u64, ConditionalValue> = Table::new();
 
 impl Drop for ConditionalValue {
@@ -31,7 +31,7 @@ impl ConditionalValue {
         new
     }
 
-    /// Returns the handle that device code passes; unique in the process.
+    /// Returns the handle that device code passes to `cudaGraphSetConditional`. It is unique in the process.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

@@ -1,8 +1,8 @@
 //! Contexts: a context owns streams, events, modules and memory, and keeps its first fault as a sticky error.
 //!
 //! Invariant: an object belongs to one *life* of one context. When the context is reset or destroyed, that life ends:
-//! the object becomes invalid, and every later use returns an error. A primary context has many lives, a created one
-//! has one.
+//! the object becomes invalid, and every later use returns an error. A primary context can have several lives. A
+//! context that the program creates has one life.
 
 mod memory;
 mod peers;
@@ -58,13 +58,14 @@ pub(crate) struct Inner {
     failed: AtomicBool,
     fault: Mutex<Option<Arc<Fault>>>,
     limits: Limits,
-    /// Ids of the contexts whose memory this context was given access to.
+    /// IDs of the contexts whose memory this context may access.
     peers: Mutex<std::collections::BTreeSet<u64>>,
-    /// In nanoseconds; [`NO_LIMIT`]: none.
+    /// Time limit of launches in nanoseconds. [`NO_LIMIT`] means that the time limit of the runtime applies.
     time_limit: AtomicU64,
     /// Number of tasks that are not complete.
     pending: AtomicUsize,
-    /// There were too many of them, and none completed.
+    /// Whether a call stopped waiting while too many tasks were pending. Later calls then do not wait until fewer tasks
+    /// are pending.
     overfull: AtomicBool,
     idle: Mutex<()>,
     became_idle: Condvar,
@@ -76,7 +77,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Whether all submitted work is complete.
+    /// Returns whether all submitted work is complete.
     fn is_idle(&self) -> bool {
         self.pending.load(Ordering::SeqCst) == 0
     }
@@ -85,13 +86,13 @@ impl Inner {
         self.alive.load(Ordering::Acquire)
     }
 
-    /// Invalidates the objects of the current life; work that has not started is dropped from now on.
+    /// Invalidates the objects of the current life. Work that has not started is dropped from now on.
     fn end_life(&self) {
         self.alive.store(false, Ordering::SeqCst);
         self.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reports a fault, and makes it sticky if it is the context's first.
+    /// Reports a fault, and makes it sticky if it is the first fault of the context.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -138,14 +139,15 @@ impl Drop for Inner {
     }
 }
 
-/// The value of `time_limit` if the context has none of its own.
+/// The value of `time_limit` if the context has no time limit of its own.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Number of pending tasks of a context from which on calls that submit work wait, and how long they wait without progress.
+/// If a context has at least [`MOST_PENDING`] pending tasks, calls that submit work wait. A call stops waiting when no
+/// task has completed for [`NO_PROGRESS`].
 const MOST_PENDING: usize = 1 << 14;
 const NO_PROGRESS: Duration = Duration::from_millis(200);
 
-/// The largest permitted depth of device-side synchronisation.
+/// Maximum depth of device-side synchronisation.
 const DEEPEST_SYNC: u64 = 24;
 
 /// Values of the limits, indexed by [`Limit`].
@@ -199,9 +201,10 @@ pub enum Limit {
     SharedMemorySize = 7,
     /// Whether the context was created for graphics (CIG); always 0 and read-only.
     CigEnabled = 8,
-    /// Whether kernels in a context created for graphics (CIG) still run if they need more shared memory.
+    /// Whether kernels in a context created for graphics (CIG) still run if they need more shared memory than such a
+    /// context permits.
     CigSharedMemoryFallback = 9,
-    /// Bytes of memory of a block; only stored.
+    /// Bytes of memory of a block. The value is stored and has no effect.
     PerBlockMemorySize = 10,
 }
 
@@ -250,11 +253,11 @@ pub struct PointerInfo {
     pub context: Context,
     /// Flags of pinned and registered memory.
     pub flags: HostFlags,
-    /// The number of the allocation; unique in the process, never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
+    /// The ID of the allocation, which is unique in the process and never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
     /// Whether the memory comes from a stream-ordered pool.
     pub pooled: bool,
-    /// Ordinal of the device that the memory belongs to; -1: host memory of the virtual memory interface.
+    /// Ordinal of the device that the memory belongs to, or -1 for host memory of the virtual memory interface.
     pub device: i32,
     /// Whether the memory is a mapping of the virtual memory interface.
     pub mapped: bool,
@@ -312,7 +315,7 @@ impl Context {
         &self.inner
     }
 
-    /// Returns the context's number: unique in the process, never 0, never reused (`cuCtxGetId`).
+    /// Returns the context's ID, which is unique in the process, never 0 and never reused (`cuCtxGetId`).
     pub fn id(&self) -> u64 {
         self.inner.id
     }
@@ -339,7 +342,7 @@ impl Context {
         self.fault_status()
     }
 
-    /// Checks [`Context::status`], and that the life `life`, in which an object was created, has not ended.
+    /// Checks [`Context::status`], and checks that the life `life`, in which an object was created, has not ended.
     pub(crate) fn check(&self, life: u64) -> Result<()> {
         self.status()?;
         if self.life() != life {
@@ -348,7 +351,8 @@ impl Context {
         Ok(())
     }
 
-    /// Checks like [`Context::check`], for calls that wait for work; host functions must not make such calls.
+    /// Performs the checks of [`Context::check`] for a call that waits for work. Such a call is an error in a host
+    /// function.
     pub(crate) fn check_wait(&self, life: u64) -> Result<()> {
         if in_host_function() {
             return Err(Error::NotPermitted(
@@ -378,14 +382,14 @@ impl Context {
         self.inner.work_cancelled()
     }
 
-    /// Makes an error of `what` sticky. This is for work that no call waits for, so that no call could return the
-    /// error.
+    /// Makes `error` sticky. `what` names the work that failed. No call waits for this work, so no call could return
+    /// the error.
     pub(crate) fn fail_with(&self, error: Error, what: &str) {
         self.inner.fail_with(error, what);
     }
 
-    /// Returns whether the context is active: a created context until it is destroyed, a primary context while it is
-    /// retained.
+    /// Returns whether the context is active. A created context is active until it is destroyed. A primary context is
+    /// active while it is retained.
     pub fn is_alive(&self) -> bool {
         self.inner.is_alive()
     }
@@ -422,9 +426,9 @@ impl Context {
         self.flush_output();
     }
 
-    /// Writes the output of completed launches to the process's standard output. Every call that waits does this, and
-    /// also launches, loading and unloading, host functions, and the process's exit (CUDA programming guide, "Formatted
-    /// Output", for all but the last).
+    /// Writes the output of completed launches to the process's standard output. It is called by every call that waits,
+    /// by launches, by loading and unloading of modules, by host functions, and when the process exits. Except for the
+    /// exit, the CUDA programming guide ("Formatted Output") requires these calls.
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
@@ -439,8 +443,9 @@ impl Context {
         self.flush_output();
     }
 
-    /// Ends the context's work because the process exits: waits a short time for it, then stops what is left, as a GPU ends the
-    /// kernels of a process that exits. It does not wait without end: a host function may be blocked for ever.
+    /// Ends the context's work when the process exits. Waits for the work for up to a second, then drops work that has
+    /// not started and stops running launches, as a GPU ends the kernels of a process that exits. All waits are limited
+    /// in time, because a host function may be blocked for ever.
     pub(crate) fn end_at_exit(&self) {
         const GRACE: Duration = Duration::from_secs(1);
         let idle_within = |time: Duration, each: &dyn Fn()| {
@@ -489,8 +494,9 @@ impl Context {
         }
     }
 
-    /// Blocks while very many tasks are pending, as a GPU's driver does when its queue is full, so that a program cannot fill the
-    /// memory with launches. Gives up if no task completes for a while: the pending ones may wait for this thread.
+    /// Blocks while [`MOST_PENDING`] or more tasks are pending, as a GPU's driver does when its queue is full. A
+    /// program therefore cannot fill the memory with launches. Stops blocking if no task completes for [`NO_PROGRESS`],
+    /// because the pending tasks may wait for this thread.
     pub(crate) fn make_room(&self) {
         let pending = || self.inner.pending.load(Ordering::Relaxed);
         if pending() < MOST_PENDING {
@@ -517,7 +523,7 @@ impl Context {
         let inner = &self.inner;
         let mut guard = inner.idle.lock();
         while inner.pending.load(Ordering::SeqCst) > 0 {
-            // A task that started while launches were being stopped is stopped here.
+            // Tasks can start while [`Context::stop_launches`] runs, so it is called again until no task is pending.
             let wait = Duration::from_millis(2);
             if inner.became_idle.wait_for(&mut guard, wait).timed_out() {
                 parking_lot::MutexGuard::unlocked(&mut guard, || self.stop_launches());
@@ -588,7 +594,7 @@ impl Context {
         remember(&self.inner.cache_config, config, 3)
     }
 
-    /// Returns the shared memory bank width (0 default, 1 four bytes, 2 eight bytes; only stored).
+    /// Returns the shared memory bank width: 0 (default), 1 (four bytes) or 2 (eight bytes). It is only stored.
     pub fn shared_config(&self) -> i32 {
         self.inner.shared_config.load(Ordering::Relaxed) as i32
     }
@@ -603,7 +609,7 @@ impl Context {
         (0, -5)
     }
 
-    /// Sets the time limit of later launches; `None`: that of the runtime.
+    /// Sets the time limit of later launches. `None` selects the time limit of the runtime.
     pub fn set_time_limit(&self, limit: Option<Duration>) {
         let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT));
         let nanos = nanos.unwrap_or(NO_LIMIT);

@@ -1,8 +1,8 @@
-//! Copies and fills: how they are described, checked, submitted and done. One description covers all copy functions, in
-//! one to three dimensions.
+//! Copies and fills: their description, checks, submission and execution. A [`Transfer`] describes the copies of all
+//! copy functions, in one to three dimensions.
 //!
-//! Invariant: an address is looked up before a copy is submitted, and accessed only through `fault::access`. Memory
-//! that is freed or unmapped in between causes an error, not a crash.
+//! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
+//! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ pub enum Direction {
     DeviceToDevice,
     /// Host to host.
     HostToHost,
-    /// Each address is looked up (`cuMemcpy`, `CU_MEMORYTYPE_UNIFIED`).
+    /// The runtime looks up each address to find out the kind of its memory (`cuMemcpy`, `CU_MEMORYTYPE_UNIFIED`).
     Unified,
 }
 
@@ -136,9 +136,9 @@ pub struct Fill {
 /// Whether a call waits for its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// The call waits where `cuMemcpy*` does.
+    /// The call waits in the cases in which `cuMemcpy*` waits.
     Sync,
-    /// The call waits where `cuMemcpy*Async` does.
+    /// The call waits in the cases in which `cuMemcpy*Async` waits.
     Async,
 }
 
@@ -151,7 +151,7 @@ enum Side {
     Pageable,
 }
 
-/// Copies of at most this many bytes are done by the submitting thread if nothing precedes them.
+/// Maximum size in bytes of a copy that the submitting thread does itself if all earlier work is complete.
 const SHORT: u64 = 64 << 10;
 
 /// Submits a copy, and waits for it if `manner` and the kinds of memory require this.
@@ -179,7 +179,7 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     Ok(())
 }
 
-/// Waits for the copy's turn in the stream and copies on the calling thread.
+/// Waits until the earlier work of the stream is complete, and copies on the calling thread.
 fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     let task = stream.submit(Work::Caller);
     task.wait_turn();
@@ -254,8 +254,8 @@ impl Fill {
         let count = self.count as usize;
         for row in 0..self.rows {
             let dst = self.dst + row * self.pitch;
-            // SAFETY: the range was looked up as memory of ours when the fill was submitted. If it was freed since, the
-            // access faults, which is an error value.
+            // SAFETY: the range was looked up as memory of this runtime when the fill was submitted. If it has been
+            // freed since, the access faults, and the fault is returned as an error.
             let outcome = unsafe {
                 match self.width {
                     1 => access::fill8(dst, self.value as u8, count),
@@ -289,7 +289,7 @@ impl Transfer {
             .ok_or_else(overflow)
     }
 
-    /// Looks up both sides. A side that the direction calls device memory must be inside an allocation.
+    /// Looks up both sides. If the direction declares a side as device memory, the side must be inside an allocation.
     fn sides(&self, context: &Context) -> Result<(Side, Side)> {
         use Direction as D;
         self.bytes().ok_or_else(overflow)?;
@@ -368,7 +368,7 @@ impl Transfer {
         let mut rows = staged.chunks_exact(self.width as usize);
         self.rows(|dst, _| {
             let row = rows.next().unwrap_or_default();
-            // SAFETY: the destination was looked up as memory of ours when the copy was submitted.
+            // SAFETY: the destination was looked up as memory of this runtime when the copy was submitted.
             unsafe { access::write(dst, row) }.map_err(inaccessible)
         })
     }
@@ -388,6 +388,6 @@ fn side(context: &Context, address: u64, span: u64, must_be_ours: bool) -> Resul
 
 fn copy_bytes(dst: u64, src: u64, bytes: u64) -> Result<()> {
     // SAFETY: device memory was looked up; the caller of `Stream::copy` guarantees that host memory is valid; a fault
-    // is an error value.
+    // is returned as an error.
     unsafe { access::copy(dst, src, bytes as usize) }.map_err(inaccessible)
 }

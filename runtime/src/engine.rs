@@ -1,8 +1,8 @@
 //! The interface between the runtime and the engines that execute kernels.
 //!
-//! The runtime handles launches, CTAs and waits; it knows no instructions. A [`Loader`] loads an *image*. The image is
-//! then bound to the addresses of its variables and provides one [`Engine`] per kernel. A launch is prepared once and
-//! then run by many workers at the same time.
+//! The runtime handles launches, CTAs and waits. Only engines interpret instructions. A [`Loader`] loads an *image*.
+//! The image is then bound to the addresses of its variables and provides one [`Engine`] per kernel. A launch is
+//! prepared once and then run by many workers at the same time.
 //!
 //! # Contract
 //!
@@ -10,12 +10,12 @@
 //!   one). Unit `u` of a launch holds the CTAs of the `u`-th cluster.
 //! - **Threads.** Only workers call [`PreparedLaunch::run`] and [`PreparedLaunch::resume`]. Many workers may call them
 //!   at once for different units, but never for the same unit. A worker may resume a unit that another worker has
-//!   parked; the scheduler's hand-over is a release/acquire pair.
+//!   parked: when the scheduler hands the unit over, a release/acquire pair orders the two workers.
 //! - **Parking.** When all threads of a unit wait for memory, the engine returns the unit as a [`ParkedUnit`], which
-//!   owns all state of the unit and its window. `progressed` states whether any thread got past a wait since the unit
-//!   last had a worker; when no unit progresses, workers back off. If only threads of the unit could end a wait and
-//!   none of them can, the engine returns a [`FaultKind::Deadlock`](crate::FaultKind) fault that lists where the
-//!   threads wait.
+//!   owns all state of the unit and its window. `progressed` states whether any thread has completed a wait since the
+//!   unit was last run or resumed. If no unit progresses, workers back off. If only threads of the unit itself could
+//!   end a wait and none of them can, the engine returns a [`FaultKind::Deadlock`](crate::FaultKind) fault that lists
+//!   where the threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
 //!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
 //!   call. When the unit parks, the window moves to [`ParkedUnit::window`]. There is a window for every unit that may
@@ -84,21 +84,21 @@ pub struct KernelInfo {
     pub param_bytes: u32,
     /// Bytes of the module's constant memory that the kernel can reach.
     pub const_bytes: u32,
-    /// Reported number of registers per thread; 0: unknown.
+    /// Reported number of registers per thread; 0 if it is unknown.
     pub registers: u32,
     /// The PTX's `.target` as two digits: 86 for `sm_86`.
     pub target: u32,
     /// The PTX's `.version`, times ten: 86 for `8.6`.
     pub ptx_version: u32,
-    /// `.maxntid`: the largest number of threads in a block.
+    /// `.maxntid`: the maximum number of threads in a block.
     pub max_threads: Option<u32>,
     /// `.reqntid`: the required shape of a block.
     pub required_block: Option<Dim3>,
-    /// `.minnctapersm`: the smallest number of resident CTAs per SM.
+    /// `.minnctapersm`: the minimum number of resident CTAs per SM.
     pub min_ctas: Option<u32>,
     /// `.reqnctapercluster`: the required shape of a cluster.
     pub required_cluster: Option<Dim3>,
-    /// `.maxclusterrank`: the largest number of CTAs in a cluster.
+    /// `.maxclusterrank`: the maximum number of CTAs in a cluster.
     pub max_cluster_rank: Option<u32>,
 }
 
@@ -150,10 +150,11 @@ pub struct VariableInfo {
 pub enum Image<'a> {
     /// PTX text.
     Ptx(&'a str),
-    /// PTX text, a fat binary, a cubin or an archive; the first bytes determine which.
+    /// PTX text, a fat binary, a cubin or an archive; the first bytes determine the format.
     Bytes(&'a [u8]),
-    /// Several such inputs that are linked together: `.extern` symbols of one are defined by `.visible` symbols of
-    /// another. NVIDIA's device runtime library is read only if it defines a missing symbol.
+    /// Several inputs of these formats that are linked together: a `.visible` symbol of one input defines the `.extern`
+    /// symbols of this name in the other inputs. NVIDIA's device runtime library is read only if it defines a missing
+    /// symbol.
     Linked(&'a [&'a [u8]]),
 }
 
@@ -172,15 +173,16 @@ pub enum Image<'a> {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// The device's compute capability as two digits; selects an entry of a fat binary. 0: that of the device.
+    /// The compute capability as two digits, which selects an entry of a fat binary. 0 selects the capability of the
+    /// device.
     pub capability: u32,
     /// The file name that diagnostics show.
     pub name: Option<String>,
-    /// Register limit given by the caller; only reported back.
+    /// Register limit that the caller requests. It has no effect.
     pub max_registers: Option<u32>,
-    /// Whether debug information is wanted.
+    /// Whether the caller requests debug information. It has no effect.
     pub debug: bool,
-    /// Whether to write properties of the kernels to the log.
+    /// Whether the caller requests that the log contain properties of the kernels. It has no effect.
     pub verbose: bool,
 }
 
@@ -231,7 +233,7 @@ pub struct LaunchShape {
     pub grid: Dim3,
     /// Threads in a CTA.
     pub block: Dim3,
-    /// CTAs in a cluster; (1,1,1) without clusters.
+    /// CTAs in a cluster; (1,1,1) if the launch has no clusters.
     pub cluster: Dim3,
     /// Bytes of dynamic shared memory of a CTA.
     pub dynamic_shared: u32,
@@ -241,7 +243,7 @@ pub struct LaunchShape {
     pub cooperative: bool,
     /// The time by which the launch must be prepared: compiling counts towards its time limit.
     pub deadline: Option<Instant>,
-    /// The value of `%gridid`; unique in the process, never 0.
+    /// The value of `%gridid`, which is unique in the process and never 0.
     pub grid_id: u64,
     /// Reported number of SMs.
     pub sms: u32,
@@ -249,11 +251,11 @@ pub struct LaunchShape {
     pub stack_bytes: u64,
     /// Whether to run warps and CTAs in reverse order (testing).
     pub reverse: bool,
-    /// Widths of the CTA windows. If they are masked, code must mask every offset.
+    /// Geometry of the CTA windows. If [`WindowGeometry::masked`] is set, generated code must mask every offset.
     pub windows: WindowGeometry,
-    /// Memory that the kernel may access; `None`: all memory of the process.
+    /// Memory that the kernel may access; `None` means all memory of the process.
     pub visible: Option<Arc<Visible>>,
-    /// Implements printf, malloc and the like for this launch.
+    /// Implements printf, malloc and the other services for this launch.
     pub services: Arc<dyn Services>,
     /// The textures and surfaces that handles refer to.
     pub textures: Arc<TextureTable>,
@@ -272,8 +274,8 @@ impl LaunchShape {
 pub trait Worker {
     /// Returns whether the running launch must end now.
     fn stop_requested(&self) -> bool;
-    /// Takes a window for the unit that is about to run, with room for `shared` bytes of shared memory and `local`
-    /// bytes of local memory of the whole cluster.
+    /// Takes a window for the unit that is about to run. The window must hold `shared` bytes of shared memory and
+    /// `local` bytes of local memory, both counted for the whole cluster.
     ///
     /// # Errors
     /// [`crate::Error::LaunchOutOfResources`] when a window cannot be this large, or the system provides no more
@@ -288,15 +290,17 @@ pub trait Worker {
 pub struct Coordinates {
     /// `%ctaid`.
     pub cta: [u32; 3],
-    /// The CTA's number in the grid.
+    /// Linear index of the CTA in the grid.
     pub cta_number: u64,
     /// `%tid`.
     pub thread: [u32; 3],
 }
 
-/// Functions that device code may call: printf, malloc and the like. Addresses are those that device code passed.
+/// Functions that device code may call: printf, malloc and others. Address arguments are addresses that device code
+/// passes.
 pub trait Services: Send + Sync {
-    /// `int vprintf(const char *format, void *arguments)`: returns the number of arguments, or -1 for a null format.
+    /// `int vprintf(const char *format, void *arguments)`: returns the number of printed arguments, or -1 for a null
+    /// format.
     ///
     /// # Errors
     /// A fault when the format, the arguments or a string cannot be read.
@@ -324,7 +328,7 @@ pub trait Services: Send + Sync {
         char_size: u64,
     ) -> Fault;
     /// Calls a function of CUDA's device runtime with zero-extended arguments. `name_of` returns the name of the
-    /// function with a handle. Returns `None` when `which` is not a device runtime function.
+    /// function that a handle refers to. Returns `None` when `which` is not a device runtime function.
     ///
     /// # Errors
     /// A fault when an address cannot be accessed.
@@ -353,7 +357,7 @@ pub trait PreparedLaunch: Send + Sync {
     fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome;
     /// Continues a parked unit.
     fn resume(&self, worker: &mut dyn Worker, unit: ParkedUnit) -> RunOutcome;
-    /// Describes which threads of a parked unit wait where, for the report of a time limit.
+    /// Describes where the threads of a parked unit wait. The report of an exceeded time limit includes this text.
     fn describe(&self, unit: &ParkedUnit) -> String {
         format!("unit {} waits", unit.unit)
     }
@@ -361,13 +365,13 @@ pub trait PreparedLaunch: Send + Sync {
 
 /// A unit that waits and has released its worker.
 pub struct ParkedUnit {
-    /// The number of the unit.
+    /// The index of the unit.
     pub unit: u64,
     /// The engine's state: frames, program counters, barrier states.
     pub state: Box<dyn Any + Send>,
-    /// The window that the unit's addresses point into, if it has one.
+    /// The window that contains the shared and local memory of the unit, if the unit has a window.
     pub window: Option<CtaWindow>,
-    /// Whether any thread got past a wait since the unit was last run or resumed.
+    /// Whether any thread has completed a wait since the unit was last run or resumed.
     pub progressed: bool,
 }
 
@@ -381,7 +385,7 @@ pub enum RunOutcome {
     Fault(Fault),
     /// The engine stopped as requested.
     Stopped {
-        /// Where the threads were, for a report; empty when nothing was running.
+        /// A description of where the threads were, for a report. It is empty if no thread was running.
         place: String,
     },
 }

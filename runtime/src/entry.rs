@@ -11,7 +11,7 @@ use crate::scheduler::Throttle;
 pub(crate) const UNSET: i32 = -1;
 
 /// A cached result of the occupancy calculation in 64 bits: 16 bits for the threads of a block, 32 for the bytes of
-/// dynamic shared memory and 16 for the number of blocks resident on an SM. Successive launches mostly need the same
+/// dynamic shared memory and 16 for the number of blocks resident on an SM. Successive launches usually need the same
 /// result. Zero means that no result is cached.
 #[derive(Clone, Copy)]
 pub(crate) struct Residency(pub(crate) u64);
@@ -41,13 +41,13 @@ pub(crate) struct Entry {
     pub(crate) id: u64,
     /// A shared copy of the kernel's name, for data that outlives a call.
     pub(crate) name: Arc<str>,
-    /// Decaying maximum of the nanoseconds that a unit takes; 0: none has run.
+    /// Decaying maximum of the time that a unit takes, in nanoseconds; 0 if no unit has run.
     pub(crate) pace: AtomicU64,
     pub(crate) throttle: Throttle,
     /// The last occupancy result, as a [`Residency`].
     pub(crate) residency: AtomicU64,
     pub(crate) engine: Arc<dyn Engine>,
-    /// [`UNSET`]: the default limit minus static shared memory.
+    /// Maximum bytes of dynamic shared memory of a block. [`UNSET`] means the default limit minus static shared memory.
     pub(crate) max_dynamic_shared: AtomicI32,
     pub(crate) carveout: AtomicI32,
     pub(crate) cluster: [AtomicI32; 3],

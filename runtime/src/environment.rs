@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-/// Largest number of worker threads.
+/// Maximum number of worker threads.
 pub(crate) const MAX_WORKERS: usize = 256;
-/// Largest number of multiprocessors that a device reports.
+/// Maximum number of multiprocessors that a device reports.
 pub(crate) const MAX_SMS: u32 = 1 << 16;
 
 /// Returns the text of a variable without surrounding white space; `None` if it is unset or empty.
@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Returns whether kernels may access only the memory that CUDA gives them: true unless `MARGAY_ISOLATE=0`.
+/// Returns whether kernels may access only the memory that CUDA permits: true unless `MARGAY_ISOLATE=0`.
 pub(crate) fn isolated() -> bool {
     static ISOLATED: OnceLock<bool> = OnceLock::new();
     *ISOLATED.get_or_init(|| env("MARGAY_ISOLATE").as_deref() != Some("0"))

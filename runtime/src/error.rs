@@ -1,6 +1,6 @@
-//! Errors, and the CUDA result codes that they stand for.
+//! Errors, and the CUDA result codes that correspond to them.
 //!
-//! Every fallible operation of this crate returns an [`Error`]. Each variant stands for one result code of the CUDA
+//! Every fallible operation of this crate returns an [`Error`]. Each variant corresponds to one result code of the CUDA
 //! driver interface, except [`Error::Capture`] and [`Error::Fault`], whose kind determines the code. A failure of
 //! device code is a [`Fault`]. It is *sticky*: every later call that needs the context returns the same fault until the
 //! context is reset or destroyed.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The result of most operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failed operation. The `CUresult` that a variant stands for is given in brackets.
+/// A failed operation. The corresponding `CUresult` is given in brackets after each variant.
 ///
 /// ```
 /// use margay::Error;
@@ -49,7 +49,7 @@ pub enum Error {
     /// No device has this ordinal [101 INVALID_DEVICE].
     #[error("no device {0}")]
     InvalidDevice(i32),
-    /// The image has no known format [200 INVALID_IMAGE].
+    /// The format of the image is not recognised [200 INVALID_IMAGE].
     #[error("invalid image: {0}")]
     InvalidImage(String),
     /// There is no current context, or the context cannot be used here [201 INVALID_CONTEXT].
@@ -79,7 +79,7 @@ pub enum Error {
     /// The file does not exist [301 FILE_NOT_FOUND].
     #[error("file not found: {0}")]
     FileNotFound(String),
-    /// No input defines an `.extern` symbol [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
+    /// None of the inputs defines the `.extern` symbol [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
     #[error("unresolved symbol: {0}")]
     UnresolvedSymbol(String),
     /// The operating system returned an error [304 OPERATING_SYSTEM].
@@ -106,7 +106,7 @@ pub enum Error {
     /// Peer access is not enabled [705 PEER_ACCESS_NOT_ENABLED].
     #[error("peer access is not enabled")]
     PeerAccessNotEnabled,
-    /// The primary context is active, and the operation is not permitted then [708 PRIMARY_CONTEXT_ACTIVE].
+    /// The primary context is active, and the operation requires an inactive context [708 PRIMARY_CONTEXT_ACTIVE].
     #[error("the primary context is active")]
     PrimaryContextActive,
     /// The object's context was destroyed [709 CONTEXT_IS_DESTROYED].
@@ -118,19 +118,18 @@ pub enum Error {
     /// The host memory is not registered [713 HOST_MEMORY_NOT_REGISTERED].
     #[error("the host memory is not registered")]
     HostMemoryNotRegistered,
-    /// A cooperative launch of more CTAs than can be resident
-    /// [720 COOPERATIVE_LAUNCH_TOO_LARGE].
+    /// A cooperative launch has more CTAs than can be resident at once [720 COOPERATIVE_LAUNCH_TOO_LARGE].
     #[error("cooperative launch too large: {ctas} CTAs, {resident} can be resident")]
     CooperativeLaunchTooLarge {
-        /// CTAs requested.
+        /// Number of CTAs requested.
         ctas: u64,
-        /// CTAs that fit.
+        /// Number of CTAs that can be resident at once.
         resident: u64,
     },
     /// A query would lose information [402 LOSSY_QUERY].
     #[error("the query would lose information: {0}")]
     LossyQuery(String),
-    /// A rule of stream capture was broken; [`CaptureError`] determines which of 900 to 908.
+    /// A call broke a rule of stream capture; [`CaptureError`] determines which of the codes 900 to 908 applies.
     #[error("stream capture: {0}")]
     Capture(CaptureError),
     /// An executable graph cannot adopt the changes [910 GRAPH_EXEC_UPDATE_FAILURE].
@@ -145,7 +144,7 @@ pub enum Error {
         /// The unsupported instruction, entry point or feature.
         what: String,
     },
-    /// Device code failed; sticky. [`FaultKind`] determines which of 700, 702, 710, 714 to 719.
+    /// Device code failed; sticky. [`FaultKind`] determines which of the codes 700, 702, 710 and 714 to 719 applies.
     #[error("{0}")]
     Fault(Arc<Fault>),
     /// A defect of Margay [999 UNKNOWN].
@@ -170,7 +169,7 @@ impl Error {
     }
 }
 
-/// The rules of stream capture that a call can break. The `CUresult` is given in brackets.
+/// The rules of stream capture that a call can break. The `CUresult` is given in brackets after each variant.
 ///
 /// ```
 /// use margay::{CaptureError, Error};
@@ -221,7 +220,7 @@ impl From<Fault> for Error {
     }
 }
 
-/// The kinds of failures of device code. The `CUresult` is given in brackets.
+/// The kinds of failures of device code. The `CUresult` is given in brackets after each variant.
 ///
 /// ```
 /// use margay::{Error, FaultKind};
@@ -240,7 +239,7 @@ impl From<Fault> for Error {
 pub enum FaultKind {
     /// An access to memory that is not mapped or does not permit the access [700 ILLEGAL_ADDRESS].
     IllegalAddress,
-    /// The time limit passed [702 LAUNCH_TIMEOUT].
+    /// The launch exceeded its time limit [702 LAUNCH_TIMEOUT].
     Timeout,
     /// A barrier or collective waits for threads that can never arrive [702 LAUNCH_TIMEOUT].
     Deadlock,
@@ -256,7 +255,7 @@ pub enum FaultKind {
     InvalidAddressSpace,
     /// A jump or call to an address that is not code [718 INVALID_PC].
     InvalidPc,
-    /// Anything else that ends a kernel, `trap` included [719 LAUNCH_FAILED].
+    /// Any other failure that ends a kernel, for example `trap` [719 LAUNCH_FAILED].
     LaunchFailed,
     /// A running kernel reached an op that Margay cannot execute [719 LAUNCH_FAILED].
     Unsupported,
@@ -280,7 +279,7 @@ impl FaultKind {
     }
 }
 
-/// A line of the source that PTX was compiled from. Shown as `kernel.cu:12 (inlined: helper.h:5, detail.h:9)`.
+/// A line of the source that PTX was compiled from, displayed as `kernel.cu:12 (inlined: helper.h:5, detail.h:9)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
     /// The file.
@@ -305,7 +304,7 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// A failure of device code, with all that is known about its place.
+/// A failure of device code, with all available information about where it occurred.
 ///
 /// ```
 /// use margay::{Fault, FaultKind};
@@ -325,7 +324,7 @@ pub struct Fault {
     pub thread: Option<[u32; 3]>,
     /// The address accessed.
     pub address: Option<u64>,
-    /// Whether the access was a write, where known.
+    /// Whether the access was a write; `None` if this is unknown.
     pub write: Option<bool>,
     /// Line of the PTX text.
     pub ptx_line: Option<u32>,
@@ -336,7 +335,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Returns a fault with only kind and kernel set.
+    /// Returns a fault with the kind and the kernel. All other fields are empty.
     pub fn new(kind: FaultKind, kernel: impl Into<String>) -> Fault {
         Fault {
             kind,
@@ -351,7 +350,7 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of a launch that was stopped from outside.
+    /// Returns the fault of a launch that a request of the host stopped.
     pub(crate) fn stopped(kernel: &str) -> Fault {
         Fault::new(FaultKind::LaunchFailed, kernel).with_detail("stopped")
     }

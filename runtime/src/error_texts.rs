@@ -55,11 +55,11 @@ fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     ALL.iter().find(|(known, ..)| *known == number)
 }
 
-/// Name and text of all numbers that are not in the table.
+/// Name and text of every number that is not in the table.
 static UNRECOGNIZED: &CStr = c"unrecognized error code";
 
-/// Returns whether `bytes` bytes at an address are inside a name or text. Device code gets these addresses and may read
-/// them.
+/// Returns whether `bytes` bytes at an address are inside an error's name or text. Device code receives the addresses
+/// of names and texts, and may read there.
 pub(crate) fn holds(address: u64, bytes: u64) -> bool {
     let texts = ALL.iter().flat_map(|&(_, name, text)| [name, text]);
     texts.chain([UNRECOGNIZED]).any(|text| {

@@ -1,7 +1,7 @@
 //! Events: markers in streams.
 //!
-//! Invariant: a record takes a snapshot of the stream's work. Waits and queries use the last snapshot at the time of
-//! their call.
+//! Invariant: a record takes a snapshot of the stream's work. Each wait and each query uses the snapshot that is the
+//! latest one at the time of its call.
 
 mod shared;
 
@@ -68,12 +68,12 @@ struct Inner {
     destroyed: AtomicBool,
 }
 
-/// The place of an event's record in a capture.
+/// The position of an event's record in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recorded {
     /// Identifies the capture.
     pub(crate) sequence: u64,
-    /// The number of the record in the capture.
+    /// The index of the record in the capture.
     pub(crate) index: usize,
 }
 
@@ -106,7 +106,7 @@ impl Event {
     /// Opens another process's event.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the memory is not the state of an event.
+    /// [`Error::InvalidValue`] when the memory does not contain the state of an event.
     pub fn open(context: &Context, memory: SharedMemory) -> Result<Event> {
         context.status()?;
         if memory.label().kind != SharedKind::Event {
@@ -151,7 +151,7 @@ impl Event {
         self.inner.flags
     }
 
-    /// Returns the event's number; unique in the process, never reused.
+    /// Returns the event's ID, which is unique in the process and never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
@@ -175,8 +175,8 @@ impl Event {
         self.inner.shared.as_ref()
     }
 
-    /// Makes the marker that `submit` returns the last record. `submit` runs under the event's lock, so that of two
-    /// concurrent records the one submitted last is kept.
+    /// Makes the marker that `submit` returns the last record. `submit` runs while the event is locked. If two threads
+    /// record the event concurrently, the record that is submitted last is therefore the one that is kept.
     pub(crate) fn record_with(&self, submit: impl FnOnce() -> Result<Arc<Task>>) -> Result<()> {
         let mut record = self.inner.record.lock();
         *record = Record::Task(submit()?);
@@ -207,8 +207,8 @@ impl Event {
         *self.inner.record.lock() = Record::Captured(recorded);
     }
 
-    /// Returns the shared state and the number of its last record, if a stream would have to wait for it now. `None`
-    /// when the record is complete or the event is not shared.
+    /// Returns the shared state and the number of its last record if that record is not complete, so that a stream must
+    /// wait for it. Returns `None` if the record is complete or the event is not shared.
     pub(crate) fn foreign(&self) -> Option<(Arc<SharedEvent>, u64)> {
         let shared = self.inner.shared.as_ref()?;
         let last = shared.last();

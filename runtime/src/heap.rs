@@ -1,8 +1,8 @@
 //! The heap of device-side malloc and free.
 //!
-//! Each context has one region of device memory for it, which the first allocation creates with the size of the limit
-//! at that time. The bookkeeping is outside the region, so device code cannot corrupt it. Invariant: free blocks are
-//! never adjacent, because adjacent ones are joined.
+//! Each context has one region of device memory for its heap. The first allocation creates the region, with the size
+//! that the limit has at that time. The bookkeeping is outside the region, so device code cannot corrupt it. Invariant:
+//! free blocks are never adjacent, because adjacent blocks are joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use crate::pointer::{HostFlags, PointerKind};
 
 /// Alignment of allocations in bytes.
 const ALIGN: u64 = 16;
-/// Bytes of the smallest heap.
+/// Size in bytes of the smallest heap.
 const LEAST: u64 = 4 << 10;
 
 /// The heap of a context.
@@ -30,7 +30,7 @@ pub struct DeviceHeap {
 #[derive(Default)]
 struct HeapState {
     base: u64,
-    /// Size of each free block by start; `by_size` has size and start.
+    /// Size of each free block, by start address. `by_size` contains the size and the start address of each free block.
     free: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     used: FxHashMap<u64, u64>,
@@ -57,8 +57,8 @@ impl DeviceHeap {
         })
     }
 
-    /// Allocates `bytes` bytes, aligned to 16; returns 0 when there is no room. The first call creates the region, with
-    /// `limit` bytes.
+    /// Allocates `bytes` bytes, aligned to 16. Returns 0 when no free block is large enough. The first call creates the
+    /// region, with `limit` bytes.
     pub fn allocate(&self, bytes: u64, limit: u64) -> u64 {
         let mut state = self.state.lock();
         if state.base == 0 {
@@ -75,12 +75,13 @@ impl DeviceHeap {
         self.state.lock().release(address)
     }
 
-    /// Forgets all blocks; the region is freed with the context's memory.
+    /// Removes all blocks. The memory of the region is freed together with the context's memory.
     pub(crate) fn clear(&self) {
         *self.state.lock() = HeapState::default();
     }
 
-    /// Allocates the heap's memory: as much as the limit says, or less if the device does not have that much.
+    /// Allocates the region of the heap: `limit` bytes, or fewer if the device does not have that much memory. Returns
+    /// its address and size.
     fn region(&self, limit: u64) -> Option<(u64, u64)> {
         let machine = self.machine.upgrade()?;
         let mut bytes = limit;
@@ -121,7 +122,7 @@ impl HeapState {
         self.by_size.remove(&(size, start));
     }
 
-    /// Allocates at the start of the smallest free block that is large enough; returns 0 if there is none.
+    /// Allocates at the start of the smallest free block that is large enough. Returns 0 if no block is large enough.
     fn allocate(&mut self, bytes: u64) -> u64 {
         let Some(size) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
             return 0;

@@ -1,7 +1,7 @@
-//! Inspection of the compiler: prints an image at each stage of its way to native code.
+//! Inspection of the compiler: prints an image at each stage of its translation to native code.
 //!
-//! For `margay dis` and for tests; nothing here runs device code. Invariant: a function is shown as an engine would get
-//! it, because the same passes and the same compiler produce it.
+//! `margay dis` and tests use this module. Nothing in it runs device code. Invariant: the printed code is the code that
+//! an engine uses, because the same passes and the same compiler produce it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub fn passes() -> impl Iterator<Item = Pass> {
 pub struct Timing {
     /// The pass.
     pub pass: &'static str,
-    /// Time taken.
+    /// Duration of the pass.
     pub time: Duration,
     /// Blocks after the pass.
     pub blocks: usize,
@@ -89,7 +89,7 @@ pub struct Listing {
     pub text: String,
 }
 
-/// The languages that generated code is shown in.
+/// The languages in which generated code can be printed.
 ///
 /// ```
 /// use margay::inspect::{Inspection, Language};
@@ -179,8 +179,8 @@ impl Inspection {
     }
 
     /// Returns a function after a pass, with comments that state which values are uniform for a launch, a CTA or a
-    /// warp, and which are affine. `block` is the shape of the blocks, if more is known about it than the kernel
-    /// declares.
+    /// warp, and which are affine. If `block` is given, the analysis assumes blocks of this shape. Otherwise it assumes
+    /// only what the kernel declares.
     ///
     /// # Errors
     ///
@@ -224,8 +224,8 @@ impl Inspection {
         Ok(timings)
     }
 
-    /// Returns the code generated for a function: the CTA form and, if threads wait for others, the warp form of each
-    /// region. If native code is not possible, the text is the reason.
+    /// Returns the code generated for a function: the CTA form and, if its threads wait for each other, the warp form
+    /// of each region. If native code is not possible, the text is the reason.
     ///
     /// # Errors
     ///
@@ -265,7 +265,8 @@ impl Inspection {
     }
 
     /// Reports why a function's code is slower than it could be. The first line gives the width of chunks. Each further
-    /// line gives a reason and how often it occurs in the code for blocks of the common shape.
+    /// line gives a reason, and how often it occurs in the code for one-dimensional blocks whose size is a multiple of
+    /// the chunk width.
     ///
     /// # Errors
     ///

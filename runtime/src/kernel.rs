@@ -30,7 +30,7 @@ use crate::scheduler::Throttle;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum FunctionAttribute {
-    /// Largest number of threads in a block.
+    /// Maximum number of threads in a block.
     MaxThreadsPerBlock = 0,
     /// Bytes of statically declared shared memory.
     SharedSizeBytes = 1,
@@ -42,11 +42,11 @@ pub enum FunctionAttribute {
     NumRegs = 4,
     /// The PTX's target: 86 for `sm_86`.
     PtxVersion = 5,
-    /// The architecture that the kernel was compiled for, which is that of the device.
+    /// The architecture that the kernel was compiled for, which is the architecture of the device.
     BinaryVersion = 6,
     /// Cache mode of loads; always 0.
     CacheModeCa = 7,
-    /// Largest number of bytes of dynamic shared memory (settable).
+    /// Maximum number of bytes of dynamic shared memory (settable).
     MaxDynamicSharedSizeBytes = 8,
     /// Preferred carve-out of shared memory in percent (settable).
     PreferredSharedMemoryCarveout = 9,
@@ -90,11 +90,12 @@ impl FunctionAttribute {
     }
 }
 
-/// Bytes of shared memory that a CTA may have without opting in.
+/// Bytes of shared memory that a CTA may have if its kernel does not opt in to more.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// Registers of a thread that are reported if the number is unknown; a typical number.
+/// Reported number of registers of a thread if the real number is unknown. It is a typical number.
 const USUAL_REGISTERS: u32 = 32;
-/// Largest cluster that every device permits, and largest cluster with the attribute for larger ones, in CTAs.
+/// Maximum number of CTAs in a cluster: the number that every device permits, and the number that is permitted if
+/// `NonPortableClusterSizeAllowed` is set.
 const PORTABLE_CLUSTER: u64 = 8;
 const LARGEST_CLUSTER: u64 = 16;
 
@@ -142,7 +143,7 @@ impl Kernel {
         &self.module
     }
 
-    /// Returns the kernel's number; unique in the process, never reused.
+    /// Returns the kernel's ID, which is unique in the process and never reused.
     pub fn id(&self) -> u64 {
         self.entry.id
     }
@@ -167,7 +168,7 @@ impl Kernel {
         Params::zeroed(self.info().param_bytes as usize)
     }
 
-    /// Returns the decaying maximum of the nanoseconds that a unit takes; 0: none has run.
+    /// Returns the decaying maximum of the time that a unit takes, in nanoseconds; 0 if no unit has run.
     pub(crate) fn pace(&self) -> &AtomicU64 {
         &self.entry.pace
     }
@@ -198,7 +199,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the largest number of threads in a block of this kernel.
+    /// Returns the maximum number of threads in a block of this kernel.
     fn max_threads(&self) -> u32 {
         let registers = self.config().capability.limits().registers;
         let by_registers = registers / (self.registers() * 32) * 32;
@@ -264,7 +265,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the preferred cache configuration (0 to 3; only stored).
+    /// Sets the preferred cache configuration (0 to 3). It is stored and has no effect.
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
         self.module.check()?;
         if !(0..=3).contains(&config) {
@@ -279,7 +280,7 @@ impl Kernel {
         Ok(self.entry.engine.sizes(None)?.static_shared)
     }
 
-    /// Returns the bytes of dynamic shared memory that a launch may have.
+    /// Returns the maximum number of bytes of dynamic shared memory that a launch may request.
     fn max_dynamic_shared(&self) -> Result<u32> {
         match self.entry.max_dynamic_shared.load(Ordering::Relaxed) {
             UNSET => Ok(DEFAULT_SHARED.saturating_sub(self.static_shared()?)),
@@ -325,7 +326,8 @@ impl Kernel {
     }
 
     /// Returns the number of blocks and the block size that give the highest occupancy. A block has at most `limit`
-    /// threads (0: no limit). `dynamic_shared` returns the bytes of dynamic shared memory for a block size.
+    /// threads; a `limit` of 0 means no limit. `dynamic_shared` returns the bytes of dynamic shared memory for a block
+    /// size.
     pub fn max_potential_block_size(
         &self,
         dynamic_shared: &mut dyn FnMut(u32) -> u64,
@@ -343,14 +345,14 @@ impl Kernel {
             if resident * block > best.0 {
                 best = (resident * block, resident, block);
             }
-            // The first size may be odd; multiples of the warp size follow.
+            // The first block size need not be a multiple of the warp size. All further block sizes are.
             block = (block - 1) / 32 * 32;
         }
         Ok((best.1 * self.config().sms, best.2))
     }
 
     /// Returns the bytes of dynamic shared memory that each block may have if `blocks` blocks of `block` threads share
-    /// an SM. The result does not exceed the kernel's present limit.
+    /// an SM. The result does not exceed the kernel's current limit.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when this number of blocks cannot be resident.
@@ -373,7 +375,7 @@ impl Kernel {
         Ok(u32::try_from(clusters).unwrap_or(u32::MAX))
     }
 
-    /// Returns the largest number of blocks that a cluster of this launch may have.
+    /// Returns the maximum number of blocks that a cluster of this launch may have.
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         if self.max_active_blocks(block, u64::from(config.shared))? == 0 {
@@ -389,8 +391,8 @@ impl Kernel {
         }
     }
 
-    /// Returns the cluster of a launch, which the launch, an attribute or the declaration gives. Checks it against the
-    /// grid.
+    /// Returns the cluster shape of a launch: the shape that the launch gives, otherwise the shape that the kernel's
+    /// attributes or its declaration give. Checks the shape against the grid and the maximum cluster size.
     fn cluster_of(&self, config: &LaunchConfig) -> Result<Dim3> {
         let set = self
             .entry
@@ -413,7 +415,7 @@ impl Kernel {
 
     /// Checks a launch without preparing it. Returns its cluster and how many units may be resident at once.
     ///
-    /// The first launch of a kernel reads its code, not beyond the deadline.
+    /// The first launch of a kernel reads the kernel's code. Reading fails if it is not complete by `deadline`.
     pub(crate) fn check_launch(
         &self,
         config: &LaunchConfig,
@@ -460,7 +462,7 @@ impl Kernel {
             )));
         }
         if threads > u64::from(self.max_threads()) {
-            // Drivers return this error; Numba's tests, which were made on GPUs, expect it.
+            // NVIDIA's driver returns this error. Numba's tests, which were written for GPUs, expect it.
             return Err(Error::invalid(format!(
                 "{threads} threads per block, the kernel takes {}",
                 self.max_threads()
@@ -480,7 +482,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns how many units may be resident at once; at least one.
+    /// Returns how many units may be resident at once, which is at least one.
     fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
         let threads = config.block.count() as u32;
         let per_sm = self.resident_per_sm(threads, u64::from(config.shared))?;

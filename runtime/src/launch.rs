@@ -3,7 +3,7 @@
 //! Public names follow CUDA: a *block* is a CTA. Invariant: a [`LaunchConfig`] is only data; a launch checks it against
 //! the limits of the kernel and the device.
 
-/// Three extents, or the coordinates of a position. x varies fastest.
+/// Three extents, or the coordinates of a position. The x coordinate varies fastest.
 ///
 /// ```
 /// use margay::Dim3;
@@ -36,7 +36,7 @@ impl Dim3 {
             .saturating_mul(u64::from(self.z))
     }
 
-    /// Returns the position of element `index`, where x varies fastest. `self` must not be empty.
+    /// Returns the position of element `index`. The x coordinate varies fastest. `self` must not be empty.
     pub fn position(self, index: u64) -> [u32; 3] {
         let (x, y) = (u64::from(self.x.max(1)), u64::from(self.y.max(1)));
         [
@@ -92,7 +92,8 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Dynamic shared memory per block, in bytes.
     pub shared: u32,
-    /// Blocks in a cluster; `None`: the cluster of the kernel's attributes or declaration, else no cluster.
+    /// Blocks in a cluster. `None` selects the cluster that the kernel's attributes or its declaration give, otherwise
+    /// no cluster.
     pub cluster: Option<Dim3>,
     /// Whether all blocks are resident at once and may wait for each other.
     pub cooperative: bool,

@@ -1,8 +1,8 @@
 //! Launches: prepares a kernel for the scheduler, and submits the work that its threads request from the device
 //! runtime.
 //!
-//! Invariant: a launch's task completes after all work that its threads have requested. Launches into the tail stream
-//! run one after the other, after all this work.
+//! Invariant: a launch's task completes after all work that the launch's threads have requested. Launches into the tail
+//! stream run one after the other, after all other requested work.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -28,9 +28,9 @@ struct Launched {
     /// Keeps code and variables loaded while the launch exists.
     kernel: Kernel,
     services: Arc<LaunchServices>,
-    /// The priority of the launch; `None`: that of its task.
+    /// The priority of the launch. `None` selects the priority of the launch's task.
     priority: Option<i32>,
-    /// The launch's task, known once it has started.
+    /// The launch's task. It is set when the launch starts.
     task: OnceLock<Arc<Task>>,
     children: Mutex<LaunchedState>,
 }
@@ -100,8 +100,8 @@ impl LaunchedState {
     }
 }
 
-/// Creates the work of a child launch. If it cannot be launched, the context fails, because no call could return the
-/// error.
+/// Creates the work of a child launch. If the kernel cannot be launched, the context fails, because no call could
+/// return the error.
 fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
     if owner.work_cancelled() {
         return None;
@@ -155,7 +155,7 @@ fn start_nested(
         (context.heap(), context.limit_value(Limit::MallocHeapSize)),
         DeviceRuntime::new(Some(kernel.module().clone()), depth, limit, by),
     ));
-    // Without workers the launch would never run. If they cannot start, the launch fails here.
+    // A launch without workers would never run. If the workers cannot start, the launch fails here.
     machine.scheduler().start()?;
     let shape = LaunchShape {
         deadline,
@@ -245,7 +245,7 @@ impl Launched {
 
 impl Started for Launched {
     fn begin(&self, task: Arc<Task>) {
-        // A run is submitted once; a second task would never complete.
+        // A run is submitted only once. If it were submitted twice, its second task would never complete.
         assert!(self.task.set(task).is_ok(), "a run starts once");
     }
 }

@@ -57,7 +57,7 @@ impl LibraryInner {
     fn free_managed(&self) {
         let memory = &self.runtime.machine().memory;
         for (_, address) in &self.managed {
-            // Nothing else frees this memory.
+            // Only this function frees this memory, so freeing cannot fail.
             let _ = memory.release(*address, true);
         }
     }
@@ -156,7 +156,7 @@ impl Library {
         self.check()?;
         self.inner.unloaded.store(true, Ordering::Release);
         for module in self.inner.modules.lock().drain(..) {
-            // This fails for a module whose context has failed or ended.
+            // `unload` returns an error if the module's context has failed, was reset or was destroyed.
             let _ = module.unload();
         }
         Ok(())

@@ -33,7 +33,8 @@ impl Device {
         Ok(&state.retained)
     }
 
-    /// Returns the primary context, whether it is retained or not. It is the same value for the runtime's life.
+    /// Returns the primary context, whether it is retained or not. A device has the same primary context as long as the
+    /// runtime exists.
     ///
     /// # Errors
     /// [`Error::Deinitialized`] when the runtime no longer exists; [`Error::NotInitialized`] in the child of a fork.
@@ -56,7 +57,7 @@ impl Device {
         Ok(primary)
     }
 
-    /// Releases the primary context; the last release ends its life.
+    /// Releases the primary context; the last release ends the context's life.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] when the context is not retained.
@@ -128,8 +129,8 @@ impl Context {
         self.fault_status()
     }
 
-    /// Waits for the work submitted so far, frees everything that the context owns and ends its life. If the context
-    /// has failed, the remaining work is dropped.
+    /// Waits for the work submitted so far, frees everything that the context owns and ends the context's life. If the
+    /// context has failed, the remaining work is dropped.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`] when the context is already

@@ -21,7 +21,7 @@ use crate::wait::Waits;
 pub(crate) struct Machine {
     pub(crate) config: DeviceConfig,
     pub(crate) reverse: bool,
-    /// The findings, in a checking run.
+    /// The findings of a checking run; `None` in other runs.
     pub(crate) findings: Option<Arc<Findings>>,
     scheduler: Scheduler,
     copies: ServiceThread,
@@ -39,7 +39,7 @@ pub(crate) struct Machine {
 
 /// The mutable state of a device.
 pub(crate) struct DeviceState {
-    /// The device's number among all devices of the machine.
+    /// The device's number: its index among all devices of the machine.
     number: i32,
     /// How often the primary context is retained.
     pub(crate) retained: Mutex<u64>,
@@ -124,7 +124,7 @@ impl Machine {
         self.devices.len() as i32
     }
 
-    /// Returns a device's number among all devices of the machine.
+    /// Returns a device's number, which is its index among all devices of the machine.
     pub(crate) fn number(&self, ordinal: i32) -> i32 {
         self.device(ordinal).map_or(ordinal, |state| state.number)
     }

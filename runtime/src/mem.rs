@@ -1,7 +1,7 @@
-//! The allocations of one machine: allocates, looks up and frees memory.
+//! Allocates, looks up and frees the memory of one machine.
 //!
-//! A thin layer over [`AddressSpace`] that adds contexts and the rules for what the program may free. Invariant: an
-//! address is looked up here before any copy or fill accesses it.
+//! This module is a thin layer over [`AddressSpace`] that adds contexts and the rules for what the program may free.
+//! Invariant: an address is looked up here before any copy or fill accesses it.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ pub(crate) struct Allocation {
     /// Requested size.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
-    /// The id of the owning context; 0: none (a library's managed variable, memory of a pool).
+    /// The ID of the owning context; 0 if no context owns the memory (a library's managed variable, memory of a pool).
     pub(crate) context: u64,
     pub(crate) flags: HostFlags,
     pub(crate) id: u64,
-    /// Ordinal of the device; -1: host memory of the virtual memory interface.
+    /// Ordinal of the device, or -1 for host memory of the virtual memory interface.
     pub(crate) device: i32,
     pub(crate) pooled: bool,
     /// Whether this is a mapping of the virtual memory interface.
@@ -135,7 +135,8 @@ impl From<memory::Allocation> for Allocation {
 }
 
 impl DeviceMemory {
-    /// Creates the memory of devices with `limit` bytes each; `None`: a share of the memory that this process may use.
+    /// Creates the memory of devices with `limit` bytes each. If `limit` is `None`, each device gets a share of the
+    /// memory that this process may use.
     pub(crate) fn new(limit: Option<u64>, devices: usize) -> Result<DeviceMemory> {
         let config = MemoryConfig {
             devices,
@@ -208,8 +209,8 @@ impl DeviceMemory {
         (last.mapped == first.mapped).then_some(first)
     }
 
-    /// Frees the allocation that starts at `base`. `internal` states whether it must be one that the program cannot
-    /// free, or one that it can.
+    /// Frees the allocation that starts at `base`. If `internal` is true, it must be an allocation that the program
+    /// cannot free. If `internal` is false, it must be an allocation that the program can free.
     pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
         let found = self.lookup(base);
         let matches = found.is_some_and(|found| found.base == base && found.internal == internal);
@@ -220,7 +221,7 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Announces that a stream will free the allocation that starts at `base`.
+    /// Records that a stream will free the allocation that starts at `base`.
     pub(crate) fn promise(&self, base: u64) {
         self.space.promise(base);
     }

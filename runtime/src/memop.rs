@@ -22,13 +22,13 @@ use crate::task::Work;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// The value in memory minus the operand is not negative, as a cyclic signed difference.
+    /// The wrapping difference of the value in memory and the operand is not negative as a signed number.
     GreaterOrEqual,
     /// The value in memory equals the operand.
     Equal,
-    /// The value in memory and the operand have a common one bit.
+    /// At least one bit is one in both the value in memory and the operand.
     And,
-    /// Some bit is zero in both the value in memory and the operand.
+    /// At least one bit is zero in both the value in memory and the operand.
     Nor,
 }
 
@@ -116,7 +116,7 @@ pub enum MemOp {
         /// The operation.
         with: Reduction,
     },
-    /// Orders earlier operations before later ones. Nothing more is needed to flush remote writes.
+    /// Orders earlier operations before later operations. Flushing remote writes needs nothing else.
     Barrier,
 }
 
@@ -178,8 +178,8 @@ impl MemOp {
                 value,
                 width,
             } => {
-                // SAFETY: the address was looked up as memory that device work may write. If it was freed since, the
-                // access faults, which is an error value.
+                // SAFETY: the address was looked up as memory that device work may write. If it has been freed since,
+                // the access faults, and the fault is returned as an error.
                 let written = unsafe {
                     match width {
                         Width::W32 => access::store32(address, value as u32),
@@ -196,7 +196,7 @@ impl MemOp {
                 with,
             } => {
                 let change = |old: u64| with.of(old, value);
-                // SAFETY: as for a write.
+                // SAFETY: the same holds as for a write.
                 unsafe { access::update(address, width.bytes() as u32, change) }
                     .map_err(inaccessible)?;
                 true

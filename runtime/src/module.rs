@@ -33,9 +33,9 @@ pub struct Symbol {
     pub ptr: DevicePtr,
     /// The size in bytes.
     pub size: u64,
-    /// Whether it is constant memory.
+    /// Whether the variable is in constant memory.
     pub constant: bool,
-    /// Whether it is managed memory.
+    /// Whether the variable is in managed memory.
     pub managed: bool,
 }
 
@@ -60,7 +60,7 @@ struct Inner {
     loaded: Arc<dyn LoadedImage>,
     /// Address of each variable, in the image's order.
     addresses: Vec<u64>,
-    /// The addresses that are freed with the module.
+    /// The addresses of the variables that are freed together with the module.
     owned: Vec<u64>,
     /// Variables of opaque type, by index.
     opaque: Vec<(usize, OpaqueVariable)>,
@@ -107,8 +107,8 @@ fn free(context: &Context, addresses: &[u64]) {
 }
 
 impl Module {
-    /// Binds a loaded image to addresses in `context`. `fixed` has index and address of variables that are allocated
-    /// elsewhere.
+    /// Binds a loaded image to addresses in `context`. `fixed` contains the index and the address of each variable that
+    /// is allocated elsewhere.
     pub(crate) fn bind(
         context: &Context,
         loaded: Arc<dyn LoadedImage>,
@@ -205,7 +205,7 @@ impl Module {
         &self.inner.context
     }
 
-    /// Returns the module's number; unique in the process, never reused.
+    /// Returns the module's ID, which is unique in the process and never reused.
     pub fn id(&self) -> u64 {
         self.inner.id
     }

@@ -1,4 +1,4 @@
-//! Tables of objects that others find by number.
+//! Tables that find objects by their IDs or handles.
 
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-/// Objects by number. The references are weak, so that the table keeps no object alive.
+/// Objects by key. The references are weak, so that the table keeps no object alive.
 pub(crate) struct Table<K, T>(LazyLock<RwLock<FxHashMap<K, Weak<T>>>>);
 
 impl<K: Eq + Hash, T> Table<K, T> {

@@ -68,7 +68,7 @@ fn attributes_come_from_the_kernel() {
     assert_eq!(value(&shared, A::SharedSizeBytes), 16 << 10);
     assert_eq!(value(&shared, A::MaxDynamicSharedSizeBytes), 32 << 10);
     assert!(shared.set_attribute(A::NumRegs, 8).is_err());
-    // 99 KiB after opting in, of which 16 KiB are static.
+    // After opting in, a block may have 99 KiB, of which 16 KiB are static.
     let most = 83 << 10;
     assert!(
         shared
@@ -133,7 +133,7 @@ fn occupancy_and_the_best_block() {
     let spec = done("k", |info| info.registers = 64);
     let bench = Bench::with(Runtime::builder().device(config), vec![spec]);
     let kernel = bench.kernel("k");
-    // 64 registers per thread: 32 warps on an SM.
+    // If each thread has 64 registers, an SM holds 32 warps.
     assert_eq!(kernel.max_active_blocks(256, 0).expect("known"), 4);
     assert_eq!(kernel.max_active_blocks(1024, 0).expect("known"), 1);
     assert!(kernel.max_active_blocks(0, 0).is_err());
@@ -144,7 +144,7 @@ fn occupancy_and_the_best_block() {
     assert_eq!(best.expect("known"), (40, 256));
     let shared = kernel.available_dynamic_shared(4, 256).expect("resident");
     assert_eq!(shared, (25 << 10) - 1024);
-    // A block could have more, but a kernel gets no more unless it opts in.
+    // The SM has more shared memory, but a kernel that does not opt in gets at most 48 KiB.
     let shared = kernel.available_dynamic_shared(1, 256).expect("resident");
     assert_eq!(shared, 48 << 10);
     assert!(kernel.available_dynamic_shared(5, 256).is_err());
@@ -229,7 +229,7 @@ fn limits_are_rounded_and_remembered() {
     let pending = context.limit(Limit::DevRuntimePendingLaunchCount);
     assert_eq!(pending.expect("known"), 16);
     assert!(context.set_limit(Limit::DevRuntimeSyncDepth, 25).is_err());
-    // Limits of CUDA 12.5 and 13: those of contexts created for graphics, and memory of blocks.
+    // The limits of CUDA 12.5 and 13 concern contexts created for graphics, and memory of blocks.
     let of = |number| Limit::from_number(number).expect("a limit of cuda.h");
     assert!(context.limit(of(7)).expect("known") >= 48 << 10);
     assert_eq!(context.limit(of(8)).expect("known"), 0);

@@ -15,10 +15,10 @@ pub(crate) struct Footprint {
 
 /// The registers of a warp are allocated in multiples of this number.
 const REGISTER_UNIT: u32 = 256;
-/// Partitions of an SM. The registers of a partition serve only its own warps.
+/// Number of partitions of an SM. Only the warps of a partition use the registers of the partition.
 const PARTITIONS: u32 = 4;
 
-/// Returns how many CTAs are resident on one SM; 0 when one does not fit.
+/// Returns how many CTAs are resident on one SM; 0 if not even one CTA fits.
 pub(crate) fn resident(limits: &SmLimits, cta: &Footprint) -> u32 {
     let warps = cta.threads.div_ceil(32).max(1);
     let by_warps = limits.threads / 32 / warps;
@@ -79,23 +79,24 @@ mod tests {
     /// The expected values are computed by hand from the tables of the CUDA programming guide.
     #[test]
     fn follows_the_rules_of_each_resource() {
-        // 48 warps on an SM: 6 CTAs of 8 warps.
+        // 48 warps fit on an SM, which makes 6 CTAs of 8 warps.
         assert_eq!(on("8.6", 256, 32, 0), 6);
-        // At most 16 CTAs.
+        // At most 16 CTAs are resident.
         assert_eq!(on("8.6", 32, 16, 0), 16);
         // 1024 threads take 32 of 48 warps.
         assert_eq!(on("8.6", 1024, 32, 0), 1);
-        // 64 registers: 2048 per warp, so 8 warps per partition, 32 warps per SM, 4 CTAs of 8 warps.
+        // With 64 registers per thread a warp needs 2048, so 8 warps fit in a partition, and 4 CTAs of 8 warps on an
+        // SM.
         assert_eq!(on("8.6", 256, 64, 0), 4);
-        // 255 registers: 8192 per warp, so 2 warps per partition, 8 warps per SM.
+        // With 255 registers per thread a warp needs 8192, so 2 warps fit in a partition, and 8 warps on an SM.
         assert_eq!(on("8.6", 256, 255, 0), 1);
         assert_eq!(on("8.6", 288, 255, 0), 0);
-        // 48 KiB and 1 KiB reserved: 2 CTAs in 100 KiB.
+        // A CTA needs 48 KiB and 1 KiB of reserved memory, so 2 CTAs fit in 100 KiB.
         assert_eq!(on("8.6", 128, 32, 48 << 10), 2);
-        // At most 99 KiB.
+        // A CTA may have at most 99 KiB.
         assert_eq!(on("8.6", 128, 32, 99 << 10), 1);
         assert_eq!(on("8.6", 128, 32, (99 << 10) + 1), 0);
-        // No reserved memory before 8.0.
+        // Devices before 8.0 reserve no shared memory.
         assert_eq!(on("7.5", 128, 32, 32 << 10), 2);
     }
 }

@@ -1,7 +1,8 @@
 //! Random programs over streams and events, checked against CUDA's ordering rules.
 //!
-//! Every operation records on one counter when it begins and ends. An oracle that knows only the rules (not tasks or
-//! tails) determines which pairs of operations are ordered: the first must have ended before the second began.
+//! Every operation takes a number from one counter when it begins and when it ends. An oracle computes which pairs of
+//! operations are ordered, from CUDA's rules alone and without tasks or tails. Of each ordered pair, the first
+//! operation must end before the second begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -28,14 +29,14 @@ struct Span {
     end: AtomicU64,
 }
 
-/// The rules: the operations that each operation must wait for.
+/// The ordering rules: which operations each operation must wait for.
 struct Oracle {
     kinds: Vec<StreamKind>,
-    /// For each stream, the operations submitted to it.
+    /// The operations submitted to each stream.
     submitted: Vec<Vec<usize>>,
-    /// For each event, all operations that had to be complete for its last record.
+    /// The operations that had to be complete for the last record of each event.
     recorded: Vec<Vec<usize>>,
-    /// For each stream, the operations that all later work waits for because of waits for events.
+    /// The operations that all later work of each stream waits for, because the stream waited for events.
     awaited: Vec<Vec<usize>>,
     before: Vec<Vec<usize>>,
 }

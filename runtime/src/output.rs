@@ -44,7 +44,7 @@ unsafe extern "C" {
 /// Writes through the C library's buffer, so that kernel output and the program's own output keep their order.
 fn write_stdout(bytes: &[u8]) {
     // SAFETY: the C library initialises `stdout` before any of our code runs; `fwrite` only reads `bytes`. Write errors
-    // are left to the program, as those of its own `printf`.
+    // are ignored: the program can detect them in the same way as errors of its own `printf`.
     unsafe {
         libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stdout);
         libc::fflush(stdout);

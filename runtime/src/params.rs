@@ -1,9 +1,9 @@
-//! The parameter space of a launch: arguments are packed once, where generated code reads them.
+//! The parameter space of a launch: arguments are packed once, into the memory from which generated code reads them.
 //!
 //! Invariant: the bytes begin at a multiple of 16, whatever alignment the parameters need, and keep their address while
 //! the value is not moved.
 
-/// Bytes that need no allocation: twelve pointers.
+/// Maximum size in bytes of a space that needs no allocation. Twelve pointers have this size.
 const INLINE: usize = 96;
 const ALIGN: usize = 16;
 
@@ -18,7 +18,7 @@ const ALIGN: usize = 16;
 pub struct Params {
     len: usize,
     inline: Inline,
-    /// The bytes of a longer space, with room for their alignment.
+    /// The bytes of a longer space, with additional bytes for the alignment.
     outer: Option<Box<[u8]>>,
 }
 

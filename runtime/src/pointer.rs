@@ -1,7 +1,7 @@
 //! Device pointers, and the kinds and properties of the memory that they point to.
 
-/// An address of device memory (a host address in Margay's own range). A pointer is only data: every use looks up its
-/// address.
+/// An address of device memory. It is a host address in a range that Margay reserves. A pointer is only data: every use
+/// looks up its address.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -29,7 +29,8 @@ impl DevicePtr {
         self.0 == 0
     }
 
-    /// Returns the pointer `bytes` bytes further. The addition wraps; uses of the pointer are checked.
+    /// Returns the pointer `bytes` bytes after this one. The addition wraps; every use of the pointer checks the
+    /// address.
     pub const fn offset(self, bytes: u64) -> DevicePtr {
         DevicePtr(self.0.wrapping_add(bytes))
     }
@@ -76,7 +77,7 @@ pub enum PointerKind {
     Device,
     /// Pinned host memory that Margay allocated.
     Pinned,
-    /// Host memory of the caller, registered.
+    /// Registered host memory of the caller.
     Registered,
     /// Managed memory.
     Managed,

@@ -1,4 +1,4 @@
-//! State of the process: numbers of objects, and whether it is the child of a fork.
+//! State of the process: IDs of objects, and whether the process is the child of a fork.
 
 use std::cell::Cell;
 use std::sync::Once;
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Returns a number that no object of this process has had yet; never 0.
+/// Returns an ID that no object of this process has had yet. It is never 0.
 pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns the calling thread's number: unique in the process, never reused. Unlike the standard library's it can be asked for
-/// while the thread's local values are being destroyed.
+/// Returns the calling thread's ID, which is unique in the process and never reused. In contrast to the standard
+/// library's ID, it is available while the thread's local values are being destroyed.
 pub(crate) fn thread_id() -> u64 {
     thread_local! {
         static ID: Cell<u64> = const { Cell::new(0) };
@@ -26,8 +26,8 @@ pub(crate) fn thread_id() -> u64 {
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Returns an error in the child of a fork. The child has only one thread, and its locks may be in any state, so calls
-/// must return before they touch them.
+/// Returns an error in the child of a fork. The child has only one thread, and its locks may be in any state. Calls
+/// must therefore return before they take a lock.
 pub(crate) fn check_fork() -> Result<()> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Error::NotInitialized);

@@ -4,8 +4,8 @@
 //! work of the context's blocking streams, and later work of blocking streams waits for the legacy stream. Non-blocking
 //! streams are independent of it. Each host thread has a *per-thread default stream*, which is a blocking stream.
 //!
-//! Invariant: the tail of a [`Queue`] is the last task submitted to it; a legacy submission sees
-//! the tails of all blocking queues at one moment (it holds the order lock exclusively).
+//! Invariant: the tail of a [`Queue`] is the last task submitted to it. A legacy submission sees the tails of all
+//! blocking queues at one moment, because it holds the order lock exclusively.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ impl Queue {
         })
     }
 
-    /// Returns the queue's number; unique in the process, never reused.
+    /// Returns the queue's ID, which is unique in the process and never reused.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -119,7 +119,7 @@ pub(crate) struct Queues {
 
 struct Order {
     legacy: Arc<Queue>,
-    /// Every other queue. A destroyed one stays until its work is complete.
+    /// All queues except the legacy stream's. The queue of a destroyed stream stays until its work is complete.
     queues: Vec<Arc<Queue>>,
     per_thread: FxHashMap<u64, Arc<Queue>>,
     /// The task that the first work of each new queue waits for (`cuCtxWaitEvent`).
@@ -193,7 +193,7 @@ impl Queues {
         queue
     }
 
-    /// Returns every queue whose stream is not destroyed, the legacy stream's first.
+    /// Returns every queue whose stream is not destroyed. The legacy stream's queue comes first.
     pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
         let order = self.order.read();
         let living = order.queues.iter().filter(|queue| !queue.is_destroyed());
@@ -206,7 +206,7 @@ impl Queues {
         self.order.write().gate = Some(task);
     }
 
-    /// Returns the last task of every queue where it is not complete.
+    /// Returns the last task of every queue, without the tasks that are complete.
     pub(crate) fn all_tails(&self) -> Tails {
         let order = self.order.read();
         let all = std::iter::once(&order.legacy).chain(&order.queues);

@@ -77,8 +77,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets what runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]). Has no effect
-    /// on a loader given with [`RuntimeBuilder::loader`].
+    /// Selects the engine that runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]).
+    /// It has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn engine(mut self, choice: EngineChoice) -> Self {
         self.engine = Some(choice);
         self
@@ -96,20 +96,20 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Runs CTAs in grid order on one worker (default: if `MARGAY_DETERMINISTIC=1`).
+    /// Runs CTAs in grid order on one worker. `MARGAY_DETERMINISTIC=1` makes this the default.
     pub fn deterministic(mut self) -> Self {
         self.deterministic = true;
         self
     }
 
-    /// Runs CTAs and warps in reverse order, for testing (default: if `MARGAY_ORDER=reverse`).
+    /// Runs CTAs and warps in reverse order, for testing. `MARGAY_ORDER=reverse` makes this the default.
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// Disables the disk cache: native code is neither read from disk nor written to it (default: if `MARGAY_CACHE=0`).
-    /// Has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// Disables the disk cache: native code is neither read from disk nor written to it. `MARGAY_CACHE=0` makes this
+    /// the default. It has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn without_disk_cache(mut self) -> Self {
         self.caching = Caching::Off;
         self
@@ -122,7 +122,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Creates the runtime. No thread starts before the first work.
+    /// Creates the runtime. No thread starts before work is submitted.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork; [`Error::OperatingSystem`] or [`Error::OutOfMemory`] when the
@@ -142,11 +142,11 @@ impl RuntimeBuilder {
             .unwrap_or_else(crate::device_config::cores)
             .clamp(1, MAX_WORKERS);
         let limits = config.capability.limits();
-        // Room for every CTA that a full device holds, and a third more: a launch that fills the device and waits for
-        // another launch must leave room for that one.
+        // There are windows for every CTA that a full device holds, and a third more. If a launch fills the device and
+        // waits for another launch, the other launch needs the remaining windows.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
         let workers = if deterministic { 1 } else { workers };
-        // Under `ulimit -v` fewer windows may be affordable. Each worker keeps two of them.
+        // Under `ulimit -v` the addresses may suffice for fewer windows only. Each worker keeps two windows.
         let affordable = affordable_slots().map_or(u64::MAX, |slots| {
             slots.saturating_sub(2 * workers as u64).max(1)
         });
@@ -215,9 +215,9 @@ impl Runtime {
         &self.inner.machine
     }
 
-    /// Takes the findings so far, in the order in which they were found, and the number of further findings that were
-    /// dropped because the table was full. A finding that occurs again later is reported again. Both are empty unless
-    /// this is a checking run ([`crate::checks`]).
+    /// Removes and returns the findings so far in the order in which they were found, and the number of further
+    /// findings that were dropped because the table was full. A finding that occurs again later is reported again. If
+    /// this is not a checking run ([`crate::checks`]), there are no findings, and the number is 0.
     pub fn take_findings(&self) -> (Vec<Finding>, u64) {
         let findings = self.inner.machine.findings.as_ref();
         findings.map(|findings| findings.take()).unwrap_or_default()
@@ -337,8 +337,8 @@ impl Runtime {
         self.context()?.synchronize()
     }
 
-    /// Ends all work because the process exits, and writes what complete launches have printed. Work that is not complete after
-    /// a second is stopped.
+    /// Ends all work because the process exits, and writes what completed launches have printed. Work that is not
+    /// complete after a second is stopped.
     pub fn end_at_exit(&self) {
         if check_fork().is_ok() {
             for context in Context::all_of(&self.inner.machine) {
@@ -357,7 +357,7 @@ impl Runtime {
 }
 
 /// Returns the loader that a runtime uses by default. Runtimes that are given the same loader share the code of the
-/// images that it has loaded.
+/// images that the loader has loaded.
 pub fn built_in_loader(choice: EngineChoice) -> Arc<dyn Loader> {
     Arc::new(PtxLoader::new(choice))
 }

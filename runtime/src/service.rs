@@ -1,7 +1,7 @@
 //! Threads of the runtime that are not workers, for example the copy thread and the callback thread.
 //!
-//! Invariant: such a thread starts with its first job and is never joined. Of the waiting jobs, those of the highest
-//! priority run first, in the order in which they were sent.
+//! Invariant: such a thread starts with its first job and is never joined. Waiting jobs run in the order of their
+//! priority. Jobs of one priority run in the order in which they were sent.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::memory::resource_limit;
 /// A job for a service thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread with a queue of jobs, which the first job starts.
+/// A thread with a queue of jobs. Sending the first job starts the thread.
 pub(crate) struct ServiceThread {
     name: &'static str,
     /// `None` if the thread could not be started.
@@ -27,12 +27,12 @@ struct Queue {
     changed: Condvar,
 }
 
-/// Waiting jobs by priority (0, or a negative number for a higher priority) and number.
+/// Waiting jobs, by priority (0, or a negative number for a higher priority) and by the order in which they were sent.
 #[derive(Default)]
 struct Waiting {
     jobs: BTreeMap<(i32, u64), Job>,
     sent: u64,
-    /// Whether no more jobs will come.
+    /// Whether no more jobs will be sent.
     closed: bool,
 }
 
@@ -45,8 +45,8 @@ impl ServiceThread {
         }
     }
 
-    /// Runs `job` after all waiting jobs of at least its priority. If the thread cannot be started, the caller runs the
-    /// job.
+    /// Runs `job` on the thread, after all waiting jobs of the same or a higher priority. If the thread cannot be
+    /// started, the caller runs the job.
     pub(crate) fn send(&self, priority: i32, job: Job) {
         let Some(queue) = self.queue.get_or_init(|| self.start()) else {
             return job();
@@ -69,8 +69,8 @@ impl ServiceThread {
     }
 }
 
-/// Returns the size of the stack of host functions: what the C library gives the program's own threads (`ulimit -s`), between
-/// 2 and 64 MiB.
+/// Returns the stack size of threads that run host functions. It is the size that the C library gives the program's own
+/// threads (`ulimit -s`), but at least 2 MiB and at most 64 MiB.
 fn stack_size() -> usize {
     const RANGE: (u64, u64) = (2 << 20, 64 << 20);
     const UNLIMITED: u64 = 8 << 20;
@@ -78,17 +78,18 @@ fn stack_size() -> usize {
     bytes.clamp(RANGE.0, RANGE.1) as usize
 }
 
-/// The remaining work of a thread that runs jobs. If a host function ends its thread (`pthread_exit`), another thread
-/// does this work.
+/// The work that a thread still has to do. If a host function ends its thread (`pthread_exit`), another thread does
+/// this work.
 struct Rest {
-    /// Each completes a host function that is running. There are several if the callback thread could not be started: a host
-    /// function that launches another one then runs it at once.
+    /// One job for each host function that is running on this thread. The job runs after the host function has ended,
+    /// and marks the function's task as complete. Several host functions run on one thread if the callback thread could
+    /// not be started: if a host function then submits another host function, the submitting thread runs it at once.
     completions: Vec<Job>,
-    /// The name and the queue of a service thread.
+    /// The name and the queue of the service thread, if this thread is one.
     service: Option<(&'static str, Arc<Queue>)>,
 }
 
-/// Starts a thread for the remaining work when the thread that owns this value ends.
+/// The remaining work of a thread. When the thread ends, the destructor starts another thread for this work.
 struct OnExit(Rest);
 
 thread_local! {
@@ -101,7 +102,7 @@ impl Rest {
     /// Starts a thread that does the remaining work.
     ///
     /// # Errors
-    /// The work, if no thread can be started.
+    /// Returns the work if no thread can be started.
     fn start(self) -> Result<(), Rest> {
         let name = self
             .service
@@ -152,14 +153,14 @@ impl Drop for OnExit {
         if rest.completions.is_empty() && rest.service.is_none() {
             return;
         }
-        // Without another thread this one does it before it ends.
+        // If no other thread can be started, this thread does the work before it ends.
         if let Err(rest) = rest.start() {
             rest.run();
         }
     }
 }
 
-/// Calls a host function and then `completion`, even if the function panics or ends its thread.
+/// Calls a host function, and then `completion`. `completion` is called even if the function panics or ends its thread.
 pub(crate) fn run_host_function(
     function: impl FnOnce(),
     completion: impl FnOnce() + Send + 'static,
@@ -177,7 +178,7 @@ pub(crate) fn run_host_function(
 
 impl Drop for ServiceThread {
     fn drop(&mut self) {
-        // The thread runs the remaining jobs and ends; nobody waits for it.
+        // The thread runs the remaining jobs and ends. No thread waits for it.
         if let Some(Some(queue)) = self.queue.get() {
             queue.waiting.lock().closed = true;
             queue.changed.notify_one();
@@ -206,7 +207,7 @@ thread_local! {
 }
 
 /// Returns whether the calling thread is a service thread, as in a host function. Calls that wait for work are not
-/// permitted there, because they would wait for themselves.
+/// permitted there, because the work may be waiting for the calling thread.
 pub fn in_host_function() -> bool {
     ON_SERVICE_THREAD.get()
 }

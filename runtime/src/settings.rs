@@ -1,4 +1,5 @@
-//! The environment variables of the library: which values each accepts, and a warning for every other value.
+//! The environment variables of the library: the values that each variable accepts, and a warning for every other
+//! value.
 //!
 //! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables (tested). An invalid value
 //! has no effect, except that a number of workers above [`MAX_WORKERS`] is reduced to that number.
@@ -131,7 +132,7 @@ pub(crate) fn review() {
     });
 }
 
-/// Returns what is wrong with a value. An empty value counts as unset.
+/// Returns a warning if a value is not accepted. An empty value counts as unset.
 fn refusal(variable: &Variable, value: &OsStr) -> Option<String> {
     const LONGEST: usize = 40;
     let text = value.to_str().map(str::trim);

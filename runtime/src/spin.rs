@@ -1,14 +1,14 @@
-//! Polls for a while before a thread sleeps: waking a thread costs more than most waits last.
+//! Polls for a short time before a thread sleeps, because most waits end sooner than a sleeping thread could be woken.
 //!
-//! Invariant: a thread that polls for more than an instant yields its processor between polls, because the awaited
-//! thread may need this processor.
+//! Invariant: a thread that polls more than [`LOOKS`] times yields its processor between polls, because the thread that
+//! it waits for may need this processor.
 
 use std::time::{Duration, Instant};
 
-/// Polls between two yields: a fraction of a microsecond.
+/// Number of polls between two yields. These polls take a fraction of a microsecond.
 const LOOKS: u32 = 4;
 
-/// Polls `ready` for about `limit`; returns whether it became true.
+/// Polls `ready` for about `limit`. Returns whether `ready` returned true.
 pub(crate) fn until(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
     if ready() {
         return true;

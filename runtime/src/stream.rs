@@ -56,7 +56,7 @@ impl Stream {
         }
     }
 
-    /// Returns every stream of a context that is not destroyed, the legacy stream first.
+    /// Returns every stream of a context that is not destroyed. The legacy stream comes first.
     pub(crate) fn all_of(context: &Context) -> Vec<Stream> {
         let queues = context.inner().queues.all().into_iter();
         queues.map(|queue| Stream::of(context, queue)).collect()
@@ -84,18 +84,19 @@ impl Stream {
         self.queue.kind()
     }
 
-    /// Returns the stream's number; unique in the process, never reused (`cuStreamGetId`).
+    /// Returns the stream's ID, which is unique in the process and never reused (`cuStreamGetId`).
     pub fn id(&self) -> u64 {
         self.queue.id()
     }
 
-    /// Returns the priority: 0 is the lowest, negative numbers are higher. It is clamped to the context's range.
+    /// Returns the priority. 0 is the lowest priority, and negative numbers are higher priorities. It is clamped to the
+    /// context's range.
     pub fn priority(&self) -> i32 {
         self.queue.priority()
     }
 
-    /// Returns whether captures must be consulted before work is submitted. A stream that is in no capture only costs
-    /// this load.
+    /// Returns whether captures must be consulted before work is submitted. For a stream that is in no capture, this
+    /// load is the only cost of captures.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.queue.is_watched()
@@ -133,8 +134,8 @@ impl Stream {
         task
     }
 
-    /// Appends two tasks, between which other tasks can be inserted. The first waits for all earlier work and for
-    /// `more`; the second becomes the stream's last task. Neither is released.
+    /// Appends two tasks between which other tasks can be inserted. The first task waits for all earlier work and for
+    /// `more`. The second task becomes the stream's last task. Neither task is released.
     pub(crate) fn bracket(
         &self,
         begin: Work,

@@ -1,8 +1,8 @@
 //! Tasks: pieces of submitted work and the order between them.
 //!
-//! Everything that is submitted to a stream becomes a [`Task`]. A task counts the earlier tasks that it waits for;
-//! completing a task releases its successors. The stream rules (in [`crate::queue`]) only choose the predecessors, so
-//! this graph expresses all of CUDA's ordering.
+//! All work that is submitted to a stream becomes a [`Task`]. A task counts the earlier tasks that it waits for. When a
+//! task completes, it releases its successors. The stream rules (in [`crate::queue`]) only choose the predecessors, so
+//! the graph of tasks expresses all of CUDA's ordering.
 //!
 //! Invariant: a task starts at most once, when its last predecessor is complete, and always completes: cancelled work
 //! completes without running. Tasks refer to their successors only, so completed work is freed even if the stream
@@ -21,7 +21,7 @@ use crate::spin;
 
 /// The owner of tasks: a context.
 pub(crate) trait Owner: Send + Sync {
-    /// Returns the context's number, which is unique in the process.
+    /// Returns the context's ID, which is unique in the process.
     fn id(&self) -> u64;
     /// Counts a task that has been submitted.
     fn task_submitted(&self);
@@ -31,13 +31,14 @@ pub(crate) trait Owner: Send + Sync {
     fn work_cancelled(&self) -> bool;
     /// Makes a fault sticky.
     fn fail(&self, fault: Fault);
-    /// Makes an error of `what` sticky. This is for work that no call waits for, so that no call could return the
-    /// error.
+    /// Makes `error` sticky. `what` names the work that failed. No call waits for this work, so no call could return
+    /// the error.
     fn fail_with(&self, error: Error, what: &str);
-    /// Takes over text that a kernel has printed.
+    /// Stores text that a kernel has printed, for later output.
     fn printed(&self, text: &[u8]);
     /// Hands the work of `task` to the thread that does it. `submitting` states whether the caller is the submitting
-    /// thread. Returns true if the work is complete on return; otherwise the thread calls [`Task::complete`] later.
+    /// thread. Returns true if the work is complete on return. Otherwise the thread that does the work calls
+    /// [`Task::complete`] later.
     fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
 }
 
@@ -51,7 +52,7 @@ pub(crate) trait Started: Send + Sync {
 pub(crate) struct Launch {
     /// The run that the scheduler executes.
     pub(crate) run: Arc<Run>,
-    /// Gets the task before the run begins.
+    /// Receives the task before the run begins.
     pub(crate) launched: Arc<dyn Started>,
 }
 
@@ -61,7 +62,7 @@ pub(crate) enum Work {
     Marker,
     /// Runs on the scheduler's workers.
     Launch(Launch),
-    /// Runs on the copy thread, or on the submitting thread if the work is `short` and ready at once.
+    /// Runs on the copy thread, or on the submitting thread if the work is `short` and can start at once.
     Device {
         /// The job.
         job: DeviceJob,
@@ -70,20 +71,20 @@ pub(crate) enum Work {
     },
     /// Runs on the callback thread.
     Host(HostWork),
-    /// Completes another task: that of a launch whose children are complete.
+    /// Completes another task: the task of a launch whose child launches are complete.
     Join(Arc<Task>),
     /// The polling thread calls the job until it returns true.
     Wait(WaitJob),
     /// Runs on the copy thread, even if the work is cancelled, and completes the task some time later.
     Decide(Decision),
-    /// The submitting thread waits for its turn, does the work itself and completes the task.
+    /// The submitting thread waits until the task may start, does the work itself and completes the task.
     Caller,
 }
 
 /// A copy, fill or release of memory.
 pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Returns whether a wait for memory is over.
+/// Polls memory once, and returns whether the wait is over.
 pub(crate) type WaitJob = Box<dyn FnMut() -> Result<bool> + Send>;
 
 /// Work that creates more tasks and completes its own task after them.
@@ -99,12 +100,12 @@ pub(crate) struct HostWork {
 
 /// A piece of submitted work.
 pub(crate) struct Task {
-    /// Predecessors that are not complete, plus one until the task is released.
+    /// Number of predecessors that are not complete, plus one until the task is released.
     waiting_for: AtomicUsize,
     done: AtomicBool,
-    /// Whether the task is a marker, whose completion time events query.
+    /// Whether the task is a marker. Events query the completion time of markers.
     timed: bool,
-    /// The priority of the task's stream. Of tasks that may start, those with lower numbers go first.
+    /// The priority of the task's stream. Of the tasks that may start, the task with the lowest number starts first.
     priority: i32,
     /// The time of completion in nanoseconds on the process's clock.
     time: AtomicU64,
@@ -113,7 +114,7 @@ pub(crate) struct Task {
 }
 
 struct TaskState {
-    /// `None` once the task is complete: the last task of a stream must not keep its context alive.
+    /// `None` once the task is complete, because the last task of a stream must not keep its context alive.
     owner: Option<Arc<dyn Owner>>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
@@ -122,10 +123,11 @@ struct TaskState {
     done: bool,
 }
 
-/// How long a waiting thread polls before it sleeps: longer than it takes to wake a worker.
+/// Time for which a waiting thread polls before it sleeps. It is longer than the time to wake a worker.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// How long a waiting thread sleeps before it checks our signal handlers again: the first time, and at most.
+/// Time for which a waiting thread sleeps before it checks our signal handlers again: the first time and the longest
+/// time.
 const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
 impl Task {
@@ -214,7 +216,7 @@ impl Task {
 
     /// Blocks until the caller may do the work of a [`Work::Caller`] task.
     pub(crate) fn wait_turn(&self) {
-        // The turn usually comes soon; `ready` is set immediately afterwards.
+        // The predecessors usually complete soon. `ready` is set immediately after the last of them has completed.
         spin::until(LOOK, || self.waiting_for.load(Ordering::Acquire) == 0);
         let mut state = self.state.lock();
         while !state.ready {
@@ -226,7 +228,7 @@ impl Task {
     pub(crate) fn complete(self: &Arc<Task>) {
         let mut todo: SmallVec<[Arc<Task>; 4]> = SmallVec::new();
         self.finish(&mut todo);
-        // A list instead of recursion, because a chain of markers may be arbitrarily long.
+        // This loop uses a list instead of recursion, because a chain of markers may be arbitrarily long.
         while let Some(task) = todo.pop() {
             task.finish(&mut todo);
         }
@@ -252,8 +254,8 @@ impl Task {
         }
     }
 
-    /// Counts a completed predecessor, and starts the task when it was the last one. If this completes the task at
-    /// once, adds it to `todo`.
+    /// Counts a completed predecessor. If it was the last predecessor, starts the task. If the task has no work left
+    /// after that, adds the task to `todo`.
     fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
@@ -263,7 +265,8 @@ impl Task {
         }
     }
 
-    /// Hands the work to the thread that does it; returns true when nothing is left to do.
+    /// Hands the work to the thread that does it. Returns true if the caller must mark the task as complete, because no
+    /// work is left to do.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
         let (work, owner) = {
             let mut state = self.state.lock();

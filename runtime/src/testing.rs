@@ -16,16 +16,16 @@ use crate::{Context, Kernel, Runtime, RuntimeBuilder};
 /// The result of a step.
 pub(crate) enum Step {
     Done,
-    /// The unit waits; `true`: it made progress first.
+    /// The unit waits. The field states whether the unit made progress before.
     Wait(bool),
     Fault(FaultKind),
 }
 
-/// A call for a unit.
+/// The arguments of one call of a [`Program`] for a unit.
 pub(crate) struct Call<'a> {
     pub(crate) shape: &'a LaunchShape,
     pub(crate) unit: u64,
-    /// The number that the unit keeps; 0 at first.
+    /// The number that the unit keeps between calls; it starts as 0.
     pub(crate) memory: &'a mut u64,
     pub(crate) worker: &'a dyn Worker,
 }

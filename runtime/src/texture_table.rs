@@ -28,7 +28,7 @@ pub(crate) struct Texture {
     pub(crate) texels: Option<Arc<Texels>>,
     /// How texels are addressed and filtered.
     pub(crate) sampler: Sampler,
-    /// The plan for common fetches; `None`: all fetches take the general path.
+    /// The plan for common fetches. If it is `None`, all fetches take the general path.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
@@ -73,7 +73,7 @@ struct Slot {
     bound: Option<(Bound, u64)>,
 }
 
-/// The objects of all handles at one time.
+/// A snapshot of the objects of all handles.
 #[derive(Debug, Clone, Default)]
 pub struct TextureTable {
     slots: Vec<Slot>,
@@ -141,7 +141,7 @@ impl TextureTable {
     }
 }
 
-/// The table of a machine. A change copies the table if a launch still uses it.
+/// The table of a machine. If a launch still uses the table, a change copies it first.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     table: Mutex<Arc<TextureTable>>,

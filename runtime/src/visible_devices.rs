@@ -2,17 +2,18 @@
 //! environment variables").
 //!
 //! The variable is a list of numbers or of UUIDs, separated by commas. A UUID has the form `GPU-` with enough digits to
-//! identify one device. The list ends before the first invalid entry: one that names no device, one of the other form,
-//! or an instance of a partitioned GPU (`MIG-`). A list that names a device twice is empty. A number is what the C
-//! function `strtoul` reads at the start of an entry.
+//! identify one device. The list ends before the first invalid entry: an entry that names no device, an entry of the
+//! other form, or an instance of a partitioned GPU (`MIG-`). A list that names a device twice is empty. The number of
+//! an entry is what the C function `strtoul` reads at the start of the entry.
 //!
-//! Devices have a *number* in the machine, which NVML uses, and an *ordinal* among the devices that the process sees.
+//! A device has a *number* among all devices of the machine, which NVML uses, and an *ordinal* among the devices that
+//! the process sees.
 
 use std::sync::OnceLock;
 
 use crate::environment::number;
 
-/// Largest number of devices: each has its own PCI bus.
+/// Maximum number of devices, because each device has its own PCI bus.
 pub const MAX_DEVICES: u32 = 64;
 
 /// Returns the UUID of the device with a number. It is the same in every process and on every machine.
@@ -44,7 +45,7 @@ pub fn uuid_text(number: u32) -> String {
     format!("{UUID_PREFIX}{}", parts.join("-"))
 }
 
-/// Returns the number of devices of the machine: `MARGAY_DEVICES`, or one.
+/// Returns the number of devices of the machine: the value of `MARGAY_DEVICES`, otherwise 1.
 pub(crate) fn count() -> u32 {
     number("MARGAY_DEVICES")
         .and_then(|n| u32::try_from(n).ok())
@@ -66,7 +67,7 @@ pub(crate) fn numbers(list: Option<&str>, devices: u32) -> Vec<u32> {
     }
 }
 
-/// Returns the numbers of the devices that a list names, in its order, in a machine with `devices` devices.
+/// Returns the numbers of the devices that a list names, in the order of the list, in a machine with `devices` devices.
 fn listed(list: &str, devices: u32) -> Vec<u32> {
     let by_uuid = list.trim_start().starts_with(UUID_PREFIX);
     let mut numbers = Vec::new();
@@ -109,13 +110,14 @@ fn leading_number(entry: &str) -> Option<u32> {
     digits[..end].parse().ok()
 }
 
-/// Returns the numbers of the devices that this process sees, as they were at the first call.
+/// Returns the numbers of the devices that this process sees. The first call determines them for the whole process.
 fn of_process() -> &'static [u32] {
     static NUMBERS: OnceLock<Vec<u32>> = OnceLock::new();
     NUMBERS.get_or_init(|| numbers(list().as_deref(), count()))
 }
 
-/// Returns the number by which other processes know the device with an ordinal. Returns an invalid ordinal unchanged.
+/// Returns the number of the device with an ordinal. All processes use the same numbers. Returns an invalid ordinal
+/// unchanged.
 pub(crate) fn to_number(ordinal: i32) -> i32 {
     let known = usize::try_from(ordinal).ok();
     let number = known.and_then(|ordinal| of_process().get(ordinal));

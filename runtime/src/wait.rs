@@ -24,7 +24,8 @@ struct Wait {
     owner: Arc<dyn Owner>,
 }
 
-/// Rounds without a completed wait before the thread sleeps between rounds, and the longest sleep.
+/// Number of rounds without a completed wait after which the thread sleeps between rounds, and the longest of these
+/// sleeps.
 const EAGER: u32 = 200;
 const LONGEST: Duration = Duration::from_micros(500);
 
@@ -75,7 +76,8 @@ fn run(receiver: &Receiver<Wait>) {
             }
             Err(RecvTimeoutError::Timeout) => rounds = rounds.saturating_add(1),
             Err(RecvTimeoutError::Disconnected) if open.is_empty() => return,
-            // The machine no longer exists, but waits are open; the channel cannot block any more, so sleep instead.
+            // The machine no longer exists, but waits are open. The channel no longer blocks the thread, so it sleeps
+            // instead.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LONGEST),
         }
         let before = open.len();

@@ -1,8 +1,8 @@
-//! Barriers over a grid, by the functions that NVIDIA's device runtime requires from a driver.
+//! Barriers over a grid, through the functions that NVIDIA's device runtime requires from a driver.
 
 use margay::{DeviceBuffer, Image, LaunchConfig, Library, LoadOptions, Runtime};
 
-/// A kernel that calls these functions as a program's own code does.
+/// A kernel that calls these functions directly, as a program can do.
 const KERNEL: &str = "
 .version 7.0
 .target sm_80

@@ -1,9 +1,9 @@
-//! A fault reports the line of the PTX and the thread, in whichever way the code was left: by a signal, by a status of
-//! generated code, or by a helper that failed. Each test runs in both engines.
+//! A fault reports the PTX line and the thread, no matter how execution left the code: by a signal, by a status that
+//! generated code returns, or by a helper function that failed. Each test runs in both engines.
 
 use margay::{EngineChoice, Error, Fault, FaultKind, LaunchConfig, Runtime};
 
-/// Line 4 declares the kernel, whose body begins in line 6. Only thread 33 of block 1 reaches line 9.
+/// The kernel is declared in line 4, and its body begins in line 6. Only thread 33 of block 1 reaches line 9.
 const HEAD: &str = ".version 7.5
 .target sm_80
 .address_size 64
@@ -43,7 +43,7 @@ fn check(body: &str, kind: FaultKind) {
 fn traps_and_breakpoints() {
     check("    trap;", FaultKind::LaunchFailed);
     check("    brkpt;", FaultKind::LaunchFailed);
-    // After a barrier, so that the warp form runs.
+    // The barrier makes the warp form run.
     check("    bar.warp.sync 2; trap;", FaultKind::LaunchFailed);
 }
 
@@ -72,7 +72,7 @@ fn calls_of_what_is_no_function() {
     );
 }
 
-/// A function called through a handle with another prototype would read and write its caller's stack.
+/// A call through a handle with a prototype that does not match the function would read and write the caller's stack.
 #[test]
 fn calls_with_another_prototype() {
     let heads = [
@@ -132,7 +132,7 @@ fn calls_with_another_prototype() {
     }
 }
 
-/// The fault reports the innermost place: the line in the called function.
+/// The fault reports the innermost position, which is the line in the called function.
 #[test]
 fn traps_in_functions() {
     let function = "
@@ -149,7 +149,8 @@ fn traps_in_functions() {
 ";
     let body = "    { .param .b32 m; st.param.b32 [m], 3; call.uni deep, (m); }";
     let text = format!("{HEAD}{body}\n    ret;\n}}\n{function}");
-    // Declares the function in the kernel's line, before the call.
+    // Declares the function before the call, and in the line of the kernel's declaration, so that no line number
+    // changes.
     let declared = ".func deep(.param .b32 n); .visible .entry";
     let text = text.replace(".visible .entry", declared);
     for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
@@ -159,7 +160,8 @@ fn traps_in_functions() {
     }
 }
 
-/// Code that the compiler inlined at two levels: the user's line comes first, then the lines of the inlined functions.
+/// Tests code that the compiler inlined at two levels: the user's line comes first, then the lines of the inlined
+/// functions.
 #[test]
 fn inlined_code_is_named_from_the_outside_in() {
     let text = ".version 7.5

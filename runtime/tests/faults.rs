@@ -116,7 +116,7 @@ fn illegal() {
     };
 }
 
-/// A signal that was sent does not recur by itself.
+/// Tests a signal that a call sends: in contrast to a fault, it does not recur when the handler returns.
 fn raised() {
     install();
     // SAFETY: sends this thread a signal.
@@ -187,7 +187,7 @@ fn is_blocked(signal: i32) -> bool {
     }
 }
 
-/// Exits with 42 if the handler gets all arguments as the kernel would have passed them.
+/// Exits with 42 if the handler receives all arguments as the kernel would have passed them.
 fn handler_with_info() {
     extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         // SAFETY: the handler's own arguments.
@@ -207,7 +207,8 @@ fn handler_with_info() {
     read_null();
 }
 
-/// A handler without SA_SIGINFO and with SA_RESETHAND: it is called once, then the default action follows.
+/// Tests a handler without SA_SIGINFO and with SA_RESETHAND. The first signal calls the handler, and the second signal
+/// has the default action.
 fn handler_plain_once() {
     static CALLS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     extern "C" fn handler(signal: i32) {
@@ -228,7 +229,7 @@ fn handler_plain_once() {
     }
 }
 
-/// A handler that makes the page accessible and returns, as garbage collectors do.
+/// Tests a handler that makes the page accessible and returns, as garbage collectors do.
 fn handler_repairs() {
     static PAGE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     extern "C" fn handler(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
@@ -250,7 +251,7 @@ fn handler_repairs() {
     let page = stack.guard_start() as usize;
     PAGE.store(page, std::sync::atomic::Ordering::Relaxed);
     for _ in 0..3 {
-        // SAFETY: the guard page of a stack that nobody uses; the first store makes it accessible.
+        // SAFETY: the guard page of a stack that no thread uses; the first store makes it accessible.
         unsafe {
             (page as *mut u32).write_volatile(7);
             assert_eq!((page as *const u32).read_volatile(), 7);
@@ -288,7 +289,8 @@ fn generated(code: &[u8]) -> fault::GeneratedFn {
     }
 }
 
-/// A fault in generated code that was not called through `enter` cannot be recovered: it is left to the program.
+/// Tests a fault in generated code that was not called through `enter`. Margay cannot recover it and must leave it to
+/// the program.
 #[cfg(target_arch = "x86_64")]
 fn code_without_enter() {
     install();
@@ -297,13 +299,13 @@ fn code_without_enter() {
     unsafe { load(std::ptr::null_mut(), 8, 0) };
 }
 
-/// A SIGSEGV that another thread sends while generated code runs is not a fault of that code.
+/// Tests that a SIGSEGV that another thread sends while generated code runs is not treated as a fault of that code.
 #[cfg(target_arch = "x86_64")]
 fn sent_to_generated_code() {
     // Rust's own handler would take the signal for a fault and wait for it to recur.
     set_handler(libc::SIGSEGV, libc::SIG_DFL, 0, &[]);
     install();
-    // lock inc dword [rdi]; jmp back
+    // The code is `lock inc dword [rdi]`, then a jump back to it.
     let spin = generated(&[0xf0, 0xff, 0x07, 0xeb, 0xfb]);
     let thread = std::thread::spawn(move || {
         let mut turns = 0u32;
@@ -358,7 +360,7 @@ fn few_addresses() {
     }
     assert!(!held.is_empty());
     assert!(access::load8(held[0] - 1).is_err(), "guarded all the same");
-    // Freed addresses are contiguous again: one large allocation fits in the place of many.
+    // Freed addresses are contiguous again: one large allocation fits where many allocations were.
     assert_eq!(space.free_owned(1), held.len());
     let half = held.len() as u64 / 2 * (16 << 20);
     space.alloc(&request(half)).expect("room");
@@ -381,8 +383,8 @@ fn processes_with_few_addresses_get_less_and_live() {
     }
 }
 
-/// Returns the path of the example `fault_probe`, and builds it if necessary: `cargo test --test faults` alone does
-/// not.
+/// Returns the path of the example `fault_probe`. Builds the example if necessary, because `cargo test --test faults`
+/// alone does not build it.
 fn probe_library() -> std::path::PathBuf {
     let exe = std::env::current_exe().expect("own path");
     let profile = exe
@@ -404,7 +406,7 @@ fn probe_library() -> std::path::PathBuf {
     library
 }
 
-/// Runs a Python script with the library loaded as `lib`; `None` where Python is missing.
+/// Runs a Python script with the library loaded as `lib`. Returns `None` if Python is missing.
 fn python(script: &str) -> Option<Output> {
     let library = probe_library();
     let preamble = "import ctypes, faulthandler, resource, sys\n\

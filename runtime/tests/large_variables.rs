@@ -1,10 +1,11 @@
-//! Large variables: zeros cost no memory, and variables larger than the device's memory are out-of-memory errors.
+//! Large variables: variables of zeros use no physical memory, and variables larger than the device's memory are
+//! out-of-memory errors.
 
 use margay::{Error, Runtime};
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Returns the bytes of this process that are in memory.
+/// Returns the resident set size of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").expect("a list");
     let pages = status.split_ascii_whitespace().nth(1).expect("a number");

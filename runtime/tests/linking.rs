@@ -1,11 +1,11 @@
-//! Several texts linked into one module, where declarations and definitions differ.
+//! Several PTX texts linked into one module, where declarations and definitions differ.
 
 use margay::{Error, Image, LaunchConfig, LoadOptions, Runtime};
 
 const HEAD: &str = ".version 7.8\n.target sm_80\n.address_size 64\n";
 
-/// Runs a kernel that stores `%r1`, which is 7 unless `call` changes it; `callee` defines the called function. Returns
-/// the stored value.
+/// Runs a kernel that stores `%r1`, which is 7 unless `call` changes it. `callee` is the text that defines the called
+/// function. Returns the stored value.
 fn run(declaration: &str, call: &str, callee: &str) -> Result<u32, Error> {
     let caller = format!(
         "{HEAD}{declaration}
@@ -60,7 +60,7 @@ fn values_of_one_size_keep_their_bits() {
         ".visible .func (.param .f32 r) half(.param .f32 x)
          { .reg .f32 %f<3>; ld.param.f32 %f1, [x]; mul.f32 %f2, %f1, 0f3f000000; st.param.f32 [r], %f2; ret; }",
     );
-    // Half of 0x40490fdb (pi): the exponent is one less.
+    // The result is half of 0x40490fdb (pi): its exponent is smaller by one.
     assert_eq!(got.unwrap(), 0x3fc9_0fdb);
 }
 
@@ -97,7 +97,7 @@ fn linked_modules_share_the_64_kib_of_constant_memory() {
     assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
 }
 
-/// Links texts, runs the kernel `k` with one thread and returns the word that it stores.
+/// Links PTX texts, runs the kernel `k` with one thread and returns the word that the kernel stores.
 fn linked(texts: &[String]) -> Result<u32, Error> {
     let rt = Runtime::new()?;
     let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
@@ -107,7 +107,7 @@ fn linked(texts: &[String]) -> Result<u32, Error> {
     Ok(out.to_vec()?[0])
 }
 
-/// A weak function with the name `shared`, which returns what `callee` does.
+/// Returns a weak function with the name `shared`. It returns the result of `callee`.
 fn weak(callee: &str) -> String {
     format!(
         ".weak .func (.param .b32 r) shared()
@@ -119,12 +119,12 @@ fn weak(callee: &str) -> String {
     )
 }
 
-/// A function that returns a constant.
+/// Returns a function that returns a constant.
 fn constant(linkage: &str, name: &str, value: u32) -> String {
     format!("{linkage} .func (.param .b32 r) {name}() {{ st.param.b32 [r], {value}; ret; }}\n")
 }
 
-/// A kernel that stores what `shared` returns.
+/// A kernel that stores the result of `shared`.
 const STORES_SHARED: &str = ".visible .entry k(.param .u64 out)
 {
     .reg .b32 %r<2>; .reg .b64 %rd<2>; .param .b32 q;
@@ -136,7 +136,7 @@ const STORES_SHARED: &str = ".visible .entry k(.param .u64 out)
 
 #[test]
 fn of_weak_functions_the_first_is_used_with_what_it_calls() {
-    // Both texts have their own function `own`, with different numbers in their modules.
+    // Both texts define their own function `own`, and the functions have different indices in their modules.
     let first = [constant("", "own", 3), weak("own"), STORES_SHARED.into()];
     let fill = ["a", "b", "c"].map(|name| constant("", name, 100));
     let second = [
@@ -168,7 +168,7 @@ fn a_strong_function_replaces_a_weak_one() {
 
 #[test]
 fn of_weak_variables_the_first_is_used_with_what_it_points_to() {
-    // `chosen` holds the address of a variable that each text has for itself.
+    // `chosen` holds the address of `own`, a variable that each text defines for itself.
     let text = |before: &str, value: u32, kernel: &str| {
         format!(
             "{HEAD}{before}.global .u32 own = {value};

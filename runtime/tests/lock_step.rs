@@ -1,6 +1,6 @@
 //! Lanes of a warp that exchange values through shared memory without a barrier.
 //!
-//! CUDA does not guarantee that this works, but it works on GPUs, and published programs rely on it
+//! CUDA does not guarantee that such programs work. They work on GPUs, and published programs rely on this
 //! (`docs/semantics.md`). Each kernel runs in both engines with one warp.
 
 use std::time::Duration;
@@ -9,8 +9,8 @@ use margay::{EngineChoice, LaunchConfig, Runtime};
 
 const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
 
-/// Runs `exchange(out)` with one warp in both engines. In `body`, `%lane` is the number of the lane and `%own` the
-/// address of its element of `s`; `body` leaves its result in `%v`.
+/// Runs `exchange(out)` with one warp in both engines. In `body`, `%lane` is the index of the lane, and `%own` is the
+/// address of the lane's element of `s`. `body` stores its result in `%v`.
 fn check(body: &str, expected: impl Fn(u32) -> u32) {
     let text = format!(
         "{HEADER}.visible .entry exchange(.param .u64 out) {{
@@ -44,8 +44,8 @@ fn check(body: &str, expected: impl Fn(u32) -> u32) {
     }
 }
 
-/// `s[perm[i]] = s[i]`, as a block of the texture compressor in the HeCBench suite sorts. If lanes ran one after
-/// another, a lane would read what an earlier lane had written.
+/// Computes `s[perm[i]] = s[i]`, as a block of the texture compressor in the HeCBench suite does when it sorts. If
+/// lanes ran one after another, a lane would read what an earlier lane had written.
 #[test]
 fn a_permutation_in_place() {
     check(
@@ -62,7 +62,7 @@ fn a_permutation_in_place() {
     );
 }
 
-/// A rotation in a loop: the read of an iteration comes after the write of the previous iteration.
+/// Rotates elements in a loop: the read of an iteration comes after the write of the previous iteration.
 #[test]
 fn rotations_in_a_loop() {
     check(
@@ -81,7 +81,7 @@ again:
     );
 }
 
-/// A value passed to the next lane. The load and the store compute the address differently.
+/// Passes a value to the next lane. The load and the store compute the address differently.
 #[test]
 fn a_value_handed_on() {
     check(
@@ -94,7 +94,7 @@ fn a_value_handed_on() {
     );
 }
 
-/// An atomic whose result is unused needs no order among lanes; an atomic whose result is used does.
+/// Tests atomics whose results are unused. They need no order among lanes. Atomics whose results are used do need it.
 #[test]
 fn atomics_one_after_the_other() {
     check(
@@ -111,7 +111,8 @@ fn atomics_one_after_the_other() {
     );
 }
 
-/// If each thread uses only its own elements, no sync points are needed. Here another thread reads an element.
+/// Tests an element that another thread reads. Sync points could be omitted only if each thread used just its own
+/// elements.
 #[test]
 fn an_element_that_a_neighbour_reads() {
     check(
@@ -127,7 +128,7 @@ fn an_element_that_a_neighbour_reads() {
     );
 }
 
-/// Each thread uses only its own elements.
+/// Tests threads that use only their own elements, so that no sync points are needed.
 #[test]
 fn elements_of_ones_own() {
     check(
@@ -146,8 +147,8 @@ again:
     );
 }
 
-/// Lanes that yielded in a loop, after a number of iterations, are waited for. An earlier version did not wait, so that
-/// a diverged warp read what its late lanes had not yet written.
+/// Tests that a warp waits for its lanes that yielded in a loop after a number of iterations. Otherwise a diverged warp
+/// would read elements that its late lanes have not yet written.
 #[test]
 fn a_warp_that_yielded_stays_together() {
     let text = format!(
@@ -198,8 +199,8 @@ done:
     }
 }
 
-/// A lane polls, with an access at which its warp meets, for a value that a later lane will store. The warp must not
-/// wait for the polling lane longer than one iteration.
+/// A lane polls for a value that a later lane stores. The polling load is an access at which the lanes of a warp wait
+/// for each other. The warp must not wait for the polling lane longer than one iteration.
 #[test]
 fn a_lane_that_polls_does_not_hold_up_its_warp() {
     check(

@@ -1,7 +1,7 @@
 //! Forward progress, faults and limits with real kernels (`docs/semantics.md`).
 //!
-//! Where possible, a test runs with one worker, so that waiting code must release the worker. The tests hold for both
-//! engines: `MARGAY_ENGINE=interpreter` runs them in the interpreter.
+//! Where possible, a test runs with one worker, so that waiting code must release the worker. The tests must pass with
+//! both engines; `MARGAY_ENGINE=interpreter` runs them in the interpreter.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ fn one_worker() -> Runtime {
     Runtime::builder().workers(1).build().expect("built")
 }
 
-/// Polls a flag in three ways: volatile, acquire, and weak with a fence, as nvcc translates `while (f[0] == 0)
-/// __threadfence();`.
+/// Kernels that poll a flag in three ways: volatile, acquire, and weak with a fence. nvcc translates
+/// `while (f[0] == 0) __threadfence();` to the third way. A fourth kernel sets the flag.
 const POLL: &str = r"
 .visible .entry poll_volatile(.param .u64 flag) {
     .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
@@ -95,7 +95,7 @@ impl Polling {
         unsafe { &*self.flag.cast::<AtomicU32>() }
     }
 
-    /// Starts a polling kernel, lets `set` set the flag, and waits for the kernel.
+    /// Starts each polling kernel, lets `set` set the flag, and waits for the kernel.
     fn check(&self, set: impl Fn()) {
         for name in ["poll_volatile", "poll_acquire", "poll_fence"] {
             self.flag().store(0, Ordering::SeqCst);
@@ -184,7 +184,7 @@ again:
 
 #[test]
 fn a_decoupled_look_back_scan() {
-    // Block b waits for the inclusive sum of block b - 1 and publishes its own.
+    // Block b waits for the inclusive sum of block b - 1 and then publishes its own inclusive sum.
     const BLOCKS: u32 = 3000;
     for runtime in [
         one_worker(),
@@ -270,7 +270,7 @@ joined:
     let config = LaunchConfig::new(100, 64).with_cooperative();
     runtime.launch(&kernel, config, (&data,)).expect("launched");
     let result = data.to_vec().expect("complete");
-    // 64 threads of each block add their neighbour's number: 64 * (1 + ... + 100).
+    // Each of the 64 threads of a block adds the number of the neighbouring block: 64 * (1 + ... + 100).
     assert_eq!(result[..2], [100, 64 * 5050]);
 }
 
@@ -410,7 +410,7 @@ fn an_impossible_barrier_tells_who_waits() {
     reset(&runtime);
 }
 
-/// Lane 3 has not exited; it waits at a barrier that the other lanes cannot reach.
+/// Lane 3 has not exited. It waits at a barrier that the other lanes cannot reach.
 #[test]
 fn a_warp_barrier_without_one_of_its_members() {
     let runtime = one_worker();
@@ -470,7 +470,7 @@ fn ten_thousand_launches_of_a_real_kernel() {
     println!("{:?} per launch", begin.elapsed() / 10_000);
 }
 
-/// Runs this program again, with the interpreter.
+/// Runs all tests of this program again, in the interpreter.
 #[test]
 fn the_interpreter_gives_way_too() {
     const VARIABLE: &str = "MARGAY_ENGINE";

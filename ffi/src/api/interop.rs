@@ -1,4 +1,4 @@
-//! Entry points for graphics and external memory. None of them is implemented.
+//! Entry points for graphics and external memory. None of these entry points is implemented.
 //!
 //! [`crate::api`] describes the format of the rows.
 

@@ -1,7 +1,7 @@
 //! The table of the driver API: all exported functions in one list.
 //!
-//! A row first names the exports that share a signature. After each name stands the CUDA version that introduced the
-//! export. The suffix `ptds` or `ptsz` marks exports whose default stream is that of the calling thread. Then the row
+//! A row first names the exports that share a signature. The CUDA version that introduced an export follows its name.
+//! The suffix `ptds` or `ptsz` marks an export whose default stream is the per-thread default stream. Then the row
 //! lists the parameters with their C types, and finally the function of [`crate::serve`] that implements the exports.
 //!
 //! `(refuses function)` marks a function that checks its arguments and can never succeed. A row without a function
@@ -42,12 +42,12 @@ use std::ffi::c_void;
 
 use crate::result::CuResult;
 
-/// What a caller can expect of an entry point.
+/// Whether calls of an entry point can succeed, and how calls fail if they cannot succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// The export is implemented: calls with correct arguments succeed.
     Works,
-    /// The export checks its arguments: every call fails with a result that depends on them.
+    /// The export checks its arguments: every call fails with a result that depends on the arguments.
     Refuses,
     /// The export is not implemented: every call fails with this result.
     Fails(CuResult),
@@ -62,7 +62,7 @@ pub struct ApiRow {
     pub since: u32,
     /// The default-stream suffix: `""`, `"ptds"` or `"ptsz"`.
     pub stream_suffix: &'static str,
-    /// The parameters, as text of the table.
+    /// The parameters, as the text in the table.
     pub parameters: &'static str,
     /// Whether calls can succeed, and the result if they cannot.
     pub status: Status,

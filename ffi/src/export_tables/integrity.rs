@@ -1,10 +1,10 @@
 //! Computes the responses to the validity check of NVIDIA's runtimes.
 //!
 //! A runtime calls the check three times, with its version, its version + 1 and its version + 2. It continues only if
-//! each response equals the value that it computes itself. The first two responses are constants. The third is an HMAC
-//! (RFC 2104) over MD2 (RFC 1319) of data that driver and runtime both know: versions, process, thread, the addresses
-//! of two tables and of the check function, the time that the runtime passes, and the UUID and PCI location of each
-//! device.
+//! each response equals the value that it computes itself. The first two responses are constants. The third response is
+//! an HMAC (RFC 2104) over MD2 (RFC 1319) of data that is available to both the driver and the runtime: versions,
+//! process, thread, the addresses of two tables and of the check function, the time that the runtime passes, and the
+//! UUID and PCI location of each device.
 //!
 //! This module exists for interoperability alone: programs link the runtime statically, and none of its calls works
 //! without these responses. It is written from the public description of inputs and outputs. A distributor can omit it

@@ -1,8 +1,8 @@
 //! The tables that NVIDIA's runtimes and libraries request with `cuGetExportTable`.
 //!
-//! No public header describes them; their layout was observed from outside. A table is an array of words. The first
-//! word is the size in bytes, and the other words are function pointers. The table of context-local storage has no size
-//! word. A slot of unknown meaning holds a function that warns and returns `NOT_SUPPORTED`.
+//! No public header describes these tables. Their layout was observed from outside. A table is an array of words. The
+//! first word is the size in bytes, and the other words are function pointers. The table of context-local storage has
+//! no size word. A slot of unknown purpose contains a function that warns and returns `NOT_SUPPORTED`.
 //!
 //! Invariant: the addresses of the tables and of their functions never change, and are inside this library.
 
@@ -34,7 +34,8 @@ struct Table<const WORDS: usize>([*const c_void; WORDS]);
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
 
 impl<const WORDS: usize> Table<WORDS> {
-    /// Creates table number `TABLE`: the first word is its size, the other words are slots of unknown meaning.
+    /// Creates the table with index `TABLE`. The first word is its size, and the other words are slots of unknown
+    /// purpose.
     const fn sized<const TABLE: usize>() -> Table<WORDS> {
         let unknown = unknown_slots::<TABLE>();
         let mut words = [ptr::null(); WORDS];
@@ -152,7 +153,7 @@ static MODULE_FUNCTIONS: Table<8> =
 /// The number of words of the longest table.
 const LONGEST: usize = 13;
 
-/// Returns the functions for slots of unknown meaning of a table.
+/// Returns the functions for the slots of unknown purpose of a table.
 const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
     [
         unknown_slot::<TABLE, 0> as *const c_void,
@@ -171,7 +172,7 @@ const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
     ]
 }
 
-/// The function of a slot of unknown meaning: warns once for each slot, with the table's identifier.
+/// The function of a slot of unknown purpose. It warns once for each slot, with the table's identifier.
 extern "C" fn unknown_slot<const TABLE: usize, const SLOT: usize>() -> CuResult {
     static CALL: Call = Call::new("an unknown slot of an export table", DefaultStream::Legacy);
     guard::enter(&CALL, &[], || {
@@ -345,17 +346,18 @@ struct Buffer<const WORDS: usize>(UnsafeCell<[u64; WORDS]>);
 // SAFETY: only the libraries that receive the address use the memory, and they synchronise their accesses themselves.
 unsafe impl<const WORDS: usize> Sync for Buffer<WORDS> {}
 
-/// More words than any runtime up to 13.5 requests (1024 and 14).
+/// The number of words of each array of flags. Runtimes up to 13.5 request 1024 words of the first array and 14 words
+/// of the second array.
 const RUNTIME_FLAGS: usize = 4096;
 const MORE_FLAGS: usize = 14;
 
-/// Returns the flags that select the runtime calls a tool wants to trace: all are zero.
+/// Returns the flags that select which calls of the runtime a tool traces. All flags are zero.
 extern "C" fn runtime_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
     static FLAGS: Buffer<RUNTIME_FLAGS> = Buffer(UnsafeCell::new([0; RUNTIME_FLAGS]));
     give(&FLAGS, buffer, count);
 }
 
-/// Returns a second array of flags for traced runtime calls: all are zero.
+/// Returns a second array of flags for traced calls of the runtime. All flags are zero.
 extern "C" fn more_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
     static FLAGS: Buffer<MORE_FLAGS> = Buffer(UnsafeCell::new([0; MORE_FLAGS]));
     give(&FLAGS, buffer, count);

@@ -10,8 +10,8 @@ use crate::handles::{ModuleObject, module_function_handle};
 use crate::result::CuResult;
 use crate::types::{CUcontext, CUfunction, CUmodule};
 
-/// The type of the function that is called for each kernel. The third argument has no known meaning, and cuFFT ignores
-/// it.
+/// The type of the function that is called for each kernel. The purpose of the third argument is unknown, and cuFFT
+/// ignores the argument.
 type Visit = unsafe extern "C" fn(*mut c_void, CUfunction, *mut c_void);
 
 /// The result after a successful enumeration, observed from outside: cuFFT treats any other value as a failure.

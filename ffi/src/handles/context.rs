@@ -1,7 +1,7 @@
 //! Handles of contexts, and the current context.
 //!
-//! A primary context keeps one handle during the whole process, retained or not, because NVIDIA's runtime makes the
-//! context current before it retains it.
+//! A primary context has the same handle during the whole process, whether it is retained or not, because NVIDIA's
+//! runtime makes the context current before it retains the context.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct ContextObject {
     pub(crate) context: Context,
     /// The number of uses that `cuCtxAttach` added.
     pub(crate) attachments: Arc<AtomicU32>,
-    /// The green context, if the handle denotes one; `context` is then the primary context.
+    /// The green context, if the handle denotes a green context; `context` is then the primary context.
     pub(crate) green: Option<Arc<GreenObject>>,
 }
 
@@ -99,11 +99,11 @@ pub(crate) fn current() -> Result<Context, CuResult> {
         .ok_or(CuResult::INVALID_CONTEXT)
 }
 
-/// Returns the current context if it is not destroyed. Unlike [`Context::status`] it accepts a context after a fault,
-/// because calls that free or unload still work there.
+/// Returns the current context if it is not destroyed. In contrast to [`Context::status`], this function accepts a
+/// context after a fault, because calls that free or unload still work in such a context.
 ///
 /// # Errors
-/// Returns `INVALID_CONTEXT` if the thread has no current context, and `CONTEXT_IS_DESTROYED` for a destroyed one.
+/// Returns `INVALID_CONTEXT` if the thread has no current context, and `CONTEXT_IS_DESTROYED` for a destroyed context.
 pub(crate) fn current_alive() -> Result<Context, CuResult> {
     let context = current()?;
     match context.is_alive() {
@@ -117,7 +117,7 @@ pub(crate) fn current_handle() -> Result<CUcontext, CuResult> {
     with_stack(|stack| stack.last().map_or(CUcontext(0), |(handle, _)| *handle))
 }
 
-/// Pushes a context onto the thread's stack; it becomes current.
+/// Pushes a context onto the thread's stack. The context becomes current.
 pub(crate) fn push_current(handle: CUcontext, context: Context) -> Result<(), CuResult> {
     with_stack(|stack| stack.push((handle, context)))
 }

@@ -1,8 +1,8 @@
 //! Each thread's stack of current contexts.
 //!
-//! When a thread ends, destructors of C++ thread-local objects and of pthread keys may still free memory and use the current
-//! context. So the stack outlives Rust's thread-local values: the destructor of a pthread key frees it, in the last of the
-//! rounds in which the C library calls such destructors.
+//! When a thread ends, destructors of C++ thread-local objects and of pthread keys can still free memory and use the
+//! current context. The stack must therefore outlive Rust's thread-local values. The C library calls the destructors of
+//! pthread keys in several rounds. The destructor of one such key frees the stack in the last round.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -20,7 +20,7 @@ type Stack = Vec<(CUcontext, Context)>;
 /// A thread's stack.
 struct Owned {
     stack: RefCell<Stack>,
-    /// How often the key's destructor was called.
+    /// How often the key's destructor has been called for this stack.
     rounds: Cell<u32>,
 }
 
@@ -28,11 +28,12 @@ struct Owned {
 const ROUNDS: u32 = 4;
 
 thread_local! {
-    /// Without a destructor, so that it can be read until the thread's memory is freed.
+    /// This value has no destructor, so it can be read until the thread's memory is freed.
     static OWNED: Cell<*const Owned> = const { Cell::new(null()) };
 }
 
-/// Returns the key whose destructor frees the stacks, or `None` if there are no more keys; stacks are then never freed.
+/// Returns the key whose destructor frees the stacks, or `None` if the process has no more keys. Without a key, stacks
+/// are never freed.
 fn key() -> Option<libc::pthread_key_t> {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     *KEY.get_or_init(|| {
@@ -45,7 +46,8 @@ fn key() -> Option<libc::pthread_key_t> {
 
 unsafe extern "C" fn end_thread(value: *mut c_void) {
     let owned = value.cast::<Owned>();
-    // SAFETY: the value is the pointer that `owned` made; only this function frees it, on the thread that it belongs to.
+    // SAFETY: the value is the pointer that `owned` created; only this function frees it, on the thread that it belongs
+    // to.
     let round = unsafe { (*owned).rounds.get() } + 1;
     if let Some(key) = key().filter(|_| round < ROUNDS) {
         // SAFETY: as above; the key exists.
@@ -56,7 +58,7 @@ unsafe extern "C" fn end_thread(value: *mut c_void) {
         return;
     }
     OWNED.set(null());
-    // SAFETY: as above; nothing points to it any more.
+    // SAFETY: as above; no pointer to it remains.
     drop(unsafe { Box::from_raw(owned) });
 }
 
@@ -81,7 +83,7 @@ fn owned() -> *const Owned {
 /// # Errors
 /// Returns `UNKNOWN` if `work` calls this function.
 pub(super) fn with_stack<R>(work: impl FnOnce(&mut Stack) -> R) -> Result<R, CuResult> {
-    // SAFETY: the stack lives until the thread ends; other threads do not know it.
+    // SAFETY: the stack lives until the thread ends; no other thread has access to it.
     let owned = unsafe { &*owned() };
     let mut stack = owned
         .stack

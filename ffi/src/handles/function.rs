@@ -1,8 +1,8 @@
 //! Modules, libraries and functions.
 //!
-//! `CUfunction` and `CUkernel` share one kind of handle, because callers pass one where the other is expected. A
-//! function belongs to a module. A kernel belongs to a library and finds its function in the current context when it is
-//! used.
+//! `CUfunction` and `CUkernel` share one kind of handle, because callers pass a handle of one type where the other type
+//! is expected. A function belongs to a module. A kernel belongs to a library. When a kernel is used, it finds its
+//! function in the current context.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ pub(crate) struct LibraryObject {
     /// Whether NVIDIA's runtime loaded the library.
     of_runtime: bool,
     kernels: Mutex<HashMap<String, usize>>,
-    /// The handle of the library's module in each context, by context id.
+    /// The handle of the library's module in each context, by context ID.
     pub(crate) modules: Mutex<HashMap<u64, CUmodule>>,
 }
 

@@ -1,8 +1,8 @@
 //! Handles of graphs, nodes, executable graphs and user objects.
 //!
-//! The runtime numbers graphs and nodes and never reuses a number. A handle contains this number and the kind of
-//! object, and becomes invalid with the object. A graph that no node owns stays in the list of owned graphs until it is
-//! destroyed.
+//! The runtime gives graphs and nodes IDs, which are never reused. A handle contains this ID and the kind of object,
+//! and becomes invalid when the object is destroyed. A graph that no node owns stays in the list of owned graphs until
+//! it is destroyed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -17,7 +17,7 @@ pub(crate) struct PoolObject {
     pub(crate) arena: Option<Arc<Arena>>,
     /// Whether another process created the pool.
     pub(crate) imported: bool,
-    /// The largest size in bytes; 0 means no limit.
+    /// The maximum size in bytes; 0 means no limit.
     pub(crate) max_size: u64,
     /// The access rights that `cuMemPoolSetAccess` set.
     pub(crate) access: Mutex<HashMap<PoolLocation, Access>>,

@@ -109,7 +109,7 @@ impl PoolLocation {
         matches!(self.location, HOST | HOST_NUMA)
     }
 
-    /// Returns the device whose memory usage includes this memory: the device of the location, otherwise that of
+    /// Returns the device whose memory usage includes this memory: the device of the location, otherwise the device of
     /// `context`.
     pub(crate) fn counted(self, context: &Context) -> i32 {
         match self.location {
@@ -118,7 +118,7 @@ impl PoolLocation {
         }
     }
 
-    /// Returns the kind of pointers into this memory.
+    /// Returns the kind of pointers to this memory.
     pub(crate) fn pointers(self) -> PointerKind {
         match (self.managed, self.location) {
             (true, _) => PointerKind::Managed,
@@ -127,8 +127,8 @@ impl PoolLocation {
         }
     }
 
-    /// Returns the access that location `self` initially has to memory at `of`. All locations can access managed
-    /// memory.
+    /// Returns the access rights that location `self` initially has to memory at location `of`. All locations can
+    /// access managed memory.
     pub(crate) fn first_access(self, of: PoolLocation) -> Access {
         let host = self.is_host() && of.is_host();
         match of.managed || host || (self.location, self.id) == (of.location, of.id) {

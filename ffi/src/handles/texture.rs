@@ -1,7 +1,7 @@
 //! Handles of arrays, textures and surfaces.
 //!
-//! The runtime chooses the numbers of texture and surface objects, because kernels receive them. This module keeps the
-//! descriptors from which the objects were created.
+//! The runtime chooses the handles of texture and surface objects, because kernels receive these handles. This module
+//! keeps the descriptors from which the objects were created.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -96,13 +96,13 @@ tables! {
     surfrefs: Arc<SurfRefObject> = 23;
 }
 
-/// Returns all texture objects by the number that kernels receive.
+/// Returns all texture objects, by the handle that kernels receive.
 pub(crate) fn tex_objects() -> &'static RwLock<HashMap<u64, TexObject>> {
     static TABLE: OnceLock<RwLock<HashMap<u64, TexObject>>> = OnceLock::new();
     TABLE.get_or_init(RwLock::default)
 }
 
-/// Returns all surface objects by the number that kernels receive.
+/// Returns all surface objects, by the handle that kernels receive.
 pub(crate) fn surf_objects() -> &'static RwLock<HashMap<u64, SurfObject>> {
     static TABLE: OnceLock<RwLock<HashMap<u64, SurfObject>>> = OnceLock::new();
     TABLE.get_or_init(RwLock::default)

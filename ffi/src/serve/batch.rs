@@ -1,8 +1,8 @@
 //! Batched copies, copies with attributes, and 3D copies between contexts.
 //!
-//! The copies of a batch may run in any order; this module submits them in the order of the list. Location hints have
-//! no effect, because all memory is in one place. If a source is valid only during the call, it is read before the call
-//! returns, out of stream order, as the attribute permits.
+//! The copies of a batch may run in any order. This module submits them in the order of the list. Location hints have
+//! no effect, because all memory is memory of the host. If the attributes of a copy declare that its source is valid
+//! only during the call, the source is read before the call returns, out of stream order.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -48,7 +48,7 @@ fn check_stream(stream: &Stream) -> Served {
     }
 }
 
-/// Submits a copy. `order` decides when the source is read.
+/// Submits a copy. `order` determines when the source is read.
 fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
@@ -62,7 +62,7 @@ fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
     Ok(())
 }
 
-/// Reads the source immediately, and submits a copy of the bytes read.
+/// Reads the source immediately, and submits a copy of these bytes.
 fn submit_now(stream: &Stream, transfer: Transfer) -> Served {
     let Transfer {
         width,
@@ -186,8 +186,8 @@ pub(crate) fn memcpy_batch_async_v2(
     batch.submit(&stream).map_err(|(_, code)| code)
 }
 
-/// Implements the form with `fail_idx`, which receives the index of the failed copy. `usize::MAX` means that no single
-/// copy failed.
+/// Implements the version of the function with `fail_idx`, which receives the index of the failed copy. `usize::MAX`
+/// means that no single copy failed.
 #[expect(clippy::too_many_arguments, reason = "the interface's own list")]
 pub(crate) fn memcpy_batch_async_v1(
     _: &Call,
@@ -241,7 +241,7 @@ pub(crate) fn memcpy_with_attributes_async(
     submit(&stream, transfer, order)
 }
 
-/// Returns the number of bytes of an element. For copies from or to arrays it is the array's element size, otherwise 1.
+/// Returns the number of bytes of an element: the array's element size for copies from or to arrays, otherwise 1.
 fn element(op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<usize, CuResult> {
     let mut found = None;
     for side in [&op.src, &op.dst] {
@@ -414,7 +414,7 @@ fn known(context: CUcontext) -> Result<Context, CuResult> {
 
 pub(crate) fn memcpy_3d_peer(call: &Call, copy: In<CUDA_MEMCPY3D_PEER>) -> Served {
     let plain = of_peers(&copy.0)?;
-    // A side in host memory or in an array names no context; the current context is used for it.
+    // A side in host memory or in an array names no context. The current context is used for such a side.
     let here = stream(CUstream(0), call)?.context().clone();
     let side = |context: CUcontext| known(context).unwrap_or_else(|_| here.clone());
     let sides = [side(copy.0.dst_context), side(copy.0.src_context)];

@@ -37,8 +37,8 @@ pub(crate) fn thread_exchange_stream_capture_mode(_: &Call, place: *mut c_uint) 
     Ok(())
 }
 
-/// The arrays of a stream's dependencies that a query returned. The driver API guarantees them until the next query or
-/// the end of the capture.
+/// The arrays of a stream's dependencies that a query returned. The driver API guarantees that they stay valid until
+/// the next query or the end of the capture.
 type Told = (Box<[CUgraphNode]>, Box<[CUgraphEdgeData]>);
 
 static TOLD: LazyLock<Mutex<HashMap<u64, Told>>> = LazyLock::new(Mutex::default);

@@ -19,7 +19,7 @@ use crate::types::{CUcontext, CUctxCreateParams, CUexecAffinityParam};
 const ALL_FLAGS: c_uint = 0xff;
 /// The flags that select how a thread waits. At most one of them may be set.
 const SCHEDULING_FLAGS: c_uint = 0x7;
-/// The API version that contexts report: that of CUDA 3.2 and later.
+/// The API version that contexts report, which is the version of CUDA 3.2 and later.
 const API_VERSION: c_uint = 3020;
 /// The largest values of `CUfunc_cache` and of `CUsharedconfig`.
 const LAST_CACHE_CONFIG: c_uint = 3;

@@ -1,4 +1,4 @@
-//! Copies. Every form is converted to one [`Transfer`] in one stream.
+//! Copies. Every copy function converts its arguments to one [`Transfer`] in one stream.
 
 use std::ffi::c_void;
 
@@ -68,7 +68,7 @@ pub(crate) fn memcpy_peer(
     })
 }
 
-/// Runs a copy that is ordered with all work of the current context and of both sides' contexts (`cuMemcpyPeer`).
+/// Runs a copy that is ordered with all work of the current context and of the contexts of both sides (`cuMemcpyPeer`).
 pub(super) fn between(call: &Call, sides: [Context; 2], copy: impl FnOnce() -> Served) -> Served {
     let stream = stream(CUstream(0), call)?;
     let mut contexts = vec![stream.context().clone()];

@@ -23,7 +23,7 @@ const PIPE: c_uint = 6;
 const FLAGS: c_uint = 7;
 /// All defined flags of `CUCoredumpGenerationFlags`.
 const KNOWN_FLAGS: u32 = 0x1ff | 1 << 30 | 1 << 31;
-/// The largest number of characters of a path, including its NUL.
+/// The maximum number of characters of a path, including its NUL.
 const LONGEST: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +123,7 @@ fn take(setting: c_uint, given: *mut c_void, size: *mut usize) -> Result<Value, 
         _ => return Err(CuResult::INVALID_VALUE),
     };
     match (setting, &value) {
-        // Enabling dumps is refused, because none would be written.
+        // Enabling dumps is an error, because no dump would be written.
         (ON_EXCEPTION | USER_TRIGGER, Value::Switch(true)) => Err(CuResult::NOT_PERMITTED),
         _ => Ok(value),
     }

@@ -57,7 +57,7 @@ pub(crate) fn device_total_mem_v2(_: &Call, bytes: Out<usize>, device: Device) -
     Ok(())
 }
 
-/// Returns the memory size as a 32-bit number, as before CUDA 3.2. Larger sizes give the largest number.
+/// Returns the memory size as a 32-bit number, as before CUDA 3.2. A size that does not fit gives the maximum number.
 pub(crate) fn device_total_mem_v1(_: &Call, bytes: Out<c_uint>, device: Device) -> Served {
     bytes.set(u32::try_from(device.total_memory()).unwrap_or(u32::MAX));
     Ok(())
@@ -154,7 +154,8 @@ fn parse_pci(text: &str) -> Option<[u32; 3]> {
     }
 }
 
-/// A device is not its own peer. All other devices can be accessed, because they belong to the same process.
+/// Returns whether a device can access the memory of another device. A device is not its own peer. Every other device
+/// can be accessed, because all devices belong to the same process.
 pub(crate) fn device_can_access_peer(
     _: &Call,
     can: Out<c_int>,
@@ -252,8 +253,8 @@ pub(crate) fn device_get_p2p_atomic_capabilities(
     atomic_capabilities(out, operations, count, &PEER_ATOMICS)
 }
 
-/// Returns no capabilities: atomics between device and host are not guaranteed, as `HOST_NATIVE_ATOMIC_SUPPORTED`
-/// reports.
+/// Returns no capabilities, because atomics between device and host are not guaranteed. The attribute
+/// `HOST_NATIVE_ATOMIC_SUPPORTED` also reports this.
 pub(crate) fn device_get_host_atomic_capabilities(
     _: &Call,
     out: *mut c_uint,
@@ -290,7 +291,8 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     channels: c_uint,
     device: Device,
 ) -> Served {
-    // Integers of 8, 16 and 32 bits, both floats, and the normalised formats of one to four channels.
+    // These are integers of 8, 16 and 32 bits, floats of 16 and 32 bits, and the normalised formats of one to four
+    // channels.
     let known = matches!(format, 1..=3 | 8..=10 | 0x10 | 0x20 | 0xc0..=0xcb);
     if !known || !matches!(channels, 1 | 2 | 4) {
         return Err(CuResult::INVALID_VALUE);

@@ -75,7 +75,7 @@ pub(crate) fn func_get_name(_: &Call, name: Out<*const c_char>, function: Functi
     Ok(())
 }
 
-/// Returns the offset and size of a parameter. An index after the last parameter gives `INVALID_VALUE`.
+/// Returns the offset and size of a parameter. An index that is too large gives `INVALID_VALUE`.
 pub(crate) fn param_info(
     function: &Function,
     index: usize,

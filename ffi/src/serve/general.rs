@@ -24,8 +24,8 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
     set_ready()
 }
 
-/// Registers a handler that ends work and prints the pending output of kernels when the program exits. It runs before the handlers that
-/// NVIDIA's runtime has registered, which unload modules and therefore wait for kernels.
+/// Registers a handler that ends work and prints the pending output of kernels when the program exits. The handler runs
+/// before the handlers that NVIDIA's runtime has registered, which unload modules and therefore wait for kernels.
 fn end_at_exit() {
     static ONCE: Once = Once::new();
     extern "C" fn end() {
@@ -74,7 +74,7 @@ pub(crate) fn module_get_loading_mode(_: &Call, mode: Out<c_uint>) -> Served {
     Ok(())
 }
 
-/// Does nothing: there is no profiler, and programs that use one should continue.
+/// Does nothing. There is no profiler, but programs that use a profiler should continue.
 pub(crate) fn profiler_initialize(
     _: &Call,
     _config: *const c_char,

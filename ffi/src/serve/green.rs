@@ -1,11 +1,12 @@
 //! Green contexts and device resources.
 //!
 //! A green context is a part of a device's primary context. It uses the memory, modules and objects of the primary
-//! context, and has a share of its multiprocessors. On a thread's context stack its handle denotes the primary context.
-//! The share is reported but not enforced: the scheduler decides which processor runs a block.
+//! context, and has a share of the device's multiprocessors. On a thread's context stack, the handle of a green context
+//! denotes the primary context. The share is reported but not enforced: the scheduler decides which processor runs a
+//! block.
 //!
-//! Invariant: the parts of one split have disjoint multiprocessors. A resource that the program made itself or changed
-//! is rejected.
+//! Invariant: the parts of one split have disjoint multiprocessors. A resource that the program created itself or
+//! changed is rejected.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong};
@@ -75,8 +76,8 @@ fn empty(kind: c_uint) -> CUdevResource {
     }
 }
 
-/// Returns the smallest number of multiprocessors of a part, and the divisor of this number (CUDA programming guide,
-/// "Green contexts").
+/// Returns the minimum number of multiprocessors of a part, and the number that every part size must be a multiple of
+/// (CUDA programming guide, "Green contexts").
 fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     match device.compute_capability().0 {
         _ if flags & IGNORE_GROUPS != 0 => (2, 2),
@@ -86,7 +87,7 @@ fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     }
 }
 
-/// Returns the resource of `count` multiprocessors of a device, beginning with number `first`.
+/// Returns the resource of `count` multiprocessors of a device, beginning with index `first`.
 fn sms(device: &Device, first: u32, count: u32, flags: c_uint) -> CUdevResource {
     let (least, multiple) = grain(device, flags);
     let mut resource = empty(SMS);
@@ -118,7 +119,7 @@ pub(crate) fn device_get_dev_resource(
     Ok(())
 }
 
-/// Returns the green context of a context handle, if the handle denotes one.
+/// Returns the green context of a context handle, if the handle denotes a green context.
 fn green_of(handle: CUcontext) -> Option<Arc<GreenObject>> {
     contexts().get(handle.0)?.green
 }
@@ -219,7 +220,7 @@ pub(crate) fn dev_sm_resource_split_by_count(
     if !result.is_null() {
         for group in 0..made {
             let part = sms(&device, first + group * size, size, flags);
-            // SAFETY: the caller guarantees room for `wanted` elements, and `made` is not greater.
+            // SAFETY: the caller guarantees memory for `wanted` elements, and `made` is not greater.
             unsafe { result.add(group as usize).write_unaligned(part) };
         }
         let taken = made * size;
@@ -420,7 +421,7 @@ pub(crate) fn own_by_current(stream: usize) -> Served {
     Ok(())
 }
 
-/// Returns the green context of a stream, or 0 if it has none.
+/// Returns the green context of a stream, or 0 if the stream has no green context.
 pub(crate) fn green_handle_of(stream: CUstream) -> Result<CUgreenCtx, CuResult> {
     if stream.0 <= 2 {
         let green = green_of(current_handle()?);

@@ -33,7 +33,7 @@ pub(super) struct Named {
     pub(super) size: u64,
 }
 
-/// Packs a handle into eight words. The last word is a checksum of the others.
+/// Packs a handle into eight words. The last word is a checksum of the other words.
 pub(super) fn pack(magic: u64, named: &Named) -> [u8; 64] {
     let Named { file, offset, size } = *named;
     let mut words = [
@@ -54,7 +54,7 @@ pub(super) fn pack(magic: u64, named: &Named) -> [u8; 64] {
     bytes
 }
 
-/// Unpacks a handle from [`pack`]; other bytes give `None`.
+/// Unpacks a handle from [`pack`]. Returns `None` for all other bytes.
 pub(super) fn unpack(magic: u64, bytes: &[u8; 64]) -> Option<Named> {
     let mut words = [0; 8];
     for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {

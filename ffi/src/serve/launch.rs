@@ -1,7 +1,7 @@
 //! Kernel launches.
 //!
-//! Arguments arrive in one of two forms: one pointer for each parameter, whose sizes only the kernel knows, or a packed
-//! buffer (`extra`).
+//! Arguments arrive in one of two forms: as one pointer for each parameter, or as a packed buffer (`extra`). In the
+//! first form, only the kernel's declaration gives the sizes of the arguments.
 
 use std::ffi::{c_uint, c_void};
 
@@ -17,10 +17,10 @@ use crate::types::{CUlaunchAttribute, CUlaunchAttributeValue, CUlaunchConfig};
 const EXTRA_END: usize = 0;
 const EXTRA_POINTER: usize = 1;
 const EXTRA_SIZE: usize = 2;
-/// The largest number of pairs in `extra`.
+/// The maximum number of pairs in `extra`.
 const MAX_EXTRA: usize = 16;
 
-/// The launch attributes that have an effect; the others are hints and ignored.
+/// The launch attributes that have an effect. Other attributes are hints and are ignored.
 const COOPERATIVE: c_uint = 2;
 const PRIORITY: c_uint = 8;
 const CLUSTER_DIMENSION: c_uint = 4;
@@ -154,8 +154,8 @@ pub(crate) fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConf
     LaunchConfig::new(dim(grid), dim(block)).with_shared(shared)
 }
 
-/// The result that NVIDIA's runtime reports as `cudaErrorInvalidConfiguration`: it returns numbers that are not driver
-/// results unchanged.
+/// The result that NVIDIA's runtime reports as `cudaErrorInvalidConfiguration`. It is not a result of the driver, and
+/// the runtime returns such numbers unchanged.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 /// The device attributes that limit the threads of a block, the block dimensions and the grid dimensions.
 const MAX_THREADS: i32 = 1;
@@ -167,7 +167,7 @@ const USUAL_GRID: u32 = 65_535;
 const USUAL_BLOCK: [u32; 3] = [1024, 1024, 64];
 const USUAL_THREADS: u64 = 1024;
 
-/// Returns whether every device accepts the dimensions, so that no attribute is needed.
+/// Returns whether every device accepts the dimensions, so that no device attribute must be queried.
 fn is_usual(config: &LaunchConfig) -> bool {
     let within = |extent: u32, limit: u32| (1..=limit).contains(&extent);
     let block = config.block.to_array().into_iter().zip(USUAL_BLOCK);

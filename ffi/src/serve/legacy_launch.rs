@@ -1,4 +1,4 @@
-//! Launches of the form before CUDA 4: separate calls set the dimensions and each parameter of a function.
+//! The launch functions from before CUDA 4: separate calls set the dimensions and each parameter of a function.
 
 use std::collections::HashMap;
 use std::ffi::{c_float, c_int, c_uint, c_void};
@@ -12,7 +12,7 @@ use crate::handles::{functions, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUfunction, CUstream};
 
-/// The largest size of a parameter space in bytes.
+/// The maximum size of a parameter space in bytes.
 const MAX_PARAM_BYTES: usize = 32764;
 
 /// The launch settings of a function.

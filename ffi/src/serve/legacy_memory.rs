@@ -1,4 +1,4 @@
-//! The memory functions before CUDA 3.2, whose device addresses and sizes have 32 bits.
+//! The memory functions from before CUDA 3.2, whose device addresses and sizes have 32 bits.
 //!
 //! All memory of this library is above 4 GiB, so allocations through these functions fail with `OUT_OF_MEMORY`. The
 //! functions can only access registered host memory below 4 GiB. Every other address gives `INVALID_VALUE`.
@@ -18,7 +18,7 @@ use crate::handles::current;
 use crate::result::{CuResult, Served};
 use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1};
 
-/// Converts an address to 32 bits, or returns `INVALID_VALUE` if it is larger.
+/// Converts an address to 32 bits, or returns `INVALID_VALUE` if it does not fit.
 fn narrow(address: u64) -> Result<c_uint, CuResult> {
     c_uint::try_from(address).map_err(|_| CuResult::INVALID_VALUE)
 }

@@ -125,7 +125,7 @@ pub(crate) fn library_enumerate_kernels(
     let kernels = library.library.kernels().iter();
     for (index, info) in kernels.take(room as usize).enumerate() {
         let handle = kernel_handle(&library, &info.name)?;
-        // SAFETY: the caller guarantees room for `room` elements.
+        // SAFETY: the caller guarantees memory for `room` elements.
         unsafe { out.add(index).write(handle) };
     }
     Ok(())
@@ -190,7 +190,7 @@ pub(crate) fn kernel_get_library(_: &Call, out: Out<CUlibrary>, kernel: Function
 }
 
 /// Returns an attribute of the kernel in the current context, or in the primary context of device 0 if no context is
-/// current. The device argument is only checked.
+/// current. The device argument is checked and otherwise ignored.
 pub(crate) fn kernel_get_attribute(
     _: &Call,
     value: Out<c_int>,

@@ -4,7 +4,7 @@
 //! are stored for each page and only returned to queries (`cuMemRangeGetAttribute`).
 //!
 //! Invariant: the stored page ranges of an allocation are sorted, do not overlap and cover the allocation. They are
-//! stored under the allocation's number, so the advice for a freed allocation is never returned for another one.
+//! stored under the allocation's ID, so the advice for a freed allocation is never returned for a later allocation.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -30,10 +30,10 @@ const NODE: c_uint = 3;
 const THIS_NODE: c_uint = 4;
 /// The page size. Advice applies to whole pages.
 const PAGE: u64 = 4096;
-/// The number of allocations with advice from which on the advice for freed allocations is removed.
+/// If at least this number of allocations have advice, storing further advice removes the advice for freed allocations.
 const NOTES_KEPT: usize = 4096;
 
-/// A location where memory is, should be, or is accessed from.
+/// The current or preferred location of memory, or a location that accesses memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MemoryLocation {
     kind: c_uint,
@@ -77,8 +77,8 @@ struct Notes {
     prefetched: Option<MemoryLocation>,
 }
 
-/// The page ranges of an allocation. Each entry contains the end address of a range and its advice; a range begins at
-/// the end of the previous one.
+/// The page ranges of an allocation. Each entry contains the end address of a range and its advice. A range begins at
+/// the end of the previous range.
 type Stretches = Vec<(u64, Notes)>;
 
 fn all() -> &'static Mutex<HashMap<u64, Stretches>> {
@@ -134,7 +134,7 @@ fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     Ok(())
 }
 
-/// Splits a page range so that a range ends at `at`.
+/// Splits a page range so that one of the two parts ends at `at`.
 fn split(stretches: &mut Stretches, at: u64) {
     let index = stretches.partition_point(|(stop, _)| *stop < at);
     if let Some((stop, notes)) = stretches.get(index)
@@ -342,7 +342,7 @@ fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     }
 }
 
-/// Returns the value on which all page ranges agree, if there is one.
+/// Returns the value that all page ranges have in common, if there is one.
 fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<T>) -> Option<T> {
     let first = part(notes.first()?)?;
     notes
@@ -351,7 +351,7 @@ fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<
         .then_some(first)
 }
 
-/// Returns an attribute's value as a list of ints that fills `room` bytes.
+/// Returns an attribute's value as a list of `int`s that fills `room` bytes.
 fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     let preferred = || common(notes, |n| n.preferred);
     let prefetched = || common(notes, |n| n.prefetched);
@@ -375,7 +375,7 @@ fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>,
     }
 }
 
-/// Returns the devices and then the host, if each of them accesses all pages, padded with `NOWHERE`.
+/// Returns the devices, and then the host, that access all pages. The list is padded with `NOWHERE`.
 fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     if room == 0 || !room.is_multiple_of(size_of::<c_int>()) {
         return Err(CuResult::INVALID_VALUE);
@@ -414,10 +414,10 @@ pub(crate) fn mem_range_get_attribute(
 }
 
 /// # Safety
-/// `data` has room for the values.
+/// `data` points to memory for the values.
 unsafe fn write(data: *mut c_void, values: &[c_int]) {
     for (index, &value) in values.iter().enumerate() {
-        // SAFETY: the caller guarantees room for the values.
+        // SAFETY: the caller guarantees memory for the values.
         unsafe { data.cast::<c_int>().add(index).write_unaligned(value) };
     }
 }

@@ -15,7 +15,7 @@ use crate::types::CUstreamBatchMemOpParams;
 const FLUSH: c_uint = 1 << 30;
 /// `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, which the `_v2` entry points do not accept.
 const NO_BARRIER: c_uint = 1;
-/// The largest number of operations in a batch.
+/// The maximum number of operations in a batch.
 const MOST_OPS: c_uint = 256;
 
 /// Values of `CUstreamBatchMemOpType`.
@@ -26,7 +26,7 @@ const WAIT_64: c_uint = 4;
 const WRITE_64: c_uint = 5;
 const BARRIER: c_uint = 6;
 const ATOMIC_REDUCTION: c_uint = 8;
-/// The largest barrier type; there are system and device barriers.
+/// The largest barrier type. The types are the system barrier and the device barrier.
 const LAST_BARRIER: c_uint = 1;
 /// Values of `CUatomicOperation` for reductions.
 const OPERATION_ADD: c_uint = 0;

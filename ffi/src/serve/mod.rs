@@ -1,8 +1,8 @@
 //! The functions that implement the entry points.
 //!
-//! Each function receives the call that it serves and the converted arguments ([`crate::convert`]). The table of
-//! [`crate::api`] contains its name. The functions check arguments and look up handles; the runtime (crate `margay`)
-//! does the work.
+//! Each function receives the description of the call and the converted arguments ([`crate::convert`]). The table of
+//! [`crate::api`] contains the function's name. The functions check arguments and look up handles; the runtime (crate
+//! `margay`) does the work.
 
 mod array;
 mod array_copy;

@@ -92,8 +92,8 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult>
     }
 }
 
-/// Writes the reason of a failed load to the caller's error log, or to standard error if there is no log. Errors of
-/// images without PTX go to both.
+/// Writes the reason of a failed load to the caller's error log, or to standard error if there is no log. An error
+/// about an image without PTX is written to both.
 pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> CuResult {
     let text = match &error {
         Error::InvalidPtx { log } => log.clone(),
@@ -153,7 +153,7 @@ pub(crate) fn module_enumerate_functions(
     let kernels = module.module.kernels();
     for (index, kernel) in kernels.iter().take(room as usize).enumerate() {
         let handle = module_function_handle(&module, kernel.name())?;
-        // SAFETY: the caller guarantees room for `room` elements.
+        // SAFETY: the caller guarantees memory for `room` elements.
         unsafe { out.add(index).write(handle) };
     }
     Ok(())

@@ -39,12 +39,12 @@ enum Value {
 
 impl Value {
     /// # Safety
-    /// `data` is null or has room for the attribute's type.
+    /// `data` is null or points to memory for the attribute's type.
     unsafe fn write(self, data: *mut c_void) -> Served {
         if data.is_null() {
             return Err(CuResult::INVALID_VALUE);
         }
-        // SAFETY: the pointer is not null and has room for the attribute's type.
+        // SAFETY: the pointer is not null and points to memory for the attribute's type.
         unsafe {
             match self {
                 Value::Int(value) => data.cast::<c_int>().write_unaligned(value),
@@ -58,7 +58,7 @@ impl Value {
     }
 }
 
-/// Returns an attribute of an address that the runtime knows, or `None` if the attribute does not exist.
+/// Returns an attribute of an address in memory of the runtime, or `None` if the attribute does not exist.
 fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<Value>, CuResult> {
     let host = matches!(info.kind, PointerKind::Pinned | PointerKind::Registered);
     let managed = info.kind == PointerKind::Managed;
@@ -149,11 +149,11 @@ pub(crate) fn pointer_get_attribute(
     let info = Runtime::global()?.pointer_info(address);
     let info = info.ok_or(CuResult::INVALID_VALUE)?;
     let value = known(attribute, address, &info)?.ok_or(CuResult::INVALID_VALUE)?;
-    // SAFETY: the caller guarantees room for the attribute's type.
+    // SAFETY: the caller guarantees memory for the attribute's type.
     unsafe { value.write(data) }
 }
 
-/// Returns several attributes. Unlike `cuPointerGetAttribute`, it succeeds for unknown addresses.
+/// Returns several attributes. In contrast to `cuPointerGetAttribute`, this function succeeds for unknown addresses.
 pub(crate) fn pointer_get_attributes(
     _: &Call,
     count: c_uint,
@@ -177,20 +177,20 @@ pub(crate) fn pointer_get_attributes(
             Some(info) => known(attribute, address, info)?,
             None => None,
         };
-        // SAFETY: the caller guarantees room for the attribute's type.
+        // SAFETY: the caller guarantees memory for the attribute's type.
         unsafe { value.unwrap_or(absent(attribute)).write(place) }?;
     }
     Ok(())
 }
 
-/// Returns the ids of the allocations whose `SYNC_MEMOPS` is set. Ids are never reused.
+/// Returns the IDs of the allocations whose `SYNC_MEMOPS` is set. IDs are never reused.
 fn synchronous() -> &'static Mutex<HashSet<u64>> {
     static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
     SYNCHRONOUS.get_or_init(Mutex::default)
 }
 
-/// Stores the attribute for later queries. It has no other effect, because the copies to the host that it would make
-/// synchronous always are.
+/// Stores the attribute for later queries. It has no other effect: it would make copies to the host synchronous, and
+/// such copies always are synchronous.
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,

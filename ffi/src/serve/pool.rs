@@ -58,7 +58,7 @@ impl PoolObject {
         }
     }
 
-    /// Adds an allocation to the used bytes. Returns an error if the pool would exceed its largest size.
+    /// Adds an allocation to the used bytes. Returns an error if the pool would exceed its maximum size.
     fn take(&self, bytes: u64) -> Served {
         let order = Ordering::Relaxed;
         let fits = |used: u64| {
@@ -157,7 +157,8 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
     }
     stream.context().status()?;
     if bytes == 0 {
-        // Unlike `cuMemAlloc`, an allocation of size 0 succeeds. Its null pointer can be freed like any other.
+        // In contrast to `cuMemAlloc`, an allocation of size 0 succeeds. Its null pointer can be freed like any other
+        // pointer.
         out.set(0);
         return Ok(());
     }
@@ -215,7 +216,7 @@ fn is_pooled(address: u64) -> Result<bool, CuResult> {
     Ok(info.is_some_and(|info| info.pooled && info.base == address))
 }
 
-/// Frees memory by calling `free`, and updates the pool if the memory comes from one. An allocation that is already
+/// Frees memory by calling `free`. If the memory comes from a pool, updates the pool. An allocation that is already
 /// being freed in a stream gives `INVALID_VALUE`.
 pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<()>) -> Served {
     // Remove the entry first: once the memory is freed, another thread may allocate the same address.
@@ -256,7 +257,7 @@ pub(crate) fn mem_pool_get_attribute(
     let answer = match attribute {
         number if REUSE.contains(&number) => {
             let number = long(&pool.reuse[number as usize - 1]);
-            // SAFETY: the caller guarantees room for an int.
+            // SAFETY: the caller guarantees memory for an int.
             unsafe { value.cast::<i32>().write_unaligned(number as i32) };
             return Ok(());
         }
@@ -280,13 +281,13 @@ pub(crate) fn mem_pool_get_attribute(
                 HANDLE_TYPES if pool.arena.is_some() && !pool.imported => DESCRIPTOR as i32,
                 _ => 0,
             };
-            // SAFETY: the caller guarantees room for an int or an enumeration.
+            // SAFETY: the caller guarantees memory for an int or an enumeration.
             unsafe { value.cast::<i32>().write_unaligned(answer) };
             return Ok(());
         }
         _ => return Err(CuResult::INVALID_VALUE),
     };
-    // SAFETY: the caller guarantees room for 64 bits.
+    // SAFETY: the caller guarantees memory for 64 bits.
     unsafe { value.cast::<u64>().write_unaligned(answer) };
     Ok(())
 }
@@ -390,8 +391,8 @@ pub(crate) fn mem_pool_create(
             0 => total,
             size => size.min(total),
         };
-        // The arena is twice as large as the pool, because rounding leaves gaps between allocations. It consists of
-        // whole pages of the largest size.
+        // The arena is twice as large as the pool, because rounding leaves gaps between allocations. Its size is a
+        // multiple of the largest page size.
         let room = most.saturating_mul(2).next_multiple_of(GRANULARITY);
         let arena = Arena::new(room, label).map_err(|_| CuResult::OUT_OF_MEMORY)?;
         pool.arena = Some(Arc::new(arena));

@@ -40,7 +40,7 @@ pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
     emptied(&device.primary_context()?)
 }
 
-/// Removes all objects that the context owned from their tables.
+/// Removes all objects of the context from their tables.
 fn emptied(context: &Context) -> Served {
     super::ipc::forget_imports_of(context);
     forget_objects_of(context);

@@ -167,7 +167,7 @@ pub(crate) fn launch_host_func(
     Ok(stream.launch_host(function, Some(Arc::new(origin)))?)
 }
 
-/// Implements `cuLaunchHostFunc_v2`. The synchronisation mode is a hint and ignored.
+/// Implements `cuLaunchHostFunc_v2`. The synchronisation mode is a hint and is ignored.
 pub(crate) fn launch_host_func_v2(
     call: &Call,
     stream: Stream,
@@ -178,7 +178,7 @@ pub(crate) fn launch_host_func_v2(
     launch_host_func(call, stream, function, user_data)
 }
 
-/// Checks its arguments and does nothing, because managed memory is always accessible from everywhere.
+/// Checks its arguments and does nothing, because every device and the host can always access managed memory.
 pub(crate) fn stream_attach_mem_async(
     _: &Call,
     _stream: Stream,
@@ -194,7 +194,7 @@ pub(crate) fn stream_attach_mem_async(
 
 type Attributes = HashMap<(u64, c_uint), CUstreamAttrValue>;
 
-/// Returns the values of attributes that are hints, by stream id and attribute number.
+/// Returns the values of the attributes that are hints, by stream ID and attribute number.
 fn attributes() -> &'static Mutex<Attributes> {
     static ATTRIBUTES: std::sync::OnceLock<Mutex<Attributes>> = std::sync::OnceLock::new();
     ATTRIBUTES.get_or_init(Mutex::default)

@@ -68,7 +68,7 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes the settings and passes them to the runtime.
+    /// Changes the settings, and passes the new settings to the runtime.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();
@@ -136,7 +136,7 @@ pub(crate) fn param_set_tex_ref(
     unit: c_int,
     _reference: Arc<TexRefObject>,
 ) -> Served {
-    // Kernels name their texture references themselves, so there is nothing to set.
+    // Kernels refer to texture references by name, so there is nothing to set.
     match unit {
         DEFAULT_UNIT => Ok(()),
         _ => Err(CuResult::INVALID_VALUE),
@@ -491,7 +491,7 @@ pub(crate) fn tex_ref_get_border_color(
         return Err(CuResult::INVALID_VALUE);
     }
     let color = reference.told()?.desc.border_color;
-    // SAFETY: the pointer is not null; the caller of the entry point guarantees room for four numbers.
+    // SAFETY: the pointer is not null; the caller of the entry point guarantees memory for four numbers.
     unsafe { out.cast::<[f32; 4]>().write_unaligned(color) };
     Ok(())
 }

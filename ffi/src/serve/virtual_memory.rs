@@ -1,11 +1,11 @@
 //! Virtual memory management: address ranges, physical allocations, mappings, access rights, and handles for other
 //! processes.
 //!
-//! A handle is computed from the allocation's id, so `cuMemRetainAllocationHandle` returns the same value as
-//! `cuMemCreate`. Each handle has a count of the releases that it needs.
+//! A handle is computed from the allocation's ID, so `cuMemRetainAllocationHandle` returns the same value as
+//! `cuMemCreate`. Each handle counts how many releases it needs before it becomes invalid.
 //!
-//! Invariant: a handle is in the table while its count is not zero. A mapping keeps its allocation alive without a
-//! handle.
+//! Invariant: a handle is in the table while its count is not zero. A mapping keeps its allocation alive even if the
+//! handle is released.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -176,7 +176,7 @@ pub(crate) fn mem_map(
     space()?.map(address, size as u64, &physical).map_err(code)
 }
 
-/// Unmaps a range without waiting. A kernel that still uses the memory faults, as on a GPU.
+/// Unmaps a range without waiting. If a kernel still uses the memory, the kernel faults, as on a GPU.
 pub(crate) fn mem_unmap(_: &Call, address: u64, size: usize) -> Served {
     space()?.unmap(address, size as u64).map_err(code)
 }
@@ -263,7 +263,7 @@ pub(crate) fn mem_export_to_shareable_handle(
     unsafe { give_descriptor(out, physical.memory()) }
 }
 
-/// Checks that the requested kind of handle is the supported one.
+/// Checks that the requested kind of handle is the supported kind.
 pub(super) fn check_handle_kind(kind: c_uint) -> Served {
     match kind {
         DESCRIPTOR => Ok(()),
@@ -273,10 +273,10 @@ pub(super) fn check_handle_kind(kind: c_uint) -> Served {
 }
 
 /// # Safety
-/// `out` has room for an int.
+/// `out` points to memory for an int.
 pub(super) unsafe fn give_descriptor(out: *mut c_void, memory: &SharedMemory) -> Served {
     let descriptor = memory.duplicate().map_err(code)?.into_raw_fd();
-    // SAFETY: the caller guarantees room for an int.
+    // SAFETY: the caller guarantees memory for an int.
     unsafe { out.cast::<c_int>().write_unaligned(descriptor) };
     Ok(())
 }
@@ -296,7 +296,7 @@ pub(crate) fn mem_import_from_shareable_handle(
     check_handle_kind(kind)?;
     let memory = take_descriptor(handle)?;
     let device = memory.label().device;
-    // The exporting process may have had more devices.
+    // The exporting process may have more devices than this process.
     if device != HOST {
         Runtime::global()?
             .device(device)
@@ -372,7 +372,7 @@ pub(crate) fn mem_retain_allocation_handle(
     Ok(())
 }
 
-/// Always fails: memory cannot be exported as DMA buffers, as the device attribute reports.
+/// Always fails, because memory cannot be exported as DMA buffers. The device attribute reports this.
 pub(crate) fn mem_get_handle_for_address_range(
     _: &Call,
     out: *mut c_void,

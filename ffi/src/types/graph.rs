@@ -14,7 +14,7 @@ use crate::types::{
     CUgraphNode, CUhostFn, CUkernel, CUmemAccessDesc, CUmemPoolProps, CUstream,
 };
 
-/// The parameters of a kernel node before CUDA 12.
+/// The parameters of a kernel node from before CUDA 12.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
@@ -36,11 +36,11 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS {
-    /// The fields of the form before CUDA 12.
+    /// The parameters in the layout from before CUDA 12.
     pub base: CUDA_KERNEL_NODE_PARAMS_v1,
-    /// The kernel of a library, if `func` is null.
+    /// The kernel of a library. It is used if `base.func` is null.
     pub kern: CUkernel,
-    /// The context of the kernel; null: the current context.
+    /// The context in which the kernel of a library runs; null means the current context.
     pub ctx: CUcontext,
 }
 
@@ -102,9 +102,9 @@ pub struct CUDA_HOST_NODE_PARAMS {
 pub struct CUDA_HOST_NODE_PARAMS_v2 {
     /// The function and its argument.
     pub base: CUDA_HOST_NODE_PARAMS,
-    /// How the device waits for the function; a hint.
+    /// How the device waits for the function. This field is a hint.
     pub sync_mode: c_uint,
-    /// The preferred context; a hint.
+    /// The preferred context. This field is a hint.
     pub ctx: CUcontext,
 }
 
@@ -124,7 +124,7 @@ pub struct CUDA_CHILD_GRAPH_NODE_PARAMS {
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS {
     /// The event to record.
     pub event: CUevent,
-    /// The preferred context; a hint.
+    /// The preferred context. This field is a hint.
     pub ctx: CUcontext,
 }
 
@@ -148,7 +148,7 @@ pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
     pub access_desc_count: usize,
     /// The size in bytes.
     pub bytesize: usize,
-    /// The address; an output.
+    /// The address. This field is an output.
     pub dptr: CUdeviceptr,
 }
 
@@ -184,13 +184,13 @@ pub struct CUDA_CONDITIONAL_NODE_PARAMS {
     pub kind: c_uint,
     /// The number of body graphs.
     pub size: c_uint,
-    /// The body graphs; an output.
+    /// The body graphs. This field is an output.
     pub graphs: *const CUgraph,
     /// The context of the node.
     pub ctx: CUcontext,
 }
 
-/// One stream memory operation: six words, whose meaning depends on the first word.
+/// One stream memory operation. It has six words, and the first word determines how the other words are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUstreamBatchMemOpParams {
@@ -220,9 +220,9 @@ pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
     pub flags: u64,
     /// The stream in which the graph is uploaded.
     pub upload_stream: CUstream,
-    /// The node that caused an error; an output.
+    /// The node that caused an error. This field is an output.
     pub error_node: CUgraphNode,
-    /// A value of `CUgraphInstantiateResult`; an output.
+    /// A value of `CUgraphInstantiateResult`. This field is an output.
     pub result: c_uint,
 }
 

@@ -9,7 +9,7 @@ use std::ffi::{c_float, c_int, c_uint};
 pub struct CUDA_ARRAY_DESCRIPTOR {
     /// The number of texels in a row.
     pub width: usize,
-    /// The number of rows; 0: the array has one dimension.
+    /// The number of rows; 0 means that the array has one dimension.
     pub height: usize,
     /// The format of a component.
     pub format: CUarray_format,
@@ -23,7 +23,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR {
 pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
     /// The number of texels in a row.
     pub width: c_uint,
-    /// The number of rows; 0: the array has one dimension.
+    /// The number of rows; 0 means that the array has one dimension.
     pub height: c_uint,
     /// The format of a component.
     pub format: CUarray_format,
@@ -37,7 +37,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
     /// The number of texels in a row.
     pub width: usize,
-    /// The number of rows; 0: the array has one dimension.
+    /// The number of rows; 0 means that the array has one dimension.
     pub height: usize,
     /// The number of slices, layers or faces.
     pub depth: usize,
@@ -55,7 +55,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
 pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
     /// The number of texels in a row.
     pub width: c_uint,
-    /// The number of rows; 0: the array has one dimension.
+    /// The number of rows; 0 means that the array has one dimension.
     pub height: c_uint,
     /// The number of slices, layers or faces.
     pub depth: c_uint,
@@ -101,7 +101,7 @@ pub struct CUDA_TEXTURE_DESC {
     pub filter_mode: CUfilter_mode,
     /// `CU_TRSF_*` flags.
     pub flags: c_uint,
-    /// The largest anisotropy ratio.
+    /// The maximum anisotropy ratio.
     pub max_anisotropy: c_uint,
     /// The filter between mipmap levels.
     pub mipmap_filter_mode: CUfilter_mode,

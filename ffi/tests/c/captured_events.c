@@ -10,7 +10,7 @@ static void count(void *number) { counted += (int)(size_t)number; }
 static CUresult wait_for(CUevent event) { return cuEventSynchronize(event); }
 static CUresult query(CUevent event) { return cuEventQuery(event); }
 
-/* Captures a record of one event, then queries this event or another one. Both queries invalidate the capture. */
+/* Captures a record of one event, then queries this event or another event. Both queries invalidate the capture. */
 static void ask(CUresult (*question)(CUevent), int about_captured, CUresult wanted) {
     CUstream stream;
     CUevent captured, other;

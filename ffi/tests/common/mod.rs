@@ -28,7 +28,7 @@ pub(crate) fn library_folder() -> PathBuf {
     if std::fs::read_link(&link).is_ok_and(|to| to != library_path()) {
         let _ = std::fs::remove_file(&link);
     }
-    // Several tests may do this at the same time; they all create the same link.
+    // Several tests may do this at the same time. All of them create the same link.
     let _ = std::os::unix::fs::symlink(library_path(), &link);
     folder
 }

@@ -1,4 +1,4 @@
-//! Wrong calls of the functions for arrays, textures, surfaces and references.
+//! Wrong calls of the functions for arrays, textures, surfaces, and texture and surface references.
 
 use super::*;
 
@@ -319,7 +319,7 @@ fn objects() {
             INVALID_VALUE,
         );
     }
-    // Pairs of a word and a wrong value: address modes, filters and flags.
+    // Each pair contains the index of a word and a wrong value for it: address modes, filters and flags.
     for (word, value) in [(0, 4), (2, 9), (3, 2), (6, 2), (4, 0x100), (4, 4)] {
         let mut wrong = texture;
         wrong[word] = value;

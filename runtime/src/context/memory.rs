@@ -43,9 +43,9 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Device))
     }
 
-    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the pointer, and `device` the device whose
-    /// memory is counted. If other processes use the pool, the memory comes from `arena`. Pools belong to no context,
-    /// so their memory remains when this context ends.
+    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the pointer. The memory counts as used memory
+    /// of `device`. If other processes use the pool, the memory comes from `arena`. Pools belong to no context, so
+    /// their memory remains when this context ends.
     ///
     /// # Errors
     /// The errors of [`Context::alloc`].
@@ -77,7 +77,7 @@ impl Context {
         self.import(arena.memory(), offset, bytes, false)
     }
 
-    /// Imports another process's memory; [`Context::release_import`] ends the use of it.
+    /// Imports another process's memory. [`Context::release_import`] ends this use of the memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the range is not inside the file.
@@ -139,7 +139,7 @@ impl Context {
         }
     }
 
-    /// Allocates zeroed memory that the program's own calls cannot free: variables of modules, arrays, memory of
+    /// Allocates zeroed memory that the program's own calls cannot free: variables of modules, arrays, and memory of
     /// graphs.
     pub(crate) fn alloc_internal(&self, bytes: u64, kind: PointerKind) -> Result<DevicePtr> {
         self.status()?;
@@ -173,7 +173,7 @@ impl Context {
         Ok((self.alloc(bytes)?, pitch))
     }
 
-    /// Allocates managed memory, for host and device; `attach` has the `CU_MEM_ATTACH_*` flags.
+    /// Allocates managed memory, which host and device can access. `attach` contains the `CU_MEM_ATTACH_*` flags.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] unless `attach` is 1 (global) or 2 (host).
@@ -184,8 +184,8 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Managed))
     }
 
-    /// Frees the allocation at `base` if it passes `accept`, after all work of its context. For memory of a pool, waits
-    /// for all contexts.
+    /// Frees the allocation at `base` if `accept` returns true for it, after all work of its context. If the memory
+    /// comes from a pool, waits for the work of all contexts.
     pub(crate) fn wait_and_release(
         &self,
         base: u64,
@@ -207,24 +207,25 @@ impl Context {
         self.release(base)
     }
 
-    /// Returns a value that frees memory when it is dropped, even if the work that holds it never runs.
+    /// Returns a value that frees memory when it is dropped. The memory is therefore freed even if the work that holds
+    /// the value never runs.
     pub(crate) fn release_on_drop(&self, base: u64) -> impl Send + use<> {
         struct Release(Arc<Machine>, u64);
         impl Drop for Release {
             fn drop(&mut self) {
-                // The memory may already be freed with its context.
+                // If the context has ended, the memory is already freed.
                 let _ = self.0.memory.release(self.1, false);
             }
         }
         Release(Arc::clone(self.machine()), base)
     }
 
-    /// Frees without waiting; the caller ensures that nothing uses the memory.
+    /// Frees memory without waiting. The caller ensures that nothing uses the memory.
     pub(crate) fn release(&self, base: u64) -> Result<()> {
         self.machine().memory.release(base, false)
     }
 
-    /// Returns the context that owns the allocation at `base`, if the allocation passes `accept`.
+    /// Returns the context that owns the allocation at `base`, if `accept` returns true for the allocation.
     pub(crate) fn owner_of(
         &self,
         base: u64,
@@ -239,7 +240,7 @@ impl Context {
         Context::of_allocation(machine, &found).ok_or(Error::ContextDestroyed)
     }
 
-    /// Waits for all submitted work and ignores its errors. Does nothing in a host function.
+    /// Waits for all submitted work and ignores the errors of this work. Does nothing in a host function.
     pub(crate) fn wait_for_everything(&self) {
         if !crate::service::in_host_function() && !self.inner().is_idle() {
             for task in self.inner().queues.all_tails() {
@@ -269,11 +270,11 @@ impl Context {
         self.wait_and_release(ptr as u64, |found| found.kind == PointerKind::Pinned)
     }
 
-    /// Registers host memory of the caller: it counts as pinned, and the device can access it.
+    /// Registers host memory of the caller. The memory then counts as pinned, and the device can access it.
     ///
     /// # Errors
-    /// [`Error::HostMemoryAlreadyRegistered`]; [`Error::InvalidValue`] for null or 0 bytes, for memory that is not mapped or not
-    /// readable, and for read-only memory unless `flags` say so.
+    /// [`Error::HostMemoryAlreadyRegistered`]; [`Error::InvalidValue`] for null or 0 bytes, for memory that is not
+    /// mapped or not readable, and for read-only memory if `flags.read_only` is not set.
     pub fn register_host(&self, ptr: *mut u8, bytes: u64, flags: HostFlags) -> Result<()> {
         self.status()?;
         if ptr.is_null() || bytes == 0 {
@@ -296,8 +297,8 @@ impl Context {
     /// Ends the registration of host memory.
     ///
     /// # Errors
-    /// [`Error::HostMemoryNotRegistered`]; [`Error::InvalidValue`] for an address inside a registered range that is not
-    /// its start.
+    /// [`Error::HostMemoryNotRegistered`]; [`Error::InvalidValue`] for an address that is inside a registered range and
+    /// is not the start of this range.
     pub fn unregister_host(&self, ptr: *mut u8) -> Result<()> {
         check_fork()?;
         let base = ptr as u64;

@@ -1,7 +1,7 @@
 //! Access to the memory of contexts of other devices.
 //!
-//! All devices are part of this process, so kernels can reach the memory of every context. Access can be enabled,
-//! disabled and queried as between linked GPUs, but it is not enforced.
+//! All devices are part of this process, so kernels can reach the memory of every context. As between linked GPUs, a
+//! program can enable, disable and query access. The access rights are not enforced.
 
 use super::Context;
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@ use super::{Context, Inner};
 use crate::machine::Machine;
 use crate::mem::Allocation;
 
-/// A registered context; the registry does not keep it alive.
+/// An entry of the registry. It does not keep its context alive.
 struct Known {
     /// The address of the context's machine. A living context keeps its machine alive, so this address is not reused.
     machine: usize,
@@ -19,7 +19,7 @@ struct Known {
     context: Weak<Inner>,
 }
 
-/// All contexts. A context disappears with its last handle.
+/// All contexts. A context is removed from this list when its last handle is dropped.
 static CONTEXTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 fn address(machine: &Machine) -> usize {
@@ -39,8 +39,8 @@ pub(super) fn add(context: &Arc<Inner>) {
 }
 
 impl Context {
-    /// Returns all contexts of a machine. Contexts of other machines are not upgraded: if the upgraded handle were the
-    /// last one, dropping it here, under the lock, would drop that machine.
+    /// Returns all contexts of a machine. References to contexts of other machines are not upgraded. If the upgraded
+    /// reference were the last one, dropping it here, while the registry is locked, would drop that machine.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
         let contexts = CONTEXTS.lock();
         let own = contexts
@@ -64,8 +64,8 @@ impl Context {
         Context::find(machine, |known| known.primary && known.device == ordinal)
     }
 
-    /// Returns the context of an allocation. An allocation without a context belongs to its device's primary context,
-    /// or to the first device's if its device does not exist.
+    /// Returns the context of an allocation. An allocation without a context belongs to the primary context of its
+    /// device. If that device does not exist, the allocation belongs to the primary context of the first device.
     pub(crate) fn of_allocation(machine: &Machine, found: &Allocation) -> Option<Context> {
         let primary = |device| Context::primary_of(machine, device);
         match found.context {

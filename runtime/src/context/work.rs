@@ -1,4 +1,4 @@
-//! A context as the owner of tasks: hands their work to workers and service threads.
+//! A context as the owner of tasks: hands the work of tasks to workers and service threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -97,7 +97,8 @@ fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
     context.machine.callbacks().send(priority, job);
 }
 
-/// Does a copy, fill or release. It may fail after its call has returned, so its error is sticky, as on a GPU.
+/// Does a copy, a fill or a release of memory. The work can fail after its call has returned, so its error is sticky,
+/// as on a GPU.
 fn run_device(context: &Inner, job: DeviceJob) {
     if let Err(error) = job() {
         context.fail_with(error, "a copy or fill");

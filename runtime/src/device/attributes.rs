@@ -1,6 +1,7 @@
-//! The device's attributes by their `CUdevice_attribute` number.
+//! The device's attributes, by `CUdevice_attribute` number.
 //!
-//! One row per number, in order. Features that Margay lacks are reported as absent, so that programs avoid them.
+//! The table has one row per number, in ascending order. Features that Margay lacks are reported as absent, so that
+//! programs avoid them.
 
 use super::DeviceConfig;
 
@@ -8,15 +9,15 @@ use super::DeviceConfig;
 pub const PCI_DOMAIN: i32 = 0;
 /// The attribute that reports the PCI bus.
 pub const PCI_BUS_ID: i32 = 33;
-/// Reported PCI bus of the first device; each further device has the next number.
+/// Reported PCI bus of the first device. Each further device has the next bus number.
 pub const PCI_BUS: i32 = 0xa0;
 /// Reported PCI device.
 pub const PCI_DEVICE: i32 = 0;
 
-/// Reported clock in kHz; `%clock` ticks at this rate.
+/// Reported clock rate in kHz; `%clock` ticks at this rate.
 pub const CLOCK_KHZ: i32 = 1_000_000;
 
-/// The highest attribute number known.
+/// The highest attribute number in the table.
 pub const LAST: i32 = FIRST + VALUES.len() as i32 - 1;
 
 const FIRST: i32 = 1;
@@ -32,7 +33,7 @@ use Value::{Is, Of};
 const NO: Value = Is(0);
 const YES: Value = Is(1);
 
-/// The name and value of each attribute; the first row is number 1.
+/// The name and value of each attribute. The first row is attribute 1.
 #[rustfmt::skip]
 const VALUES: &[(&str, Value)] = &[
     ("max_threads_per_block", Is(1024)),
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
     use crate::device::DeviceConfig;
 
-    /// The numbers are those of `cuda.h`; a missing or duplicate row would shift the rest.
+    /// The row numbers equal those of `cuda.h`. A missing or duplicate row would shift all later rows.
     #[test]
     fn rows_stand_at_their_numbers() {
         for (number, expected) in [
@@ -235,10 +236,12 @@ mod tests {
         assert_eq!(LAST, 149);
     }
 
-    /// The values are those of the CUDA programming guide's table of technical specifications per compute capability.
+    /// The expected values come from the CUDA programming guide's table of technical specifications per compute
+    /// capability.
     #[test]
     fn values_follow_the_capability() {
-        // Threads, blocks, shared memory, opt-in, reserved, f32 to f64, clusters.
+        // The columns are threads, blocks, shared memory, opt-in limit, reserved bytes, ratio of f32 to f64, and
+        // clusters.
         const NUMBERS: [i32; 7] = [39, 106, 81, 97, 111, 87, 120];
         const KIB: i32 = 1024;
         for (capability, wanted) in [

@@ -56,12 +56,12 @@ impl Device {
         self.ordinal
     }
 
-    /// Returns the number among all devices of the machine.
+    /// Returns the device's number: its index among all devices of the machine.
     pub fn number(&self) -> i32 {
         self.machine.number(self.ordinal)
     }
 
-    /// Returns the name: the configured one, followed by the number if there are several devices.
+    /// Returns the name: the configured name, followed by the device's number if there are several devices.
     pub fn name(&self) -> String {
         self.machine.config.name_of(self.number())
     }
@@ -71,12 +71,12 @@ impl Device {
         uuid_of(self.number())
     }
 
-    /// Returns the locally unique id and the node mask, which are zero as with Linux drivers.
+    /// Returns the locally unique ID and the node mask. Both are zero, as with Linux drivers.
     pub fn luid(&self) -> ([u8; 8], u32) {
         ([0; 8], 0)
     }
 
-    /// Returns the bytes of memory.
+    /// Returns the size of the device's memory in bytes.
     pub fn total_memory(&self) -> u64 {
         self.machine.memory.device_info(self.ordinal).0
     }

@@ -1,7 +1,6 @@
 //! Compute capabilities and the limits of a multiprocessor that belong to them.
 //!
-//! The numbers are those of the CUDA programming guide's table of technical specifications per
-//! compute capability.
+//! The numbers come from the CUDA programming guide's table of technical specifications per compute capability.
 
 /// A compute capability.
 ///
@@ -35,13 +34,13 @@ pub struct SmLimits {
     pub ctas: u32,
     /// Bytes of shared memory.
     pub shared: u32,
-    /// Bytes of shared memory that a CTA may have after opting in.
+    /// Maximum bytes of shared memory of a CTA whose kernel opts in.
     pub shared_optin: u32,
     /// Bytes of shared memory that the system reserves in each CTA.
     pub shared_reserved: u32,
-    /// Bytes by which shared memory is allocated.
+    /// Granularity of shared memory allocations in bytes.
     pub shared_unit: u32,
-    /// Registers, which is also the limit of a CTA.
+    /// Number of registers. A CTA may use all of them.
     pub registers: u32,
     /// Throughput of f32 operations divided by that of f64 operations.
     pub double_ratio: u32,
@@ -49,7 +48,7 @@ pub struct SmLimits {
 
 const KIB: u32 = 1024;
 
-/// (capability, threads, CTAs, shared KiB, opt-in KiB, f32:f64), ascending.
+/// Columns: capability, threads, CTAs, shared KiB, opt-in KiB, f32:f64. The rows are in ascending order.
 const TABLE: &[(u32, u32, u32, u32, u32, u32)] = &[
     (50, 2048, 32, 64, 48, 32),
     (52, 2048, 32, 96, 48, 32),
@@ -101,7 +100,8 @@ impl Capability {
         self.major * 10 + self.minor
     }
 
-    /// Returns the limits. A capability that is not in the table has those of the next lower one in it.
+    /// Returns the limits. If the capability is not in the table, returns the limits of the next lower capability in
+    /// the table.
     pub fn limits(self) -> SmLimits {
         let row = TABLE
             .iter()

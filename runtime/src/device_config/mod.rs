@@ -1,7 +1,7 @@
 //! The configuration of the simulated devices.
 //!
-//! One [`DeviceConfig`] describes all devices of a machine. Defaults: compute capability 8.6 (the highest with which
-//! all supported clients avoid code paths for newer features) and 28 to 48 SMs.
+//! One [`DeviceConfig`] describes all devices of a machine. The default compute capability is 8.6, the highest one with
+//! which all supported clients avoid code paths for newer features. The default number of SMs is 28 to 48.
 
 pub mod capability;
 mod host;
@@ -14,8 +14,8 @@ use crate::environment::{MAX_SMS, env, number};
 use crate::memory::{affordable_slots, default_device_memory};
 use crate::visible_devices;
 
-/// Bounds of the default number of SMs, which is the number of cores. The upper bound keeps the windows of all resident
-/// CTAs under 8 TiB.
+/// Bounds of the default number of SMs. Within these bounds, it is the number of cores. The upper bound keeps the
+/// windows of all resident CTAs under 8 TiB.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
 
 /// The configuration of all devices of a machine.
@@ -36,13 +36,13 @@ pub struct DeviceConfig {
     pub driver_version: i32,
     /// Reported number of multiprocessors.
     pub sms: u32,
-    /// Number of devices in the machine; all have these properties.
+    /// Number of devices in the machine. All devices have these properties.
     pub devices: u32,
-    /// Which devices programs see, in the form of `CUDA_VISIBLE_DEVICES`; `None`: all.
+    /// Which devices programs see, in the form of `CUDA_VISIBLE_DEVICES`. `None` means all devices.
     pub visible: Option<String>,
-    /// Bytes of memory of each device; `None`: an equal share of the memory that this process may use.
+    /// Size of the memory of each device in bytes. `None` means an equal share of the memory that this process may use.
     pub memory: Option<u64>,
-    /// Reported name. If there are several devices, each appends its number.
+    /// Reported name. If there are several devices, each device appends its number to this name.
     pub name: String,
 }
 
@@ -90,14 +90,14 @@ impl DeviceConfig {
     }
 }
 
-/// Returns the default number of multiprocessors. Under `ulimit -v` it is so small that the addresses suffice for the
-/// windows of all blocks that the device holds at once.
+/// Returns the default number of multiprocessors. Under `ulimit -v` the number is reduced, so that the addresses
+/// suffice for the windows of all blocks that the device holds at once.
 fn default_sms(capability: Capability) -> u32 {
     let sms = (host::cores() as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1);
     let Some(slots) = affordable_slots() else {
         return sms;
     };
-    // A third more windows than a full device has blocks, and two for each worker.
+    // There are a third more windows than blocks on a full device, and two additional windows for each worker.
     let workers = 2 * host::cores() as u64;
     let blocks = slots.saturating_sub(workers) / 4 * 3;
     let affordable = blocks / u64::from(capability.limits().ctas.max(1));

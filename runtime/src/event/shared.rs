@@ -1,9 +1,9 @@
-//! The state of an event that several processes share: how often it was recorded, and up to which record the work is
-//! complete.
+//! The state of an event that several processes share: the number of its records, and the number of the last record
+//! whose work is complete.
 //!
 //! The page is part of a memory file, which every process that opened the event has mapped. Invariant: `complete` never
 //! exceeds `recorded`. If the recording process ends without completing a record, the record counts as complete,
-//! because its work is over.
+//! because no process executes its work any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +19,9 @@ const COMPLETE: usize = 1;
 const PROCESS: usize = 2;
 const STARTED: usize = 3;
 
-/// Time between two polls of another process's progress.
+/// Time between two polls of the progress of another process.
 const LOOK: Duration = Duration::from_micros(50);
-/// Polls between two checks whether that process is alive.
+/// Number of polls between two checks whether that process is alive.
 const LOOKS: u32 = 200;
 
 /// The shared state of an event.
@@ -80,7 +80,7 @@ impl SharedEvent {
         self.page.word(index)
     }
 
-    /// Returns the number of the last record; 0: there is none.
+    /// Returns the number of the last record; 0 if the event was never recorded.
     pub(crate) fn last(&self) -> u64 {
         self.word(RECORDED).load(Ordering::SeqCst)
     }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use margay_frontend::{LazyModule, SourceFile, parse, resolve};
 
-/// An error or a warning about a text.
+/// An error or a warning about a PTX text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Whether the problem prevents loading.
     pub error: bool,
-    /// Line of the text, from 1.
+    /// Line of the text, counted from 1.
     pub line: u32,
     /// The message.
     pub message: String,
 }
 
-/// The result of checking a text.
+/// The result of checking a PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Problems in the order in which they were found.
@@ -24,7 +24,7 @@ pub struct Checked {
     pub kernels: Vec<String>,
 }
 
-/// Checks PTX as loading would; `name` is the name of the file.
+/// Reports the problems that loading a PTX text would report. `name` is the name of the file.
 pub fn check_ptx(name: &str, text: &str) -> Checked {
     let parsed = parse(SourceFile::new(name, text));
     let source = Arc::clone(&parsed.source);

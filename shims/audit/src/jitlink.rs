@@ -1,13 +1,14 @@
-//! The replacement of nvJitLink: a linker that joins PTX instead of making cubins.
+//! The replacement of nvJitLink: a linker that joins PTX instead of producing cubins.
 //!
-//! Margay's front end reads all inputs that are PTX or contain PTX, so errors have line numbers. The linker joins them
-//! to one image that Margay can load ([`margay_frontend::container::join`]). Link-time code (LTO-IR) of NVRTC is
-//! already PTX here ([`super::nvrtc`]). Link-time code of other compilers, such as Numba, has NVIDIA's own format:
-//! NVIDIA's linker translates all these inputs to PTX together (`-lto -ptx`). It keeps kernels and the functions that
-//! they call, and leaves functions of the other inputs unresolved, which Margay then links.
+//! Margay's front end reads all inputs that are PTX or contain PTX, so errors have line numbers. The linker joins the
+//! inputs to one image that Margay can load ([`margay_frontend::container::join`]). The link-time code (LTO-IR) of
+//! NVRTC is already PTX here ([`super::nvrtc`]). The link-time code of other compilers, such as Numba, has NVIDIA's own
+//! format. NVIDIA's linker translates all inputs of this format to PTX together (`-lto -ptx`). Its result contains the
+//! kernels and the functions that they call. Functions that other inputs define stay unresolved, and Margay then links
+//! them.
 //!
-//! NVIDIA's linker checks the options; each handle of this module owns a handle of NVIDIA's linker. Invariant: a handle
-//! is looked up, never dereferenced.
+//! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of NVIDIA's linker.
+//! Invariant: a handle is looked up, never dereferenced.
 
 mod link;
 mod registry;

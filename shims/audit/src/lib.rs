@@ -1,21 +1,22 @@
 //! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code.
 //!
-//! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) make cubins, which no CPU can run. A program
-//! started by `margay run` has this library in `LD_AUDIT`. The dynamic linker then calls this library for each symbol
-//! that another file binds to one of the two compilers, by linking or by `dlsym`. The library returns its own function
-//! for the symbols in [`nvrtc`] and [`jitlink`].
+//! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) produce cubins, which no CPU can run. `margay run`
+//! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library for each symbol that
+//! another file binds to one of the two compilers, by linking or by `dlsym`. For the symbols in [`nvrtc`] and
+//! [`jitlink`], the library returns its own function.
 //!
 //! Reasons for auditing instead of other methods:
 //!
 //! - Python clients load the libraries of their wheels by absolute path and look functions up in that handle. Neither
 //!   libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
 //! - The compilers' files have symbol versions and load companion files (`libnvrtc-builtins`) from their own folder.
-//!   Clients query the path of a library to find headers. A replacement file breaks both; changed bindings do not.
+//!   Clients query the path of a library to find headers. A replacement file would break both the loading of companion
+//!   files and this query. Changed bindings do not.
 //! - Taichi is loaded with `RTLD_DEEPBIND`, which bypasses preloaded functions but not an auditor.
 //!
 //! The library runs in its own linker namespace with its own C library. It ignores bindings between all other
-//! libraries, and calls through changed bindings have no extra cost. It requires glibc. With other C libraries
-//! `margay run` only uses environment variables.
+//! libraries, and calls through changed bindings have no extra cost. It requires glibc. With other C libraries, `margay
+//! run` only sets environment variables.
 //!
 //! Invariants: no panic leaves a function of this library. A program that uses neither compiler is not affected.
 
@@ -38,14 +39,14 @@ const BIND_TO: c_uint = 1;
 /// Requests [`la_symbind64`] for symbols that this file binds to other files.
 const BIND_FROM: c_uint = 2;
 
-/// Called first by the dynamic linker. Returns the version of the audit interface to use.
+/// Returns the version of the audit interface to use. The dynamic linker calls this function first.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_version(offered: c_uint) -> c_uint {
     offered.min(VERSION)
 }
 
-/// Called for each loaded file. Sets the cookie to the number of the file's slot plus 1, or to 0 for files that are not
-/// audited.
+/// Sets the cookie of a file to the number of the file's slot plus 1, or to 0 if the file is not audited. The dynamic
+/// linker calls this function for each file that it loads.
 ///
 /// # Safety
 /// The dynamic linker calls this function with a valid map and cookie.
@@ -75,7 +76,7 @@ unsafe fn kind_of(name: &c_char) -> Option<Kind> {
     Kind::of_file(file)
 }
 
-/// Called when a file is unloaded.
+/// Releases the slot of a file. The dynamic linker calls this function when it unloads the file.
 ///
 /// # Safety
 /// The dynamic linker calls this function with the cookie of [`la_objopen`].
@@ -88,7 +89,8 @@ pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
     0
 }
 
-/// Called for each symbol that is bound to a file with a slot. Returns the address to which the symbol is bound.
+/// Returns the address to which a symbol is bound. The dynamic linker calls this function for each symbol that is bound
+/// to a file with a slot.
 ///
 /// # Safety
 /// The dynamic linker calls this function with the arguments that the audit interface defines.

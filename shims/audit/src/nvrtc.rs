@@ -1,9 +1,9 @@
 //! The replacement of NVRTC: it compiles for virtual architectures and returns the PTX instead of a cubin.
 //!
 //! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
-//! cubin, and the PTX is returned in its place. With `-dlto` the code is compiled to linkable PTX instead of LTO-IR,
-//! which [`super::jitlink`] accepts. No state is kept for a program: every query goes to NVRTC. If NVRTC rejects the
-//! changed options, the caller's own options are used.
+//! cubin, and this module returns the PTX in place of the cubin. With `-dlto` the code is compiled to linkable PTX
+//! instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for a program: every query
+//! goes to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -34,7 +34,7 @@ struct StandIns {
     lto: Get,
 }
 
-/// The outputs that are replaced by PTX: for each, the name of the function that copies it.
+/// The outputs that PTX replaces. Each entry is the name of the function that copies the output.
 const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
@@ -51,7 +51,7 @@ macro_rules! for_slots {
 
 static STAND_INS: [StandIns; SLOTS] = for_slots!(0 1 2 3 4 5 6 7);
 
-/// Returns the replacement of a symbol for the library copy in a slot, if there is one.
+/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     let ours = STAND_INS.get(slot)?;
     match symbol {
@@ -94,7 +94,7 @@ unsafe extern "C" fn compile<const SLOT: usize>(
                 return code;
             }
         }
-        // SAFETY: the arguments are those of the caller.
+        // SAFETY: the arguments come from the caller.
         unsafe { own(program, count, options) }
     })
 }
@@ -135,7 +135,7 @@ const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
 /// The spellings of the option that requests link-time code.
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// The option that is used instead: it requests linkable PTX.
+/// The option that replaces them. It requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
 /// Returns the replacement of an option, or `None` if it stays unchanged. An architecture `sm_*`, in the same argument
@@ -164,14 +164,14 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     Some([&option[..head], b"compute_", number].concat())
 }
 
-/// Returns the size of an output, and whether the output is PTX that replaces it.
+/// Returns the size of an output, and whether PTX replaces the output.
 ///
 /// # Safety
 /// The conditions of `nvrtcGetCUBINSize` apply.
 unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, bool), c_int> {
     let name = OUTPUTS.get(output).ok_or(INTERNAL)?;
     let mut bytes = 0;
-    // SAFETY: the functions have these types; the program is that of the caller.
+    // SAFETY: the functions have these types; the program comes from the caller.
     unsafe {
         let own_size = own::<Size>(slot, &format!("{name}Size")).ok_or(INTERNAL)?;
         let code = own_size(program, &raw mut bytes);
@@ -198,7 +198,7 @@ unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
         if out.is_null() {
             return INVALID_INPUT;
         }
-        // SAFETY: program and pointer are those of the caller; the pointer is not null.
+        // SAFETY: the program and the pointer come from the caller; the pointer is not null.
         match unsafe { sized(SLOT, OUTPUT, program) } {
             Ok((bytes, _)) => {
                 // SAFETY: the caller guarantees memory for a size.
@@ -217,7 +217,7 @@ unsafe extern "C" fn get<const SLOT: usize, const OUTPUT: usize>(
     out: *mut c_char,
 ) -> c_int {
     guarded(INTERNAL, || {
-        // SAFETY: the program is that of the caller.
+        // SAFETY: the program comes from the caller.
         let name = match unsafe { sized(SLOT, OUTPUT, program) } {
             Ok((_, true)) => "nvrtcGetPTX",
             _ => OUTPUTS[OUTPUT],

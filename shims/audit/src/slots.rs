@@ -1,7 +1,7 @@
 //! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows which copy it replaces.
 //!
 //! Each loaded copy has a slot, and each replacement function is compiled once for each slot. Invariant: the map of a
-//! slot is valid while it is not null, that is from `la_objopen` to `la_objclose`.
+//! slot is valid while it is not null. It is not null from `la_objopen` to `la_objclose`.
 
 use std::ffi::CString;
 use std::mem::transmute_copy;
@@ -73,7 +73,7 @@ pub fn close(number: usize) {
     }
 }
 
-/// Returns the address of the replacement of a symbol for the copy with this number, if there is one.
+/// Returns the address of the replacement of a symbol for the copy with this number, or `None`.
 pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     match number.checked_sub(SLOTS) {
         None => super::nvrtc::stand_in(number, symbol),
@@ -92,7 +92,7 @@ pub unsafe fn real<F: Copy>(kind: Kind, slot: usize, symbol: &str) -> Option<F> 
     if map.is_null() {
         return None;
     }
-    // SAFETY: the map is that of a loaded file, because it is not null.
+    // SAFETY: the map belongs to a loaded file, because it is not null.
     let address = unsafe { find(map, &name) }?;
     // SAFETY: the caller guarantees the type.
     Some(unsafe { transmute_copy(&address) })

@@ -1,8 +1,8 @@
 //! Lookup of a function in one loaded file.
 //!
-//! `dlsym` is unsuitable: the auditor's own lookups are audited too, and a file that was loaded as a dependency of
-//! another one has no search scope of its own. This module reads the file's hash table instead, as the dynamic linker
-//! does.
+//! `dlsym` is unsuitable for two reasons: the auditor's own lookups are audited too, and a file that was loaded as a
+//! dependency of another file has no search scope of its own. This module reads the file's hash table instead, as the
+//! dynamic linker does.
 
 use std::ffi::{CStr, c_char};
 
@@ -30,7 +30,7 @@ struct Dynamic {
 const STRINGS: i64 = 5;
 const SYMBOLS: i64 = 6;
 const GNU_HASH: i64 = 0x6fff_fef5;
-/// The section number of a symbol that the file does not define.
+/// The section index of a symbol that the file does not define.
 const UNDEFINED: u16 = 0;
 
 /// Computes the hash of a name for `DT_GNU_HASH` tables.
@@ -73,10 +73,10 @@ pub(super) unsafe fn find(map: *const LinkMap, name: &CStr) -> Option<usize> {
 }
 
 /// Searches a GNU hash table. The table consists of a header, a filter of 64-bit words, the buckets, and the hash of
-/// each symbol. The last hash of a bucket is odd.
+/// each symbol. The last hash of each bucket has its lowest bit set.
 ///
 /// # Safety
-/// The pointers are those of a loaded file.
+/// The pointers belong to a loaded file.
 unsafe fn in_table(
     table: *const u32,
     symbols: *const Symbol,
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn functions_of_a_loaded_file_are_found() {
-        // SAFETY: the handle is that of the C library, which is loaded.
+        // SAFETY: the handle belongs to the C library, which is loaded.
         unsafe {
             let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
             assert!(!libc.is_null());

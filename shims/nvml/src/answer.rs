@@ -7,7 +7,7 @@ use crate::state::{Answer, Code};
 /// Writes a value; a null pointer gives `INVALID_ARGUMENT`.
 ///
 /// # Safety
-/// `out` is null or has room for a value.
+/// `out` is null or points to memory for a value.
 pub(crate) unsafe fn give<T>(out: *mut T, value: T) -> Answer {
     if out.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -20,7 +20,7 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) -> Answer {
 /// Writes a text and its NUL, or returns `INSUFFICIENT_SIZE` if they do not fit.
 ///
 /// # Safety
-/// `out` is null or has room for `room` bytes.
+/// `out` is null or points to memory for `room` bytes.
 pub(crate) unsafe fn give_text(out: *mut c_char, room: c_uint, text: &str) -> Answer {
     if out.is_null() {
         return Err(Code::INVALID_ARGUMENT);

@@ -32,7 +32,7 @@ fn device_of(device: Device) -> Result<Facts, Code> {
 /// Writes the handle of the first device that `is` accepts.
 ///
 /// # Safety
-/// `out` is null or has room for a handle.
+/// `out` is null or points to memory for a handle.
 unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
     match Facts::all().iter().find(|facts| is(facts)) {
         // SAFETY: the caller guarantees the memory.
@@ -41,7 +41,7 @@ unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
     }
 }
 
-/// Runs the body of a function for a device, after checking the handle.
+/// Checks the handle of a device, and runs the body of a function for this device.
 pub(crate) fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
     serve(|| body(device_of(device)?)).0
 }
@@ -61,14 +61,14 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
 /// Returns the number of devices.
 ///
 /// # Safety
-/// `count` is null or has room for a number.
+/// `count` is null or points to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
     // SAFETY: the caller guarantees the memory.
     serve(|| unsafe { give(count, Facts::count()) }).0
 }
 
-/// Returns the number of devices; the first version of [`nvmlDeviceGetCount_v2`].
+/// Returns the number of devices. This function is the first version of [`nvmlDeviceGetCount_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetCount_v2`] apply.
@@ -78,10 +78,10 @@ pub unsafe extern "C" fn nvmlDeviceGetCount(count: *mut c_uint) -> c_int {
     unsafe { nvmlDeviceGetCount_v2(count) }
 }
 
-/// Returns the device with an index.
+/// Returns the device with this index.
 ///
 /// # Safety
-/// `device` is null or has room for a handle.
+/// `device` is null or points to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     .0
 }
 
-/// Returns the device with an index; the first version of [`nvmlDeviceGetHandleByIndex_v2`].
+/// Returns the device with this index. This function is the first version of [`nvmlDeviceGetHandleByIndex_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetHandleByIndex_v2`] apply.
@@ -105,10 +105,10 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut 
     unsafe { nvmlDeviceGetHandleByIndex_v2(index, device) }
 }
 
-/// Returns the device with a UUID, in the text form of [`nvmlDeviceGetUUID`].
+/// Returns the device with this UUID. The UUID has the text form of [`nvmlDeviceGetUUID`].
 ///
 /// # Safety
-/// `uuid` is null or a C string; `device` is null or has room for a handle.
+/// `uuid` is null or a C string; `device` is null or points to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
@@ -132,10 +132,10 @@ pub struct Uuid {
     value: [u8; 41],
 }
 
-/// Returns the device with a UUID, given as text (kind 1) or as bytes (kind 2).
+/// Returns the device with this UUID, which is given as text (kind 1) or as bytes (kind 2).
 ///
 /// # Safety
-/// `uuid` is null or points to the structure; `device` is null or has room for a handle.
+/// `uuid` is null or points to the structure; `device` is null or points to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
     uuid: *const Uuid,
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
 /// Returns the device at a PCI location such as `00000000:A0:00.0`. The domain may have any length or be absent.
 ///
 /// # Safety
-/// `place` is null or a C string; `device` is null or has room for a handle.
+/// `place` is null or a C string; `device` is null or points to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     place: *const c_char,
@@ -193,7 +193,7 @@ fn parse_place(text: &str) -> Option<(u32, u32, u32)> {
     }
 }
 
-/// Returns the device at a PCI location; the first version of [`nvmlDeviceGetHandleByPciBusId_v2`].
+/// Returns the device at a PCI location. This function is the first version of [`nvmlDeviceGetHandleByPciBusId_v2`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetHandleByPciBusId_v2`] apply.
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(
 /// Returns the device's name.
 ///
 /// # Safety
-/// `name` is null or has room for `length` bytes.
+/// `name` is null or points to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetName(
     device: Device,
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn nvmlDeviceGetName(
 /// Returns the device's UUID as text.
 ///
 /// # Safety
-/// `uuid` is null or has room for `length` bytes.
+/// `uuid` is null or points to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUUID(
     device: Device,
@@ -250,7 +250,7 @@ pub struct Memory {
 /// Returns the total, free and used memory of the device.
 ///
 /// # Safety
-/// `memory` is null or has room for the structure.
+/// `memory` is null or points to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: Device, memory: *mut Memory) -> c_int {
     about(device, |facts| {
@@ -276,7 +276,7 @@ pub struct MemoryV2 {
     used: c_ulonglong,
 }
 
-/// The version number of [`MemoryV2`]: its size and the number 2.
+/// The version number of [`MemoryV2`], which combines the size of the structure and the number 2.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
 /// Returns the total, free and used memory of the device. No memory is reserved.
@@ -319,7 +319,7 @@ pub struct Utilization {
 /// Returns the utilisation of the host's cores, both for the device and for its memory.
 ///
 /// # Safety
-/// `out` is null or has room for the structure.
+/// `out` is null or points to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     device: Device,
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
 /// Returns the compute capability.
 ///
 /// # Safety
-/// `major` and `minor` are null or have room for a number.
+/// `major` and `minor` are null or point to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     device: Device,
@@ -362,7 +362,7 @@ macro_rules! numbers {
             $(#[$about])*
             ///
             /// # Safety
-            /// `out` is null or has room for a number.
+            /// `out` is null or points to memory for a number.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: Device, out: *mut c_uint) -> c_int {
                 // SAFETY: the caller guarantees the memory.
@@ -412,7 +412,7 @@ fn architecture(capability: (u32, u32)) -> c_uint {
 /// Returns whether two devices are on one board. This is true only if they are the same device.
 ///
 /// # Safety
-/// `same` is null or has room for a number.
+/// `same` is null or points to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceOnSameBoard(
     first: Device,
@@ -444,16 +444,16 @@ pub struct ProcessInfoV1 {
     memory: c_ulonglong,
 }
 
-/// The value of a memory size that is unknown.
+/// The value that stands for an unknown memory size.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
-/// The value of an instance id if there is no instance.
+/// The value of an instance ID if there is no instance.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// Writes a list into a buffer of `count` elements, and writes the list's length to `count`. A list that is too long
+/// Writes a list into a buffer of `*count` elements, and writes the list's length to `count`. A list that is too long
 /// gives `INSUFFICIENT_SIZE`.
 ///
 /// # Safety
-/// `count` is null or valid; `out` is null or has room for `count` elements.
+/// `count` is null or valid; `out` is null or points to memory for `*count` elements.
 unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer {
     if count.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -466,16 +466,16 @@ unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer 
         return Err(Code::INSUFFICIENT_SIZE);
     }
     for (index, element) in list.into_iter().enumerate() {
-        // SAFETY: the caller guarantees room for `room` elements, and the list is not longer.
+        // SAFETY: the caller guarantees memory for `room` elements, and the list is not longer.
         unsafe { give(out.wrapping_add(index), element) }?;
     }
     Ok(())
 }
 
-/// Returns the compute processes. The memory that each of them uses is unknown.
+/// Returns the compute processes. How much memory each process uses is unknown.
 ///
 /// # Safety
-/// `count` is null or valid; `out` is null or has room for `count` elements.
+/// `count` is null or valid; `out` is null or points to memory for `*count` elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     device: Device,
@@ -494,7 +494,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     })
 }
 
-/// Returns the compute processes; the second version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
+/// Returns the compute processes. This function is the second version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
 /// The conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`] apply.
@@ -508,7 +508,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v2(
     unsafe { nvmlDeviceGetComputeRunningProcesses_v3(device, count, out) }
 }
 
-/// Returns the compute processes as [`ProcessInfoV1`]; the first version of
+/// Returns the compute processes as [`ProcessInfoV1`]. This function is the first version of
 /// [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
@@ -535,7 +535,7 @@ macro_rules! no_processes {
             /// Returns an empty list: there are no graphics processes and no processes of an MPS server.
             ///
             /// # Safety
-            /// `count` is null or has room for a number.
+            /// `count` is null or points to memory for a number.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: Device, count: *mut c_uint, _out: *mut c_void) -> c_int {
                 // SAFETY: the caller guarantees the memory.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use margay::device::attributes::{PCI_BUS, PCI_DEVICE, PCI_DOMAIN};
 use margay::device::{DeviceConfig, uuid_text};
 
-/// The number of CUDA cores of one multiprocessor of capability 8.6, which is used for every capability.
+/// The number of CUDA cores of one multiprocessor. It is the number of capability 8.6, and is used for every
+/// capability.
 const CORES_PER_SM: u32 = 128;
 
 /// A device, with functions that return its properties and its current state.
@@ -27,7 +28,7 @@ pub struct Memory {
 }
 
 impl Facts {
-    /// Returns device number `number`. The environment describes the devices.
+    /// Returns the device with number `number`. The environment describes the devices.
     pub fn of(number: u32) -> Facts {
         Facts {
             config: DeviceConfig::from_env(),
@@ -107,13 +108,13 @@ impl Facts {
         )
     }
 
-    /// Returns the PCI location as text. The domain has eight digits, or four in the older form.
+    /// Returns the PCI location as text. The domain has `domain_digits` digits: eight, or four in the older form.
     pub fn bus_id(&self, domain_digits: usize) -> String {
         let (domain, bus, device) = self.pci();
         format!("{domain:0domain_digits$X}:{bus:02X}:{device:02X}.0")
     }
 
-    /// Returns the state of the device's memory, which is memory of the host.
+    /// Returns the total and free sizes of the device's memory, which is memory of the host.
     pub fn memory(&self) -> Memory {
         let total = self.config.total_memory();
         Memory {
@@ -133,7 +134,7 @@ fn available() -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Returns the clock ticks of all cores since the start of the system: busy ticks, and all ticks.
+/// Returns the clock ticks of all cores since the start of the system: the busy ticks, and the total.
 fn ticks() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let line = text.lines().next()?.strip_prefix("cpu ")?;
@@ -152,7 +153,7 @@ fn ticks() -> Option<(u64, u64)> {
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Returns the utilisation of the host's cores in percent, since the previous measurement. The first call measures for
-/// a tenth of a second. Calls shortly after a measurement return its result.
+/// a tenth of a second. A call within a tenth of a second after a measurement returns the result of that measurement.
 pub fn utilization() -> Option<u32> {
     type Last = Option<(Instant, (u64, u64), u32)>;
     static LAST: Mutex<Last> = Mutex::new(None);

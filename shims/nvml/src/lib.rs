@@ -5,11 +5,10 @@
 //! ([`refused`]) return `NVML_ERROR_NOT_SUPPORTED`. No function starts the runtime, so a program can call this library
 //! and fork before it uses CUDA.
 //!
-//! The memory of the device is memory of the host: the free memory of the host, up to the device's limit, counts as
-//! free, and the rest as used.
+//! The memory of the device is memory of the host. The free memory of the host, up to the device's limit, counts as
+//! free. The rest counts as used.
 //!
-//! Invariants: no panic leaves a function. A function writes to a buffer within the length that the caller gives, or
-//! not at all.
+//! Invariants: no panic leaves a function. A function never writes beyond the buffer length that the caller gives.
 
 mod answer;
 mod device;

@@ -1,8 +1,8 @@
 //! The PCI location of a device, in the structures of all three versions of `nvmlDeviceGetPciInfo`.
 //!
-//! The structure grew twice under one name. A program that looks up the first function name (hashcat does) only has
-//! room for the first version of the structure. Each function therefore writes exactly its own version. The device has
-//! no vendor, so its ids are 0.
+//! The structure grew twice, under the same name. A program that looks up the first function name (as hashcat does)
+//! provides memory only for the first version of the structure. Each function therefore writes exactly its own version.
+//! The device has no vendor, so its IDs are 0.
 
 use std::ffi::{c_int, c_uint};
 
@@ -53,7 +53,7 @@ fn first(facts: &Facts) -> PciInfoV1 {
 /// Returns the PCI location as [`PciInfoV1`].
 ///
 /// # Safety
-/// `out` is null or has room for the structure.
+/// `out` is null or points to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo(device: Device, out: *mut PciInfoV1) -> c_int {
     about(device, |facts| {
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo(device: Device, out: *mut PciInfoV
 /// Returns the PCI location as [`PciInfoV2`]. Reserved fields are 0.
 ///
 /// # Safety
-/// `out` is null or has room for the structure.
+/// `out` is null or points to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciInfoV2) -> c_int {
     about(device, |facts| {
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciIn
 /// Returns the PCI location as [`PciInfo`], the structure of the current header.
 ///
 /// # Safety
-/// `out` is null or has room for the structure.
+/// `out` is null or points to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, out: *mut PciInfo) -> c_int {
     about(device, |facts| {

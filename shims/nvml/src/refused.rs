@@ -1,4 +1,4 @@
-//! The functions of the library for features that a CPU does not have: fans, power, links, virtual devices and others.
+//! The functions of the library for features that a CPU does not have: fans, power, links, virtual devices and more.
 //!
 //! Each function returns `NVML_ERROR_NOT_SUPPORTED`, as the library does for GPUs without the feature, or
 //! `NVML_ERROR_UNINITIALIZED` before `nvmlInit`. The arguments are ignored.

@@ -15,20 +15,20 @@ pub extern "C" fn nvmlInit_v2() -> c_int {
     Code::SUCCESS.0
 }
 
-/// Initialises the library; the first version of [`nvmlInit_v2`].
+/// Initialises the library. This function is the first version of [`nvmlInit_v2`].
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit() -> c_int {
     nvmlInit_v2()
 }
 
-/// Initialises the library. The flags permit a machine without devices; they are ignored, because there is always a
+/// Initialises the library. The flags permit a machine without devices. They are ignored, because there is always a
 /// device.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> c_int {
     nvmlInit_v2()
 }
 
-/// Ends one use of the library.
+/// Ends one use of the library. It matches one call of [`nvmlInit_v2`].
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> c_int {
     end().map_or_else(|code| code.0, |()| Code::SUCCESS.0)
@@ -43,7 +43,7 @@ pub extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
 /// Returns the driver's version as text.
 ///
 /// # Safety
-/// `version` is null or has room for `length` bytes.
+/// `version` is null or points to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length: c_uint) -> c_int {
     // SAFETY: the caller guarantees the buffer.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length
 /// Returns the library's version as text: the major CUDA version and the driver's version.
 ///
 /// # Safety
-/// `version` is null or has room for `length` bytes.
+/// `version` is null or points to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: c_uint) -> c_int {
     serve(|| {
@@ -68,14 +68,14 @@ pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: 
 /// Returns the CUDA version: 13050 for 13.5.
 ///
 /// # Safety
-/// `version` is null or has room for a number.
+/// `version` is null or points to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> c_int {
     // SAFETY: the caller guarantees the memory.
     serve(|| unsafe { give(version, Facts::of(0).cuda_version()) }).0
 }
 
-/// Returns the CUDA version; the second version of [`nvmlSystemGetCudaDriverVersion`].
+/// Returns the CUDA version. This function is the second version of [`nvmlSystemGetCudaDriverVersion`].
 ///
 /// # Safety
 /// The conditions of [`nvmlSystemGetCudaDriverVersion`] apply.
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) 
 /// Returns the path of the program that a process runs.
 ///
 /// # Safety
-/// `name` is null or has room for `length` bytes.
+/// `name` is null or points to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetProcessName(
     pid: c_uint,
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn nvmlSystemGetProcessName(
 /// Returns 0: there are no S-class units.
 ///
 /// # Safety
-/// `count` is null or has room for a number.
+/// `count` is null or points to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlUnitGetCount(count: *mut c_uint) -> c_int {
     // SAFETY: the caller guarantees the memory.

@@ -1,4 +1,4 @@
-//! Tests the functions of the library, called as from C, and the exports of the built library.
+//! Tests the functions of the library through calls as from C, and tests the exports of the built library.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_void};
@@ -39,7 +39,7 @@ unsafe fn places_on_the_bus(device: *const c_void) {
     for (version, bytes) in [(1, 32), (2, 52), (3, 68)] {
         let mut place = [0xccu8; 80];
         let out = place.as_mut_ptr();
-        // SAFETY: the buffer is larger than every form.
+        // SAFETY: the buffer is larger than every version of the structure.
         let code = unsafe {
             match version {
                 1 => nvmlDeviceGetPciInfo(device, out.cast()),
@@ -63,7 +63,7 @@ unsafe fn places_on_the_bus(device: *const c_void) {
 fn programs_get_what_they_ask_for() {
     let mut count = 0;
     let mut device: *const c_void = null_mut();
-    // SAFETY: every pointer below is that of a variable, a buffer with its length, or null.
+    // SAFETY: every pointer below points to a variable or to a buffer with its length, or is null.
     unsafe {
         assert_eq!(nvmlDeviceGetCount_v2(&raw mut count), 1, "not initialised");
         assert_eq!(nvidia_ml::refused::nvmlDeviceGetTemperature(), 1);
@@ -147,7 +147,7 @@ fn programs_get_what_they_ask_for() {
     }
 }
 
-/// The environment variable of the child process, whose `CUDA_VISIBLE_DEVICES` hides devices.
+/// The environment variable that marks the child process. The child's `CUDA_VISIBLE_DEVICES` hides devices.
 const CHILD: &str = "MARGAY_TEST_HIDDEN_DEVICES";
 
 /// Makes the checks of [`all_devices_are_told_whatever_programs_see`] in its child process.
@@ -157,7 +157,7 @@ fn child() {
         return;
     }
     let (mut count, mut device) = (0, null_mut::<c_void>().cast_const());
-    // SAFETY: every pointer is that of a variable or a buffer with its length.
+    // SAFETY: every pointer points to a variable or to a buffer with its length.
     unsafe {
         assert_eq!(nvmlInit_v2(), 0);
         assert_eq!((nvmlDeviceGetCount_v2(&raw mut count), count), (0, 3));

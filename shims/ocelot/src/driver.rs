@@ -42,7 +42,7 @@ fn beside() -> Option<CString> {
 impl Driver {
     /// Loads the driver library and creates its primary context.
     pub(crate) fn load() -> Result<Driver, String> {
-        // Kernels receive addresses of this process, so they must not run isolated.
+        // Kernels receive addresses of this process, so memory isolation must be off.
         if std::env::var_os("MARGAY_ISOLATE").is_none() {
             // SAFETY: both are C strings. The caller holds the lock that all calls of this library take. Threads of the
             // program that read the environment at the same time are the program's responsibility, as for any call of
@@ -77,7 +77,7 @@ impl Driver {
     /// `F` is the type of the function.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, String> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        // SAFETY: the handle is that of a loaded library.
+        // SAFETY: the handle belongs to a loaded library.
         let address = unsafe { libc::dlsym(self.library, name.as_ptr()) };
         if address.is_null() {
             return Err(format!("libcuda.so has no {}", name.to_string_lossy()));

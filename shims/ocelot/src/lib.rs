@@ -1,9 +1,8 @@
-//! `libgpuocelot.so`: the one function of gpuocelot that tinygrad's emulated CUDA device calls, implemented with
-//! Margay.
+//! `libgpuocelot.so`: implements the one function of gpuocelot that tinygrad's emulated CUDA device calls.
 //!
 //! `ptx_run` compiles a PTX text and runs its kernel on memory of this process: pointer arguments are addresses of the
-//! host. `libcuda.so` does the work. It is searched in the folder of this library, then by the dynamic linker. Each PTX
-//! text is compiled only once.
+//! host. The driver library `libcuda.so` does the work. It is loaded from the folder of this library, otherwise by the
+//! search of the dynamic linker. Each PTX text is compiled only once.
 //!
 //! Invariants: no panic leaves `ptx_run`. The function returns nothing, so it prints errors to standard error and
 //! aborts the process; otherwise a wrong result could stay unnoticed.
@@ -53,7 +52,7 @@ pub unsafe extern "C" fn ptx_run(
         if source.is_null() || (arguments.is_null() && count > 0) {
             return Err("no source, or no arguments".to_owned());
         }
-        // SAFETY: the caller guarantees both.
+        // SAFETY: the caller guarantees the C string and the words.
         let (text, words) = unsafe {
             let words = match count {
                 0 => &[],
@@ -76,7 +75,7 @@ pub unsafe extern "C" fn ptx_run(
 /// Runs the kernel in `text`. `size` contains the grid dimensions, then the block dimensions.
 fn run(text: &CStr, words: &[*mut c_void], size: [c_int; 6], shared: c_int) -> Result<(), String> {
     let mut size = size.map(|n| u32::try_from(n).unwrap_or(0));
-    // A dimension of 0 means 1, as for kernels that only use the first dimension.
+    // A dimension of 0 means 1, so a caller can set unused dimensions to 0.
     size.iter_mut().for_each(|n| *n = (*n).max(1));
     let shared = u32::try_from(shared).map_err(|_| "a negative size of shared memory")?;
     let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -96,7 +96,7 @@ pub(crate) fn graph_instantiate_with_params(
     Ok(())
 }
 
-/// Implements the form before CUDA 12, which returns the error as a text.
+/// Implements the version before CUDA 12, which returns the error as a text.
 pub(crate) fn graph_instantiate(
     _: &Call,
     out: Out<CUgraphExec>,

@@ -64,7 +64,7 @@ pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result
 /// Returns the parameters of an allocation node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(super) fn alloc_params(op: &NodeOp) -> Result<CUDA_MEM_ALLOC_NODE_PARAMS, CuResult> {
     let NodeOp::MemAlloc(allocation) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -144,7 +144,7 @@ pub(crate) fn graph_add_mem_free_node(
 /// Returns the address that a free node frees.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(super) fn freed_address(op: &NodeOp) -> Result<u64, CuResult> {
     match op {
         NodeOp::MemFree(allocation) => Ok(allocation.ptr().address()),

@@ -89,26 +89,26 @@ pub(crate) fn edge_data_out(data: EdgeData) -> CUgraphEdgeData {
 /// Fills the caller's array of `room` elements with `values`, and the remaining elements with `rest`.
 ///
 /// # Safety
-/// `out` is null or has room for `room` elements.
+/// `out` is null or points to memory for `room` elements.
 pub(crate) unsafe fn write_list<T: Copy>(out: *mut T, room: usize, values: &[T], rest: T) {
     if out.is_null() {
         return;
     }
     for index in 0..room {
         let value = values.get(index).copied().unwrap_or(rest);
-        // SAFETY: the caller guarantees room for `room` elements.
+        // SAFETY: the caller guarantees memory for `room` elements.
         unsafe { out.add(index).write_unaligned(value) };
     }
 }
 
-/// Returns a list to the caller. If `out` is null, it writes only the list's length to `count`. Otherwise it writes at
-/// most `*count` values and stores their number in `count`.
+/// Returns a list to the caller. If `out` is null, this function writes only the list's length to `count`. Otherwise it
+/// writes at most `*count` values and stores the number of written values in `count`.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` if `count` is null.
 ///
 /// # Safety
-/// `count` is null or valid. `out` is null or has room for `*count` elements.
+/// `count` is null or valid. `out` is null or points to memory for `*count` elements.
 pub(crate) unsafe fn answer_list<T: Copy>(
     out: *mut T,
     count: *mut usize,
@@ -120,7 +120,7 @@ pub(crate) unsafe fn answer_list<T: Copy>(
     }
     // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() };
-    // SAFETY: the caller guarantees room for `room` elements.
+    // SAFETY: the caller guarantees memory for `room` elements.
     unsafe { write_list(out, room, values, rest) };
     let told = match out.is_null() {
         true => values.len(),

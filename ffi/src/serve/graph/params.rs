@@ -72,7 +72,7 @@ pub(crate) unsafe fn kernel_op(params: &CUDA_KERNEL_NODE_PARAMS) -> Result<NodeO
     Ok(NodeOp::Kernel(Arc::new(node), attributes))
 }
 
-/// Converts parameters of the form before CUDA 12 to the current form.
+/// Converts parameters of the version before CUDA 12 to the current version.
 pub(crate) fn kernel_params_of_v1(base: CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
         base,
@@ -84,7 +84,7 @@ pub(crate) fn kernel_params_of_v1(base: CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERN
 /// Returns the parameters of a kernel node. The argument pointers refer to memory of the node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(crate) fn kernel_params(op: &NodeOp) -> Result<CUDA_KERNEL_NODE_PARAMS, CuResult> {
     let NodeOp::Kernel(node, _) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -112,7 +112,8 @@ pub(crate) fn kernel_params(op: &NodeOp) -> Result<CUDA_KERNEL_NODE_PARAMS, CuRe
     })
 }
 
-/// Returns a function handle for the kernel of a captured launch, or null if there is no such handle.
+/// Returns the handles for the kernel of a captured launch: a function handle of this kernel, or null if no such handle
+/// exists.
 fn captured_origin(node: &KernelNode) -> KernelOrigin {
     let context = node.kernel.module().context();
     let name = node.kernel.name();
@@ -153,7 +154,7 @@ pub(crate) fn copy_op(params: &CUDA_MEMCPY3D, ctx: CUcontext) -> Result<NodeOp, 
 /// Returns the parameters of a copy node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(crate) fn copy_params(op: &NodeOp) -> Result<CUDA_MEMCPY3D, CuResult> {
     let NodeOp::Memcpy(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -214,8 +215,8 @@ fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
 /// Converts the parameters of a fill node.
 ///
 /// # Errors
-/// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. Other errors
-/// of the fill are found when the node is added.
+/// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. Adding the
+/// node detects other errors of the fill.
 pub(crate) fn fill_op(
     params: &CUDA_MEMSET_NODE_PARAMS,
     ctx: CUcontext,
@@ -241,7 +242,7 @@ pub(crate) fn fill_op(
 /// Returns the parameters of a fill node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(crate) fn fill_params(op: &NodeOp) -> Result<CUDA_MEMSET_NODE_PARAMS, CuResult> {
     let NodeOp::Memset(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -301,7 +302,7 @@ pub(crate) fn host_op(params: CUDA_HOST_NODE_PARAMS) -> Result<NodeOp, CuResult>
 /// Returns the parameters of a host function node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult> {
     let NodeOp::Host(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -332,7 +333,7 @@ pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<
 /// Returns the parameters of a node of stream memory operations. The array pointer refers to memory of the node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for nodes of other kinds.
 pub(crate) fn batch_params(op: &NodeOp) -> Result<CUDA_BATCH_MEM_OP_NODE_PARAMS, CuResult> {
     let NodeOp::MemOps(node) = op else {
         return Err(CuResult::INVALID_VALUE);

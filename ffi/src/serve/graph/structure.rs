@@ -74,7 +74,7 @@ pub(crate) fn graph_get_nodes(
     nodes: *mut CUgraphNode,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller guarantees room for `*count` elements.
+    // SAFETY: the caller guarantees memory for `*count` elements.
     unsafe { answer_list(nodes, count, &handles(&graph.nodes()), CUgraphNode(0)) }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn graph_get_root_nodes(
     nodes: *mut CUgraphNode,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller guarantees room for `*count` elements.
+    // SAFETY: the caller guarantees memory for `*count` elements.
     unsafe { answer_list(nodes, count, &handles(&graph.roots()), CUgraphNode(0)) }
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn graph_get_edges_v2(
         .collect();
     // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() };
-    // SAFETY: the caller guarantees room for `room` elements in each array.
+    // SAFETY: the caller guarantees memory for `room` elements in each array.
     unsafe {
         write_list(to, room, &targets, CUgraphNode(0));
         write_list(data, room, &said, CUgraphEdgeData::default());
@@ -142,7 +142,7 @@ pub(crate) fn graph_get_edges(
     graph_get_edges_v2(call, graph, from, to, std::ptr::null_mut(), count)
 }
 
-/// Returns the nodes at the other ends of a node's edges, with the data of the edges.
+/// Writes the nodes at the other ends of a node's edges, and the data of these edges, to the caller's arrays.
 ///
 /// # Safety
 /// The conditions of [`answer_list`] apply to both arrays.
@@ -162,7 +162,7 @@ unsafe fn answer_ends(
     let said: Vec<_> = ends.iter().map(|(_, data)| edge_data_out(*data)).collect();
     // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() };
-    // SAFETY: the caller guarantees room for `room` elements in each array.
+    // SAFETY: the caller guarantees memory for `room` elements in each array.
     unsafe {
         write_list(data, room, &said, CUgraphEdgeData::default());
         answer_list(nodes, count, &others, CUgraphNode(0))
@@ -176,7 +176,7 @@ pub(crate) fn graph_node_get_dependencies_v2(
     data: *mut CUgraphEdgeData,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller guarantees room for `*count` elements.
+    // SAFETY: the caller guarantees memory for `*count` elements.
     unsafe { answer_ends(&node.dependencies()?, nodes, data, count) }
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn graph_node_get_dependent_nodes_v2(
     data: *mut CUgraphEdgeData,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller guarantees room for `*count` elements.
+    // SAFETY: the caller guarantees memory for `*count` elements.
     unsafe { answer_ends(&node.dependents()?, nodes, data, count) }
 }
 

@@ -18,7 +18,7 @@ const NO_DESTRUCTOR_SYNC: c_uint = 1;
 /// `CU_GRAPH_USER_OBJECT_MOVE`.
 const MOVE: c_uint = 1;
 
-/// Checks a number of references, which must be 1 to `INT_MAX`.
+/// Checks a count of references, which must be 1 to `INT_MAX`.
 fn count(number: c_uint) -> Result<u32, CuResult> {
     match number {
         1..=0x7fff_ffff => Ok(number),

@@ -22,11 +22,11 @@ mod input {
     pub(super) const ANY: c_int = 10;
 }
 
-/// The SM number that is used if the options name none.
+/// The SM number that is used if the options name no architecture.
 const DEFAULT_SM: u32 = 86;
 /// The first bytes of LLVM bitcode, the format of link-time code.
 const BITCODE: &[u8] = b"BC\xc0\xde";
-/// The largest number of errors that are reported for one text.
+/// The maximum number of errors that are reported for one text.
 const ERRORS_SHOWN: usize = 20;
 
 /// A link with its inputs and its result.
@@ -86,7 +86,7 @@ impl Link {
         self.log.push('\n');
     }
 
-    /// Adds an input, depending on its kind and content.
+    /// Adds an input. The kind and the content of the input determine how the link uses it.
     pub(super) fn add(&mut self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
         if self.result.is_some() {
             self.complain("the link is complete; it takes no more inputs");
@@ -159,7 +159,7 @@ impl Link {
                 // All inputs were rejected.
                 return code::INVALID_INPUT;
             }
-            // Without inputs, NVIDIA's linker makes an image without code.
+            // Without inputs, NVIDIA's linker produces an image without code.
             let empty = format!(".version 7.0\n.target sm_{}\n.address_size 64\n", self.sm);
             self.texts.push(empty.into_bytes());
         }

@@ -1,4 +1,4 @@
-//! The open links by handle.
+//! The open links, by handle.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
