@@ -11,6 +11,7 @@
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -167,7 +168,12 @@ impl Findings {
         if let Some(path) = &self.log {
             // The line is written in a single call, so that lines of several processes do not mix.
             let line = format!("{finding}\n");
-            let file = OpenOptions::new().create(true).append(true).open(path);
+            // Without the flag, opening a pipe would wait for its reader.
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(path);
             if let Err(error) =
                 without_size_signal(|| file.and_then(|mut file| file.write_all(line.as_bytes())))
             {

@@ -251,6 +251,7 @@ impl Fill {
 
     /// Fills the memory.
     pub(crate) fn run(self) -> Result<()> {
+        crate::fault::keep_for_copy();
         let count = self.count as usize;
         for row in 0..self.rows {
             let dst = self.dst + row * self.pitch;
@@ -338,6 +339,7 @@ impl Transfer {
 
     /// Copies the bytes.
     pub(crate) fn run(self) -> Result<()> {
+        crate::fault::keep_for_copy();
         if self.is_contiguous() {
             return copy_bytes(self.dst, self.src, self.width * self.height * self.depth);
         }
@@ -346,6 +348,7 @@ impl Transfer {
 
     /// Reads the source into a buffer.
     fn stage(&self) -> Result<Vec<u8>> {
+        crate::fault::keep_for_copy();
         let bytes = self.bytes().ok_or_else(overflow)?;
         let mut staged = Vec::new();
         staged
@@ -365,6 +368,7 @@ impl Transfer {
     }
 
     fn run_staged(self, staged: &[u8]) -> Result<()> {
+        crate::fault::keep_for_copy();
         let mut rows = staged.chunks_exact(self.width as usize);
         self.rows(|dst, _| {
             let row = rows.next().unwrap_or_default();

@@ -91,6 +91,7 @@ pub mod error;
 pub mod event;
 pub mod fault;
 pub mod graph;
+pub mod input;
 pub mod inspect;
 pub mod kernel;
 pub mod launch;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind};
+use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind, READ_ONLY};
 use crate::pointer::{HostFlags, PointerKind};
 
 /// An allocation.
@@ -52,7 +52,6 @@ pub(crate) struct DeviceMemory {
 const PORTABLE: u32 = 1;
 const DEVICE_MAP: u32 = 2;
 const WRITE_COMBINED: u32 = 4;
-const READ_ONLY: u32 = 8;
 const POOLED: u32 = 1 << 30;
 const INTERNAL: u32 = 1 << 31;
 

@@ -162,6 +162,7 @@ impl MemOp {
 
     /// Performs the operation; returns false if it is a wait that has not ended.
     fn step(&self) -> Result<bool> {
+        crate::fault::keep_for_copy();
         fence(Ordering::SeqCst);
         let done = match *self {
             MemOp::Wait {

@@ -96,6 +96,9 @@ static const char PTX[] =
     ".visible .entry replace_atomically(.param .u64 p, .param .u64 target) {\n"
     "  .reg .b64 %rd<6>; ld.param.u64 %rd2, [target]; mov.u64 %rd3, p; cvta.param.u64 %rd3, %rd3;\n"
     "  atom.exch.b64 %rd5, [%rd3], %rd2; ld.param.u64 %rd1, [p]; mov.u64 %rd4, 42; st.global.u64 [%rd1], %rd4; ret; }\n"
+    ".visible .entry replace_in_place(.param .u64 p, .param .u64 target) {\n"
+    "  .reg .b64 %rd<6>; ld.param.u64 %rd2, [target]; mov.u64 %rd3, p; st.param.u64 [%rd3], %rd2;\n"
+    "  ld.param.u64 %rd1, [p]; mov.u64 %rd4, 42; st.global.u64 [%rd1], %rd4; ret; }\n"
     WALK("walk_pointer", "%rd1", "mov.u64 %rd10, %rd1;", "0", "ld.global.u8 %r4, [%rd10];")
     WALK("leap_pointer", "%rd1", "mov.u64 %rd10, %rd1;", "0", "")
     WALK("walk_counter", "%rd6", "add.s64 %rd10, %rd1, %rd6;", "0", "ld.global.u8 %r4, [%rd10];")
@@ -142,7 +145,7 @@ static void refused(const void *host) {
 // Parameters are tested once for a launch, so kernels cannot write them.
 static void read_only_parameters(const void *host) {
     uint64_t before = *(const volatile uint64_t *)host, target = (uint64_t)(uintptr_t)host;
-    const char *names[] = {"replace", "replace_atomically"};
+    const char *names[] = {"replace", "replace_atomically", "replace_in_place"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         void *params[] = {&out, &target};
         EXPECT(launch_with(names[i], 4, threads, 0, params), ILLEGAL_ADDRESS);

@@ -145,6 +145,65 @@ static void read_only(void) {
     EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
 }
 
+// Memory that kernels can only read, though the program can write it.
+static void read_only_for_kernels(void) {
+    static int word[1024];
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr pointer = (CUdeviceptr)word, out;
+    void *params[] = {&pointer, &out};
+    int value = 0;
+    start();
+    REQUIRE(cuMemAlloc_v2(&out, 4));
+    word[0] = 7;
+    REQUIRE(cuMemHostRegister_v2(word, sizeof word, READ_ONLY));
+    REQUIRE(cuModuleLoadData(&module, ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                      ".visible .entry load(.param .u64 p, .param .u64 o) { .reg .b64 %p<2>; .reg .b32 %r;\n"
+                                      "ld.param.u64 %p0, [p]; ld.param.u64 %p1, [o]; ld.u32 %r, [%p0]; st.u32 [%p1], %r; ret; }\n"
+                                      ".visible .entry store(.param .u64 p, .param .u64 o) { .reg .b64 %p;\n"
+                                      "ld.param.u64 %p, [p]; st.u32 [%p], 9; ret; }"));
+    REQUIRE(cuModuleGetFunction(&function, module, "load"));
+    REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    REQUIRE(cuMemcpyDtoH_v2(&value, out, 4));
+    CHECK(value == 7);
+    REQUIRE(cuModuleGetFunction(&function, module, "store"));
+    REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+    CHECK(word[0] == 7);
+}
+
+static void *nothing(void *argument) { return argument; }
+
+// A program can have many arrays, but not so many that the process has no mappings left.
+static void many_arrays(void) {
+    enum { MOST = 40000 };
+    static CUdeviceptr arrays[MOST];
+    int count = 0;
+    setenv("MARGAY_MEMORY", "64G", 1);
+    start();
+    while (count < MOST && cuMemAlloc_v2(&arrays[count], 70000) == SUCCESS) ++count;
+    CHECK(count > 20000 && count < MOST);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    for (int i = 0; i < count; ++i) REQUIRE(cuMemFree_v2(arrays[i]));
+    REQUIRE(cuMemAlloc_v2(&arrays[0], 70000));
+}
+
+static CUresult load_endless(void) {
+    CUmodule module;
+    struct rlimit limit = {1ull << 30, 1ull << 30};
+    CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+    return cuModuleLoad(&module, "/dev/zero");
+}
+
+// A file without an end is read up to the limit of the process.
+static void endless_file(void) {
+    start();
+    EXPECT(load_endless(), OUT_OF_MEMORY);
+}
+
 static void deep(void *data) {
     volatile char *stack = alloca(6 << 20);
     for (int at = (6 << 20) - 1; at > 0; at -= 4096) stack[at] = 1;
@@ -232,6 +291,9 @@ static const struct {
     {"heap", heap, 0},
     {"read only", read_only, 0},
     {"stack of callbacks", stack_of_callbacks, 0},
+    {"read only for kernels", read_only_for_kernels, 0},
+    {"many arrays", many_arrays, 0},
+    {"endless file", endless_file, 0},
     {"float exceptions", float_exceptions, 0},
     {"copies of freed memory", copies_of_freed_memory, 0},
 };

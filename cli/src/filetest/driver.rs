@@ -234,7 +234,7 @@ impl Driver {
                 what,
             });
         };
-        let text = match crate::input::read_text(path) {
+        let text = match margay::input::read_text(path) {
             Ok(text) => text,
             Err(error) => {
                 fail(0, None, error.to_string());

@@ -143,7 +143,7 @@ impl Bench {
                 what,
             }]
         };
-        let text = match crate::input::read_text(path) {
+        let text = match margay::input::read_text(path) {
             Ok(text) => text,
             Err(error) => return general(0, error.to_string()),
         };

@@ -1,6 +1,8 @@
 //! Modules: loading, functions, variables.
 
 use std::ffi::{c_uint, c_void};
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,10 +27,12 @@ pub(crate) fn module_load(_: &Call, module: Out<CUmodule>, path: Text) -> Served
     Ok(())
 }
 
-/// Reads the file of an image.
+/// Reads the file of an image, which can have up to [`margay::input::MAX_FILE`] bytes.
 pub(crate) fn read_file(path: &str) -> Result<Vec<u8>, CuResult> {
-    std::fs::read(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => CuResult::FILE_NOT_FOUND,
+    margay::input::read(Path::new(path)).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => CuResult::FILE_NOT_FOUND,
+        ErrorKind::FileTooLarge => CuResult::INVALID_IMAGE,
+        ErrorKind::OutOfMemory => CuResult::OUT_OF_MEMORY,
         _ => CuResult::OPERATING_SYSTEM,
     })
 }

@@ -19,17 +19,27 @@ impl Parser<'_> {
         self.location = None;
         self.positions.clear();
         let mut open = vec![self.span];
+        // Number of open scopes beyond the maximum, of which only the first is reported and none is kept.
+        let mut beyond = 0_u64;
         self.bump();
         while let Some(&outer) = open.last() {
             let start = self.span;
             match self.token {
-                Token::LeftBrace => {
-                    if open.len() == Self::MAX_SCOPES {
+                Token::LeftBrace if open.len() == Self::MAX_SCOPES => {
+                    if beyond == 0 {
                         self.scopes_too_deep();
                     }
+                    beyond += 1;
+                    self.bump();
+                }
+                Token::LeftBrace => {
                     open.push(start);
                     self.bump();
                     self.module.arena.add(Statement::ScopeBegin(start));
+                }
+                Token::RightBrace if beyond > 0 => {
+                    beyond -= 1;
+                    self.bump();
                 }
                 Token::RightBrace => {
                     open.pop();

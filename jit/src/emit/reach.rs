@@ -72,13 +72,14 @@ pub(crate) fn writes(data: &InstData) -> bool {
 
 impl Lane<'_, '_> {
     /// Returns the memory in which an address of a state space must be.
-    pub(crate) fn home_of(&self, space: StateSpace) -> Area {
-        match space {
+    pub(crate) fn home_of(&self, data: &InstData) -> Area {
+        match data.mods.space() {
             StateSpace::Shared | StateSpace::SharedCluster => {
                 Area::Window(offset_of!(NativeContext, shared_bytes))
             }
             StateSpace::Local => Area::Window(offset_of!(NativeContext, local_bytes)),
-            StateSpace::Param if self.function.kernel.is_some() => Area::Params,
+            // The parameters of a kernel are read-only.
+            StateSpace::Param if self.function.kernel.is_some() && !writes(data) => Area::Params,
             _ => Area::Device,
         }
     }
@@ -91,10 +92,11 @@ impl Lane<'_, '_> {
         let symbol = |id| self.symbols.get(&id).map(|v| (v.space, v.size));
         let widest = reach.of(address, &|_| true);
         let bytes = moved(data);
-        let inside = reach.is_inside(&widest, bytes, space, &symbol)
+        let read_only = space == StateSpace::Param && writes(data);
+        let inside = !read_only && reach.is_inside(&widest, bytes, space, &symbol)
             || self.trusted && {
                 let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
-                shared || self.home_of(space) == Area::Device && self.pointers.holds(inst)
+                shared || self.home_of(data) == Area::Device && self.pointers.holds(inst)
             };
         let home = self.homes[inst];
         let here = |def: Inst| self.homes[def] == home;
@@ -102,7 +104,7 @@ impl Lane<'_, '_> {
             value: address,
             offset: Interval::ZERO,
         };
-        let root = match self.home_of(space) {
+        let root = match self.home_of(data) {
             _ if self.operands_only => own,
             Area::Device => reach.of(address, &here),
             _ => reach.by_constants(address, &here),
@@ -124,7 +126,7 @@ impl Lane<'_, '_> {
                     data.opcode,
                     Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
                 );
-                if !accesses || !matches!(self.home_of(data.mods.space()), Area::Window(_)) {
+                if !accesses || !matches!(self.home_of(&data), Area::Window(_)) {
                     continue;
                 }
                 let (root, inside) = self.root_of(inst, &data);
@@ -180,7 +182,7 @@ impl Lane<'_, '_> {
         if inside {
             return;
         }
-        let ok = match self.home_of(data.mods.space()) {
+        let ok = match self.home_of(data) {
             Area::Device => {
                 let limit = margin_of(root.offset.low, root.offset.high + i128::from(bytes));
                 match limit {

@@ -68,6 +68,11 @@ pub(crate) fn keep_frequent() {
     keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
 }
 
+/// Does the same as [`keep`] for the signals of a copy of memory that the calling thread is about to begin.
+pub(crate) fn keep_for_copy() {
+    keep_signals(&[libc::SIGSEGV, libc::SIGBUS]);
+}
+
 fn keep_signals(signals: &[i32]) {
     if stop_signal() == 0 {
         return;

@@ -55,7 +55,7 @@ pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
 pub use entry::{GeneratedFn, enter, leave_address, pending, pending_flag, raise, set_stop_token};
 pub use float_mode::FloatMode;
 pub use handler::{install, stop_signal};
-pub(crate) use handler::{keep, keep_frequent};
+pub(crate) use handler::{keep, keep_for_copy, keep_frequent};
 pub use stack::GuardedStack;
 pub use thread::StopHandle;
 pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};

@@ -25,6 +25,7 @@
 mod arena;
 mod extents;
 mod limits;
+mod mappings;
 mod pages;
 mod reservation;
 mod shared;
@@ -43,6 +44,7 @@ pub(crate) use limits::{
 };
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
+pub(crate) use space::READ_ONLY;
 pub(crate) use space::default_device_memory;
 pub use space::{
     AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::MemoryError;
 use super::extents::Extents;
+use super::mappings::Mappings;
 use super::reservation::{Reservation, Rights};
 use super::round_up;
 use super::shared::SharedMemory;
@@ -69,6 +70,7 @@ pub(super) struct Pages {
     warm_limit: u64,
     grain: u64,
     guard: u64,
+    mappings: Mappings,
 }
 
 impl Pages {
@@ -102,11 +104,17 @@ impl Pages {
             warm_limit,
             grain,
             guard,
+            mappings: Mappings::new(),
         })
     }
 
     pub(super) fn reservation(&self) -> &Reservation {
         &self.reservation
+    }
+
+    /// Returns whether the process can have another piece of memory with mappings of its own.
+    pub(super) fn allow_mapping(&mut self) -> bool {
+        self.mappings.allow()
     }
 
     /// Returns the length in bytes of a slab. If there are enough addresses, a slab of this length has a wide guard.
@@ -163,10 +171,16 @@ impl Pages {
         if let Some(start) = self.take_idle(footprint, len) {
             return Some(start);
         }
+        if !self.mappings.allow() {
+            // After the flush the process has fewer mappings, because free pieces are joined.
+            self.flush();
+            if !self.mappings.allow() {
+                return None;
+            }
+        }
         let start = self.take(footprint)?;
         let opened = self.reservation.protect(start, len, Rights::ReadWrite);
         if opened.is_err() {
-            // The process has too many mappings. After the flush it has fewer, because free pieces are joined.
             self.flush();
             let again = self.reservation.protect(start, len, Rights::ReadWrite);
             if again.is_err() {
@@ -277,6 +291,9 @@ impl Pages {
         len: u64,
     ) -> Option<u64> {
         let footprint = self.footprint(len)?;
+        if !self.mappings.allow() {
+            return None;
+        }
         let start = self.take_cold(footprint)?;
         match self.reservation.map_shared(start, len, memory, offset) {
             Ok(()) => Some(start),

@@ -86,6 +86,9 @@ pub struct Request {
     pub flags: u32,
 }
 
+/// The flag of registered memory that kernels can only read (`CU_MEMHOSTREGISTER_READ_ONLY`).
+pub(crate) const READ_ONLY: u32 = 8;
+
 /// An allocation or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
@@ -413,8 +416,9 @@ impl AddressSpace {
         self.has_margins
     }
 
-    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered.
-    pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
+    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered; for a write, without
+    /// the flag [`READ_ONLY`].
+    pub fn is_registered(&self, address: u64, bytes: u64, writes: bool) -> bool {
         let index = self.index.read();
         let mut at = address;
         let Some(end) = address.checked_add(bytes) else {
@@ -424,7 +428,9 @@ impl AddressSpace {
         while at < end {
             let found = index.range(..=at).next_back();
             let found = found.map(|(_, record)| record.allocation);
-            let kind = |found: &Allocation| found.kind == MemoryKind::Registered;
+            let kind = |found: &Allocation| {
+                found.kind == MemoryKind::Registered && !(writes && found.flags & READ_ONLY != 0)
+            };
             match found.filter(kind).filter(|found| found.holds(at, 1)) {
                 Some(found) => at = found.end(),
                 None => return false,

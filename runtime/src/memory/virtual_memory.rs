@@ -229,7 +229,8 @@ impl AddressSpace {
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] for an invalid length; [`MemoryError::NotAllocated`] if the addresses are not
-    /// inside one range, or if part of them is mapped; [`MemoryError::System`] if a system call fails.
+    /// inside one range, or if part of them is mapped; [`MemoryError::OutOfMemory`] if the process has too many mappings;
+    /// [`MemoryError::System`] if a system call fails.
     pub fn map(&self, base: u64, len: u64, physical: &Arc<Physical>) -> Result<(), MemoryError> {
         if len == 0 || !is_granular(len) || !is_granular(base) || len > physical.size() {
             return Err(MemoryError::InvalidSize(len));
@@ -239,7 +240,13 @@ impl AddressSpace {
             return Err(MemoryError::NotAllocated(base));
         }
         {
-            let books = self.books.lock();
+            let mut books = self.books.lock();
+            if !books.pages.allow_mapping() {
+                return Err(MemoryError::OutOfMemory {
+                    requested: len,
+                    free: 0,
+                });
+            }
             let reservation = books.pages.reservation();
             reservation.map_shared(base, len, &physical.memory, 0)?;
             reservation.protect(base, len, Rights::None)?;

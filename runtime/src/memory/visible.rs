@@ -38,12 +38,12 @@ impl Visible {
         ]
     }
 
-    /// Returns whether all `bytes` bytes at `address` are in the range of device memory, in registered host memory, or
-    /// in an error text that the device runtime returns.
-    pub fn device(&self, address: u64, bytes: u64) -> bool {
+    /// Returns whether a kernel can access all `bytes` bytes at `address`: in the range of device memory, in registered host
+    /// memory, or, if it reads, in an error text that the device runtime returns.
+    pub fn device(&self, address: u64, bytes: u64, writes: bool) -> bool {
         within(&self.space.range(), address, bytes)
-            || self.space.is_registered(address, bytes)
-            || crate::error_texts::holds(address, bytes)
+            || self.space.is_registered(address, bytes, writes)
+            || !writes && crate::error_texts::holds(address, bytes)
     }
 
     /// Checks an access that the host performs for a thread whose CTA it does not know. Permits the memory of
@@ -52,7 +52,9 @@ impl Visible {
     /// # Errors
     /// Returns the fault of an access to other memory.
     pub fn check(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
-        if within(&self.windows, address, bytes) || self.device(address, bytes) {
+        if within(&self.windows, address, bytes)
+            || self.device(address, bytes, access == AccessKind::Write)
+        {
             return Ok(());
         }
         Err(outside(address, access))

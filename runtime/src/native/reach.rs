@@ -50,7 +50,7 @@ impl<'a> Reach<'a> {
             || self.is_local(address, bytes, thread)
             || !writes && part(self.info.params, self.param_bytes)
             || self.info.workspace != 0 && part(self.info.workspace, WORKSPACE)
-            || self.visible.device(address, bytes)
+            || self.visible.device(address, bytes, writes)
     }
 
     fn is_local(&self, address: u64, bytes: u64, thread: Option<u32>) -> bool {

@@ -30,7 +30,7 @@ impl Slice<'_, '_> {
         if !self.lane.isolated {
             return Ok(());
         }
-        let area = self.lane.home_of(data.mods.space());
+        let area = self.lane.home_of(data);
         let (root, inside) = self.lane.root_of(inst, data);
         if inside {
             return Ok(());

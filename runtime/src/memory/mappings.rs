@@ -1,0 +1,80 @@
+//! Leaves the process some of the mappings that the system allows it (`vm.max_map_count`).
+//!
+//! Each array with pages of its own uses up to two mappings. If allocations used all of them, no thread could start, no
+//! array could be unmapped, and memory allocation in the process would fail.
+
+use std::io::Read as _;
+
+/// Number of mappings that are left to the rest of the process; an eighth of all if the system allows few.
+const REST: u64 = 4096;
+/// Number of pieces of memory that are opened before mappings are counted for the first time.
+const UNCHECKED: u64 = 1024;
+/// The system's default of `vm.max_map_count`, for systems that do not report it.
+const USUAL: u64 = 65_530;
+
+/// Counts the mappings of the process from time to time.
+#[derive(Debug)]
+pub(super) struct Mappings {
+    /// Number of pieces that can be opened before the next count.
+    unchecked: u64,
+}
+
+impl Mappings {
+    pub(super) fn new() -> Mappings {
+        Mappings {
+            unchecked: UNCHECKED,
+        }
+    }
+
+    /// Returns whether a piece of memory with up to two mappings can be opened.
+    pub(super) fn allow(&mut self) -> bool {
+        if self.unchecked == 0 {
+            self.unchecked = pieces_left(most(), used());
+        }
+        let allowed = self.unchecked > 0;
+        self.unchecked = self.unchecked.saturating_sub(1);
+        allowed
+    }
+}
+
+/// Returns how many pieces can be opened before the next count. The rest of the process creates mappings too.
+fn pieces_left(most: u64, used: u64) -> u64 {
+    let rest = REST.min(most / 8);
+    match most.saturating_sub(used).saturating_sub(rest) {
+        0 => 0,
+        left => (left / 8).max(1),
+    }
+}
+
+fn most() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
+    text.trim().parse().unwrap_or(USUAL)
+}
+
+/// Returns the number of mappings of the process; 0 if the system does not report it.
+fn used() -> u64 {
+    let Ok(mut maps) = std::fs::File::open("/proc/self/maps") else {
+        return 0;
+    };
+    let mut lines = 0;
+    let mut buffer = [0; 4096];
+    while let Ok(len @ 1..) = maps.read(&mut buffer) {
+        lines += buffer[..len].iter().filter(|&&byte| byte == b'\n').count() as u64;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_mappings_is_left() {
+        assert_eq!(pieces_left(65_530, 100), (65_530 - 100 - 4096) / 8);
+        assert_eq!(pieces_left(65_530, 61_433), 1);
+        assert_eq!(pieces_left(65_530, 61_434), 0);
+        assert_eq!(pieces_left(65_530, 65_600), 0);
+        assert_eq!(pieces_left(800, 100), 75);
+        assert!(used() > 5 && most() > 1000);
+    }
+}
