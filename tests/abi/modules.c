@@ -122,7 +122,10 @@ static void images_from_files(const char *folder) {
     snprintf(path, sizeof path, "%s/scale-default.fatbin", folder);
     EXPECT(cuModuleLoad(&module, path), SUCCESS);
     EXPECT(cuModuleUnload(module), SUCCESS);
-    EXPECT(cuModuleLoad(&module, "/nowhere/at/all.ptx"), FILE_NOT_FOUND);
+    snprintf(path, sizeof path, "%s/nowhere.ptx", folder);
+    EXPECT(cuModuleLoad(&module, path), FILE_NOT_FOUND);
+    snprintf(path, sizeof path, "%s/scale-default.fatbin/below.ptx", folder);
+    EXPECT(cuModuleLoad(&module, path), FILE_NOT_FOUND);
 }
 
 static void bad_text(void) {

@@ -1,6 +1,6 @@
 // cuGetProcAddress against a table of every symbol, and against what dlsym finds.
 //
-// Arguments: the table, with lines SYMBOL,SINCE_VERSION,STREAM_SUFFIX,EXPORT in order of versions.
+// Arguments: the table, with lines `SYMBOL SINCE_VERSION[:STREAM_SUFFIX] EXPORT` in order of versions.
 #define _GNU_SOURCE
 #include "abi.h"
 
@@ -47,15 +47,15 @@ int main(int argc, char **argv) {
     FILE *table = argc > 1 ? fopen(argv[1], "r") : NULL;
     char line[512], symbol[200], export[200];
     while (table && fgets(line, sizeof line, table)) {
-        int version;
+        int version, end = 0;
         char suffix[16] = "";
-        char *first = strchr(line, ','), *second = first ? strchr(first + 1, ',') : NULL,
-             *third = second ? strchr(second + 1, ',') : NULL;
-        if (!third || (version = atoi(first + 1)) == 0)
+        if (line[0] == '#')
             continue;
-        snprintf(symbol, sizeof symbol, "%.*s", (int)(first - line), line);
-        snprintf(suffix, sizeof suffix, "%.*s", (int)(third - second - 1), second + 1);
-        snprintf(export, sizeof export, "%.*s", (int)strcspn(third + 1, "\r\n"), third + 1);
+        CHECK(sscanf(line, "%199s %d%n", symbol, &version, &end) == 2);
+        if (line[end] == ':')
+            CHECK(sscanf(line + end, ":%15s %199s", suffix, export) == 2);
+        else
+            CHECK(sscanf(line + end, "%199s", export) == 1);
         check_row(symbol, version, suffix, export);
         ++rows;
     }

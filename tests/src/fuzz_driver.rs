@@ -48,6 +48,7 @@ const LEFT_OUT: &[&str] = &[
     "cuStreamWaitValue",
     "cuStreamBatchMemOp",
     "cuLogsDumpToFile",
+    "cuGraphDebugDotPrint",
 ];
 
 /// Entry points whose only size is the number of elements of their only array.

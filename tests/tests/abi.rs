@@ -422,7 +422,7 @@ fn flags() {
 
 #[test]
 fn procaddress() {
-    run("procaddress", &[sources().join("procaddress.csv")]);
+    run("procaddress", &[entry_points()]);
 }
 
 #[test]
@@ -544,13 +544,18 @@ fn an_interrupt_ends_the_whole_group() {
     }
 }
 
+/// Returns the path of the table of entry points from NVIDIA's headers.
+fn entry_points() -> PathBuf {
+    sources().join("../../ffi/tests/data/procaddress.txt")
+}
+
 /// Returns the names in the table of entry points. A client can import each of them.
 fn listed_exports() -> BTreeSet<String> {
-    let table = fs::read_to_string(sources().join("procaddress.csv")).expect("the table");
+    let table = fs::read_to_string(entry_points()).expect("the table");
     table
         .lines()
-        .skip(1)
-        .filter_map(|line| line.rsplit(',').next())
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit(' ').next())
         .map(str::to_owned)
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Runs launches on the worker threads (execution-model section 4).
+//! Runs launches on the worker threads.
 //!
 //! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
 //! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A

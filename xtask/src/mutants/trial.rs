@@ -106,7 +106,11 @@ impl Workspace {
         println!("building the tests");
         for tests in [TABLES, FILES, OTHERS] {
             if !matches!(workspace.test(tests)?, Run::Passed) {
-                return Err("the tests fail without a change".to_owned());
+                return Err(format!(
+                    "the tests fail or do not compile without a change: run `cargo test {}` in {}",
+                    tests.join(" "),
+                    workspace.root.display()
+                ));
             }
         }
         Ok(workspace)
