@@ -55,9 +55,15 @@ fn the_table_is_the_list_of_the_headers() {
     let have: BTreeSet<&str> = rows.iter().copied().collect();
     assert_eq!(rows.len(), have.len(), "a name stands twice in the table");
     let missing: Vec<_> = wanted.difference(&have).collect();
-    assert!(missing.is_empty(), "not in the table of entry points: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "not in the table of entry points: {missing:?}"
+    );
     let unknown: Vec<_> = have.difference(&wanted).collect();
-    assert!(unknown.is_empty(), "not in tests/data/procaddress.txt: {unknown:?}");
+    assert!(
+        unknown.is_empty(),
+        "not in tests/data/procaddress.txt: {unknown:?}"
+    );
 }
 
 #[test]
