@@ -151,11 +151,19 @@ impl Diagnostic {
             "" => primary,
             label => primary.label(label),
         };
-        let related = self.related.iter().map(|label| {
+        let related = self.related.iter().filter(|label| self.shows(label));
+        let related = related.map(|label| {
             AnnotationKind::Context
                 .span(window.clip(label.span))
                 .label(label.text.as_str())
         });
+        let distant = self.related.iter().filter(|label| !self.shows(label));
+        let distant: Vec<String> = distant
+            .map(|label| {
+                let at = source.line_column(label.span.start);
+                format!("{}: line {}, column {}", label.text, at.line, at.column)
+            })
+            .collect();
         let snippet = Snippet::source(window.text)
             .path(source.name())
             .line_start(window.first_line)
@@ -166,8 +174,9 @@ impl Diagnostic {
             .id(code.as_str())
             .element(snippet)
             .elements(
-                self.notes
+                distant
                     .iter()
+                    .chain(&self.notes)
                     .map(|note| Level::NOTE.message(note.as_str())),
             );
         let renderer = match style {
@@ -175,6 +184,12 @@ impl Diagnostic {
             Style::Coloured => Renderer::styled(),
         };
         renderer.render(&[group])
+    }
+
+    /// Returns whether a related place is drawn. A distant place is named in a note, because the time and the memory of
+    /// drawing grow with the text between the places.
+    fn shows(&self, label: &Label) -> bool {
+        label.span.start.abs_diff(self.span.start) <= Window::MAX_BETWEEN
     }
 }
 
@@ -200,6 +215,8 @@ impl<'s> Window<'s> {
     const MAX_SIDE: usize = 4096;
     /// Maximum number of bytes of a span that are shown.
     const MAX_SPAN: u32 = 4096;
+    /// Maximum number of bytes between the problem and a related place that is drawn.
+    const MAX_BETWEEN: u32 = 64 << 10;
 
     fn around(source: &'s SourceFile, diagnostic: &Diagnostic) -> Self {
         let text = source.text();
@@ -207,6 +224,7 @@ impl<'s> Window<'s> {
             diagnostic
                 .related
                 .iter()
+                .filter(|label| diagnostic.shows(label))
                 .map(|label| label.span)
                 .chain([diagnostic.span])
                 .map(Self::beginning)
@@ -300,6 +318,19 @@ error[E0001]: unexpected `,`
   |
   = note: operands are separated by commas";
         assert_eq!(diagnostic.render(&source, Style::Plain), expected);
+    }
+
+    #[test]
+    fn distant_places_are_named_in_a_note() {
+        let text = format!("{{ // one\n{}\n", ":".repeat(5_000_000));
+        let last = text.len() as u32;
+        let source = SourceFile::new("k.ptx", text);
+        let unclosed = Diagnostic::error(Code::UNEXPECTED_END, Span::new(last, last), "no `}`");
+        let unclosed = unclosed.with_related(Span::new(0, 1), "this `{` is not closed");
+        let drawn = unclosed.render(&source, Style::Plain);
+        assert!(drawn.len() < 20_000, "{}", drawn.len());
+        let note = "note: this `{` is not closed: line 1, column 1";
+        assert!(drawn.contains(note), "{drawn}");
     }
 
     #[test]
