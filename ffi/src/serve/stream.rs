@@ -200,8 +200,8 @@ fn attributes() -> &'static Mutex<Attributes> {
     ATTRIBUTES.get_or_init(Mutex::default)
 }
 
-/// The attributes that are hints: access policy window, synchronisation policy, memory synchronisation domain map and
-/// domain.
+/// Attributes that are stored and returned, but have no effect: access policy window (1), synchronisation policy (3), map
+/// of memory synchronisation domains (9), and memory synchronisation domain (10).
 const HINTS: [c_uint; 4] = [1, 3, 9, 10];
 /// `CU_LAUNCH_ATTRIBUTE_PRIORITY`.
 const PRIORITY: c_uint = 8;

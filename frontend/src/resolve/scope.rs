@@ -58,7 +58,7 @@ struct Numbered {
     span: Span,
 }
 
-/// The binding that a declaration hides. It is restored at the end of the scope.
+/// What the end of a scope undoes for one declaration: the earlier binding of the name, or a range of names.
 #[derive(Debug)]
 enum Hidden {
     Name(Name, Option<Binding>),

@@ -377,7 +377,8 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.warp_head, &[]);
     }
 
-    /// Returns the mask of the lanes with which a warp begins. The last warp of a block can have fewer than 32 lanes.
+    /// Emits the computation of a warp's mask of lanes at the start of the kernel: all 32 lanes, or fewer in the last warp
+    /// of a block.
     fn all_lanes(&self, b: &mut FunctionBuilder<'_>, warp: ir::Value) -> ir::Value {
         let first = b.ins().ishl_imm_u(warp, 5);
         let left = b.ins().isub(self.threads, first);

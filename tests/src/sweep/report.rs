@@ -140,8 +140,9 @@ them, both ends included, because the function is monotonic there.
 const EXACT: &str = "
 ## Results defined bit by bit
 
-Roots, reciprocals and quotients of `f32` are checked by exact products with the neighbours of the result. Conversions are checked by comparing the
-operand with the neighbours, or by shifts of its digits. Other arithmetic is compared with `rustc_apfloat`. If not all inputs ran, these ran: every
+A square root, reciprocal or quotient of `f32` is checked by the reverse computation: the result must lie between two bounds, which depend on the
+rounding mode and are the result itself, an adjacent number, or the midpoint to it. Each bound is squared, or multiplied by the divisor, exactly,
+and compared with the operand. Conversions are checked by comparing the operand with the adjacent numbers, or by shifts of its digits. Other arithmetic is compared with `rustc_apfloat`. If not all inputs ran, these ran: every
 exponent with the fractions at its ends and middle, every rounding boundary of a format of at most 16 bits with its neighbours, near ties of
 quotients and products, cancelling sums, and random or evenly spaced operands.
 

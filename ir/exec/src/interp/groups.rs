@@ -1,6 +1,7 @@
 //! Determines which lanes of a warp run together, and the order in which groups of lanes run.
 //!
-//! Lanes at the same step of the same activation form a group, and execute each step together. When lanes diverge, the
+//! An *activation* is one call of a function by lanes that entered it together; a *step* is a decoded instruction. Lanes
+//! of one activation whose next step is the same form a group, and execute this step together. When lanes diverge, the
 //! lagging group runs first. Groups that reach the same step are merged. Groups in deeper activations run before groups
 //! in their callers, so that lanes that have returned wait for lanes that have not. Within an activation, the group at
 //! the earliest step runs first.
