@@ -187,11 +187,11 @@ fn mistakes_are_told_with_their_place() {
         ),
         body(
             "  v4000000000: b32 = const.b32 0x1",
-            "3:3: too many numbers are left out",
+            "3:3: the numbers of values and blocks have too many gaps",
         ),
         body(
             "  exit\nblock4000000000:",
-            "4:1: too many numbers are left out",
+            "4:1: the numbers of values and blocks have too many gaps",
         ),
         body(
             "  v99999999999: b32 = const.b32 0x1",

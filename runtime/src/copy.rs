@@ -140,6 +140,8 @@ pub(crate) enum Manner {
     Sync,
     /// The call waits in the cases in which `cuMemcpy*Async` waits.
     Async,
+    /// As `Async`, but the call reads the source before it returns.
+    Staged,
 }
 
 /// The kind of memory of one side of a copy.
@@ -163,13 +165,13 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     let on_device = dst == Side::Device && src == Side::Device;
     let waits = match manner {
         Manner::Sync => !on_device,
-        Manner::Async => dst == Side::Pageable,
+        Manner::Async | Manner::Staged => dst == Side::Pageable,
     };
     if waits || (src == Side::Pageable && stream.is_idle()) {
         return copy_here(stream, &transfer);
     }
     let short = transfer.bytes().is_some_and(|bytes| bytes <= SHORT);
-    let job: DeviceJob = if src == Side::Pageable {
+    let job: DeviceJob = if src == Side::Pageable || manner == Manner::Staged {
         let staged = transfer.stage()?;
         Box::new(move || transfer.run_staged(&staged))
     } else {
@@ -206,17 +208,24 @@ fn overflow() -> Error {
     Error::invalid("the size overflows")
 }
 
-/// Checks that `span` bytes at `address` are inside one allocation, and returns the kind of its memory.
-fn within(context: &Context, address: u64, span: u64) -> Result<Side> {
-    match context.machine().memory.holding(address, span) {
-        Some(found) => Ok(match found.kind {
-            PointerKind::Device | PointerKind::Managed => Side::Device,
-            PointerKind::Pinned | PointerKind::Registered => Side::Pinned,
-        }),
-        None => Err(Error::invalid(format!(
+/// Checks that `span` bytes at `address` are inside one allocation, which the device may write if `writes` is true, and
+/// returns the kind of its memory.
+fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Side> {
+    let found = context.machine().memory.holding(address, span);
+    let found = found.ok_or_else(|| {
+        Error::invalid(format!(
             "{span} bytes at {address:#x} are not inside an allocation"
-        ))),
+        ))
+    })?;
+    if writes && found.flags.read_only {
+        return Err(Error::invalid(format!(
+            "the memory at {address:#x} is registered as read-only"
+        )));
     }
+    Ok(match found.kind {
+        PointerKind::Device | PointerKind::Managed => Side::Device,
+        PointerKind::Pinned | PointerKind::Registered => Side::Pinned,
+    })
 }
 
 impl Fill {
@@ -239,7 +248,7 @@ impl Fill {
         }
         let last = self.pitch.checked_mul(self.rows - 1);
         let span = last.ok_or_else(overflow)?.checked_add(row);
-        within(context, self.dst, span.ok_or_else(overflow)?)?;
+        within(context, self.dst, span.ok_or_else(overflow)?, true)?;
         Ok(true)
     }
 
@@ -296,11 +305,13 @@ impl Transfer {
         self.bytes().ok_or_else(overflow)?;
         let dst_is_device = matches!(self.direction, D::HostToDevice | D::DeviceToDevice);
         let src_is_device = matches!(self.direction, D::DeviceToHost | D::DeviceToDevice);
+        // The device writes the destination, except in copies between host memory.
+        let writes = self.direction != D::HostToHost;
         let dst_span = self.span(self.dst_pitch, self.dst_slice)?;
         let src_span = self.span(self.src_pitch, self.src_slice)?;
         Ok((
-            side(context, self.dst, dst_span, dst_is_device)?,
-            side(context, self.src, src_span, src_is_device)?,
+            side(context, self.dst, dst_span, dst_is_device, writes)?,
+            side(context, self.src, src_span, src_is_device, false)?,
         ))
     }
 
@@ -378,11 +389,17 @@ impl Transfer {
     }
 }
 
-fn side(context: &Context, address: u64, span: u64, must_be_ours: bool) -> Result<Side> {
+fn side(
+    context: &Context,
+    address: u64,
+    span: u64,
+    must_be_ours: bool,
+    writes: bool,
+) -> Result<Side> {
     let memory = &context.machine().memory;
     // Freed memory is not memory of the program either: an access could cause a signal for its handlers.
     if must_be_ours || memory.lookup(address).is_some() || memory.overlaps(address, span) {
-        return within(context, address, span);
+        return within(context, address, span, writes);
     }
     if address == 0 {
         return Err(Error::invalid("a null pointer"));

@@ -316,8 +316,10 @@ impl fmt::Display for SourceLine {
 pub struct Fault {
     /// The kind of failure.
     pub kind: FaultKind,
-    /// The kernel's (mangled) name.
+    /// The kernel's (mangled) name; empty if the work that failed is not a kernel.
     pub kernel: String,
+    /// The work that failed if it is not a kernel, for example `a copy or fill`; otherwise empty.
+    pub operation: String,
     /// `%ctaid` of the thread at fault.
     pub cta: Option<[u32; 3]>,
     /// `%tid` of the thread at fault.
@@ -340,6 +342,7 @@ impl Fault {
         Fault {
             kind,
             kernel: kernel.into(),
+            operation: String::new(),
             cta: None,
             thread: None,
             address: None,
@@ -347,6 +350,14 @@ impl Fault {
             ptx_line: None,
             source: None,
             detail: String::new(),
+        }
+    }
+
+    /// Returns the fault of work that is not a kernel.
+    pub(crate) fn of_operation(kind: FaultKind, operation: &str) -> Fault {
+        Fault {
+            operation: operation.to_owned(),
+            ..Fault::new(kind, "")
         }
     }
 
@@ -370,7 +381,10 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in kernel {}", self.kind.text(), self.kernel)?;
+        match self.operation.is_empty() {
+            true => write!(f, "{} in kernel {}", self.kind.text(), self.kernel)?,
+            false => write!(f, "{} in {}", self.kind.text(), self.operation)?,
+        }
         if let Some([x, y, z]) = self.cta {
             write!(f, ", block ({x},{y},{z})")?;
         }
@@ -404,5 +418,22 @@ impl std::error::Error for Fault {}
 pub(crate) fn tell(what: &impl fmt::Display) {
     if std::env::var_os("MARGAY_QUIET").is_none() {
         margay_jit::files::tell(format_args!("margay: {what}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_name_the_kernel_or_the_operation() {
+        let kernel = Fault::new(FaultKind::IllegalAddress, "add");
+        assert_eq!(kernel.to_string(), "illegal memory access in kernel add");
+        let copy = Fault::of_operation(FaultKind::IllegalAddress, "a copy or fill");
+        let copy = copy.with_detail("freed");
+        assert_eq!(
+            copy.to_string(),
+            "illegal memory access in a copy or fill: freed"
+        );
     }
 }

@@ -41,7 +41,7 @@ impl Waits {
         if let Err(unsent) = sender.send(wait) {
             // There is no thread that could poll the wait.
             let wait = unsent.into_inner();
-            let fault = Fault::new(FaultKind::LaunchFailed, "a wait for memory");
+            let fault = Fault::of_operation(FaultKind::LaunchFailed, "a wait for memory");
             wait.owner.fail(fault.with_detail("no thread"));
             wait.task.complete();
         }

@@ -140,9 +140,9 @@ static void read_only(void) {
     EXPECT(cuMemHostRegister_v2(page, bytes, 0), INVALID_VALUE);
     EXPECT(cuMemHostRegister_v2(closed, bytes, READ_ONLY), INVALID_VALUE);
     REQUIRE(cuMemHostRegister_v2(page, bytes, READ_ONLY));
-    // The fill fails where it is done, which may be after its call: like a fault of a kernel.
-    cuMemsetD8_v2((CUdeviceptr)page, 1, 100);
-    EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+    EXPECT(cuMemsetD8_v2((CUdeviceptr)page, 1, 100), INVALID_VALUE);
+    EXPECT(cuMemcpyHtoD_v2((CUdeviceptr)page, page, 100), INVALID_VALUE);
+    REQUIRE(cuCtxSynchronize());
 }
 
 // Memory that kernels can only read, though the program can write it.
@@ -166,6 +166,9 @@ static void read_only_for_kernels(void) {
     REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     REQUIRE(cuMemcpyDtoH_v2(&value, out, 4));
     CHECK(value == 7);
+    EXPECT(cuMemcpyDtoD_v2(pointer, out, 4), INVALID_VALUE);
+    EXPECT(cuMemcpy(pointer, out, 4), INVALID_VALUE);
+    REQUIRE(cuMemcpyDtoD_v2(out, pointer, 4));
     REQUIRE(cuModuleGetFunction(&function, module, "store"));
     REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);

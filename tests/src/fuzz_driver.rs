@@ -73,6 +73,21 @@ const NAMES: &[&str] = &[
     "/nowhere/deep\0",
 ];
 
+/// Types of objects that belong to no context, and the entry points that destroy them. Each input destroys its objects at
+/// its end, so that the memory of the process grows only if the library loses memory.
+const DESTROY: &[(&str, &str)] = &[
+    ("CUgraphExec", "cuGraphExecDestroy"),
+    ("CUgraph", "cuGraphDestroy"),
+    ("CUlibrary", "cuLibraryUnload"),
+    ("CUlinkState", "cuLinkDestroy"),
+    ("CUmemGenericAllocationHandle", "cuMemRelease"),
+    ("CUmemoryPool", "cuMemPoolDestroy"),
+    ("CUtexref", "cuTexRefDestroy"),
+    ("CUuserObject", "cuUserObjectRelease"),
+    ("CUgreenCtx", "cuGreenCtxDestroy"),
+    ("CUcontext", "cuCtxDestroy_v2"),
+];
+
 /// Numbers that often reveal defects.
 const NUMBERS: &[u64] = &[
     0,
@@ -257,6 +272,8 @@ struct World {
     image: Vec<u8>,
     /// Kept handles and addresses, each with its type.
     kept: Vec<(&'static str, u64)>,
+    /// Objects of this input that belong to no context, each with the entry point that destroys it.
+    objects: Vec<(&'static str, u64)>,
 }
 
 impl World {
@@ -268,6 +285,7 @@ impl World {
             bulk: vec![0; BULK / 8],
             image,
             kept: Vec::new(),
+            objects: Vec::new(),
         }
     }
 
@@ -344,6 +362,8 @@ impl World {
             let handle = parameter.ty.starts_with("CU");
             if matches!(parameter.kind, Kind::Slot | Kind::Pointers) && written && handle {
                 self.kept.push((parameter.ty, value));
+                let destroy = DESTROY.iter().find(|(ty, _)| *ty == parameter.ty);
+                self.objects.extend(destroy.map(|(_, name)| (*name, value)));
             }
         }
         let excess = self.kept.len().saturating_sub(KEPT);
@@ -414,8 +434,9 @@ pub fn driver_calls(bytes: &[u8]) {
         CuResult::SUCCESS
     );
     assert!(world.slots[0] >= 12_000, "the library still answers");
-    for (_, context) in world.kept.iter().filter(|(ty, _)| *ty == "CUcontext") {
-        let _ = call_named("cuCtxDestroy_v2", &[*context]);
+    for (name, object) in world.objects.drain(..).rev() {
+        // The second argument is the number of references that `cuUserObjectRelease` removes.
+        let _ = call_named(name, &[object, 1]);
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use margay::fault::access;
 use margay::{Context, Direction, Runtime, Stream, StreamKind, Transfer};
 
 use super::copy::{array_box, between, memcpy_3d, memcpy_3d_async};
@@ -54,49 +53,14 @@ fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
         return Err(CuResult::INVALID_VALUE);
     }
     let ours = Runtime::global()?.pointer_info(transfer.src).is_some();
-    if order == DURING_CALL && ours {
-        return submit_now(stream, transfer);
-    }
-    // SAFETY: the caller of the entry point guarantees that host memory stays valid until the copy is complete.
-    unsafe { stream.copy_async(transfer) }?;
-    Ok(())
-}
-
-/// Reads the source immediately, and submits a copy of these bytes.
-fn submit_now(stream: &Stream, transfer: Transfer) -> Served {
-    let Transfer {
-        width,
-        height,
-        depth,
-        src_pitch,
-        src_slice,
-        ..
-    } = transfer;
-    let total = width.checked_mul(height).and_then(|n| n.checked_mul(depth));
-    let total = total.ok_or(CuResult::INVALID_VALUE)?;
-    let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(total as usize)
-        .map_err(|_| CuResult::OUT_OF_MEMORY)?;
-    bytes.resize(total as usize, 0);
-    for (index, row) in bytes.chunks_exact_mut(width as usize).enumerate() {
-        let (slice, line) = (index as u64 / height, index as u64 % height);
-        let offset = slice
-            .checked_mul(src_slice)
-            .zip(line.checked_mul(src_pitch))
-            .and_then(|(slices, lines)| slices.checked_add(lines));
-        let at = offset.and_then(|offset| transfer.src.checked_add(offset));
-        let at = at.ok_or(CuResult::INVALID_VALUE)?;
-        access::read(row, at).map_err(|_| CuResult::INVALID_VALUE)?;
-    }
-    let staged = Transfer {
-        src: bytes.as_ptr() as u64,
-        src_pitch: width,
-        src_slice: width * height,
-        ..transfer
-    };
-    // SAFETY: pageable memory is read before the call returns, and `bytes` lives until then.
-    unsafe { stream.copy_async(staged) }?;
+    // SAFETY: the caller of the entry point guarantees that host memory stays valid until the copy is complete, or, for
+    // a source that is read during the call, until the call returns.
+    unsafe {
+        match order == DURING_CALL && ours {
+            true => stream.copy_async_staged(transfer),
+            false => stream.copy_async(transfer),
+        }
+    }?;
     Ok(())
 }
 

@@ -297,7 +297,7 @@ impl<'a> Cursor<'a> {
                 self.gaps = left;
                 Ok(())
             }
-            None => Err(self.error_at(at, "too many numbers are left out")),
+            None => Err(self.error_at(at, "the numbers of values and blocks have too many gaps")),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Owner for Inner {
         match error {
             Error::Fault(fault) => self.make_sticky((*fault).clone()),
             other => {
-                let fault = Fault::new(FaultKind::IllegalAddress, what);
+                let fault = Fault::of_operation(FaultKind::IllegalAddress, what);
                 self.make_sticky(fault.with_detail(other.to_string()));
             }
         }

@@ -109,6 +109,25 @@ impl Stream {
         copy::submit(self, transfer, Manner::Async)
     }
 
+    /// Copies memory like [`Stream::copy_async`], but reads the source before it returns, without waiting for earlier
+    /// work of the stream (`CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`). In a captured graph, each launch of the graph
+    /// reads the source.
+    ///
+    /// # Safety
+    /// Host memory in the transfer must be valid until the copy is complete; the source only until this call returns,
+    /// unless the stream is captured.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Stream::copy`].
+    pub unsafe fn copy_async_staged(&self, transfer: Transfer) -> Result<()> {
+        self.check()?;
+        if self.is_watched() {
+            return capture::copy(self, transfer);
+        }
+        self.context().make_room();
+        copy::submit(self, transfer, Manner::Staged)
+    }
+
     /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`
     /// bytes apart. Returns before the fill runs.
     ///

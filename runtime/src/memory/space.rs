@@ -56,12 +56,6 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// Returns whether [`AddressSpace::alloc`] counts this kind against the memory of the device. (A `Mapped`
-    /// allocation counts when [`AddressSpace::create_physical`] creates it.)
-    pub fn is_device(self) -> bool {
-        matches!(self, MemoryKind::Device | MemoryKind::Pool)
-    }
-
     /// Returns whether [`AddressSpace::alloc`] allocates this kind.
     fn is_allocated(self) -> bool {
         !matches!(
