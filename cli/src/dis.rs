@@ -15,7 +15,7 @@ use crate::output::{Failure, Outcome, Paint, Report, paint, with_progress};
 const EXAMPLES: &str = "\
 Examples:
   margay dis saxpy.ptx                          the module as it was lowered
-  margay dis saxpy.ptx --after points           each function behind the last pass
+  margay dis saxpy.ptx --after sync-points      each function after the last pass
   margay dis program -k _Z5saxpyifPKfPf --asm   machine code of one kernel of a program
   margay dis saxpy.ptx --uniformity --block 256  which values lanes share
   margay dis --passes                           the passes, in order
@@ -127,7 +127,7 @@ fn list_passes(json: bool) -> String {
     let mut text = String::new();
     for pass in passes() {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{:<10} {}", pass.name, pass.about);
+        let _ = writeln!(text, "{:<18} {}", pass.name, pass.about);
     }
     text
 }
@@ -159,10 +159,10 @@ fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result
         let last = passes().last().map_or("", |pass| pass.name);
         let pass = arguments.after.as_deref().unwrap_or(last);
         let text = inspection.uniformity(name, pass, arguments.block)?;
-        one(format!("{name}, behind {pass}"), text)
+        one(format!("{name}, after {pass}"), text)
     } else if let Some(pass) = &arguments.after {
         one(
-            format!("{name}, behind {pass}"),
+            format!("{name}, after {pass}"),
             inspection.behind(name, pass)?,
         )
     } else {
@@ -187,7 +187,7 @@ fn to_text(section: &Section) -> String {
         for timing in &section.timings {
             let _ = writeln!(
                 text,
-                "{:<10} {:>9.3} ms {:>7} blocks {:>8} instructions",
+                "{:<18} {:>9.3} ms {:>7} blocks {:>8} instructions",
                 timing.pass,
                 timing.time.as_secs_f64() * 1e3,
                 timing.blocks,

@@ -42,7 +42,7 @@ Examples:
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
   margay test kernel.ptx
-  margay dis saxpy.ptx --after points
+  margay dis saxpy.ptx --after sync-points
   margay doctor -- ./vector_add
   margay smi
   margay support

@@ -67,27 +67,27 @@ macro_rules! passes {
 }
 
 passes! {
-    "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id, c.inline);
-    "simplify" Lowered "constants folded, dead code removed" |f, _| simplify::run(f);
-    "promote" Lowered "local memory to values" |f, _| promote::run(f);
-    "tidy" Lowered "what promotion left folded and removed" |f, _| {
+    "inline" Lowered "inlines calls" |f, c| inline::run(f, c.module, c.id, c.inline);
+    "simplify" Lowered "folds constants and removes dead code" |f, _| simplify::run(f);
+    "promote" Lowered "promotes local memory to values" |f, _| promote::run(f);
+    "simplify-promoted" Lowered "simplifies what promotion left" |f, _| {
         if !f.slots.is_empty() {
             simplify::run(f);
         }
     };
-    "number" Lowered "what was computed or loaded before shared" |f, c| {
+    "number" Lowered "reuses results of earlier operations and loads" |f, c| {
         if number::run(f, c.module) {
             simplify::run(f);
         }
     };
-    "merge" Lowered "chains of very many blocks to one" |f, _| merge::run(f);
-    "waiting" Lowered "yields in loops that wait" |f, c| waiting::run(f, c.module);
-    "calls" Lowered "calls of functions that may wait to jumps" |f, c| {
+    "merge" Lowered "joins long chains of blocks" |f, _| merge::run(f);
+    "waiting" Lowered "inserts yields into loops that wait" |f, c| waiting::run(f, c.module);
+    "calls" Lowered "turns calls of functions that may wait into jumps" |f, c| {
         if calls::run(f, c) {
             simplify::run(f);
         }
     };
-    "points" Cut "blocks cut at synchronisation points" |f, c| sync_points::run(f, c.module);
+    "sync-points" Cut "splits blocks at sync points" |f, c| sync_points::run(f, c.module);
 }
 
 /// Returns a kernel or function after all passes: calls are inlined where possible, and every sync point is at the end
@@ -132,7 +132,7 @@ fn run_passes(
         watch(pass, start.elapsed(), &function);
         if cfg!(debug_assertions) {
             let problems = verify::function(context.module, &function, pass.stage);
-            assert!(problems.is_empty(), "behind {}: {problems:?}", pass.name);
+            assert!(problems.is_empty(), "after {}: {problems:?}", pass.name);
         }
         if after == Some(pass.name) {
             break;

@@ -27,7 +27,7 @@ use crate::native::{Caching, compiler, linked};
 ///
 /// ```
 /// let names: Vec<&str> = margay::inspect::passes().map(|pass| pass.name).collect();
-/// assert_eq!(names.last(), Some(&"points"));
+/// assert_eq!(names.last(), Some(&"sync-points"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
