@@ -27,7 +27,7 @@ impl Kind {
     /// The contenders with which Margay is compared, in the order of the columns.
     pub(crate) const RIVALS: [Kind; 3] = [Kind::C, Kind::Pocl, Kind::Driver];
 
-    /// Returns the name in headings.
+    /// Returns the name of this kind for the headings and rows of the result tables.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Kind::Margay => "Margay",

@@ -179,7 +179,7 @@ fn next_generation(generation: u32) -> u32 {
     }
 }
 
-/// Returns the chunk of a slot and the offset in this chunk.
+/// Returns the index of the array in `chunks` that contains the slot `index`, and the slot's index in that array.
 fn place(index: usize) -> (usize, usize) {
     let chunk = (index / FIRST + 1).ilog2() as usize;
     (chunk, index - FIRST * ((1 << chunk) - 1))

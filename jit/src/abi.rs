@@ -78,7 +78,7 @@ pub struct NativeContext {
     pub depth: u32,
     /// Linear index of the CTA.
     pub cta: u64,
-    /// Linear index in the CTA of the running thread. Generated code writes this field.
+    /// Linear index of the running thread, counted from the first thread of the CTA. Generated code writes this field.
     pub thread: u32,
     /// PTX line of the instruction that ended the call with a status; 0 if no instruction has. Generated code writes
     /// this field.

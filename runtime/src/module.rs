@@ -1,7 +1,7 @@
 //! Modules: images loaded into a context, with their kernels and variables.
 //!
-//! Invariant: a kernel keeps its module's code and variables alive. A stale handle returns an error and never runs
-//! freed code.
+//! Invariant: a kernel keeps its module's code alive, and the module's variables until [`Module::unload`]. After that
+//! call, launches and searches for kernels and variables return an error.
 
 use std::fmt;
 use std::sync::Arc;

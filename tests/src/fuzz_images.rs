@@ -1,8 +1,9 @@
 //! The fuzz target for images with wrong size fields.
 //!
 //! The input is placed at the end of a mapping, directly before an inaccessible page, so that a driver that trusts a
-//! wrong size field faults. It is passed to every entry point that takes an image by a plain pointer, directly and
-//! inside a wrapper, and to the linker with its true size. Failures are a crash and `CUDA_ERROR_UNKNOWN`.
+//! wrong size field faults. The target passes the input to each driver function that takes an image by a pointer
+//! without a size: directly, and in a fat binary wrapper. It passes the input to the linker with its true size and with
+//! sizes that are too large. The test fails if the driver crashes or returns `CUDA_ERROR_UNKNOWN`.
 
 use cuda::CuResult;
 
@@ -52,7 +53,8 @@ impl Drop for AtTheEnd {
     }
 }
 
-/// Loads the input through every entry point.
+/// Runs the fuzz target: passes the input to each driver function that takes an image by a pointer without a size, and
+/// to the linker with correct and with too large sizes.
 pub fn image_sizes(bytes: &[u8]) {
     let Some(image) = AtTheEnd::new(bytes) else {
         return;

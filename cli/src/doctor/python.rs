@@ -148,7 +148,8 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
 /// Returns the first bytes of a regular file. Does not read other files, because reading a pipe, for example, can
 /// block.
 fn beginning(path: &Path) -> Option<Vec<u8>> {
-    /// Number of bytes that always contain the first line of a script. Linux uses only its first 256 bytes.
+    /// Number of bytes to read. They contain the first line of every script that Linux can run, because Linux looks for
+    /// the interpreter in the first 256 bytes of a script.
     const ENOUGH: u64 = 4096;
     if !fs::metadata(path).ok()?.is_file() {
         return None;

@@ -217,10 +217,11 @@ impl Sweep {
         b.ins().jump(warps, &[]);
     }
 
-    /// Emits the loop over chunks. Each chunk begins at `enter`, whose parameters are the chunk's first thread, the
-    /// frame of its warp, its first lane and the mask of running lanes. The loop sets `from` to the resume point in
-    /// `phase`. A complete phase continues at `phase_done`. A chunk that stopped at another sync point than the earlier
-    /// chunks continues at `slice_done`.
+    /// Emits the loop over chunks. For each chunk, the loop jumps to `enter`, which begins the code of a chunk. The
+    /// parameters of this block are the chunk's first thread, the frame of its warp, its first lane and the mask of
+    /// running lanes. The loop sets `from` to the resume point in `phase`. When all chunks have stopped at the same
+    /// sync point, the loop jumps to `phase_done`. When a chunk has stopped at another sync point than the chunks
+    /// before it, the uniform path ends, and the loop jumps to `slice_done`.
     pub(crate) fn slices(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -385,8 +386,8 @@ impl Sweep {
         b.switch_to_block(on);
     }
 
-    /// Records which lanes have exited when the loop over warps has run a warp. `alive` is the mask of the warp's
-    /// remaining lanes.
+    /// Emits code that records whether lanes of a warp have exited. This code runs when the loop over warps has run the
+    /// warp. `alive` is the mask of the lanes that have not exited.
     pub(crate) fn note_alive(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
         let gone = b.ins().bnot(alive);
         let lost = b.use_var(self.lost);

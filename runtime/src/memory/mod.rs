@@ -99,7 +99,7 @@ pub enum MemoryError {
         /// Number of bytes that are available.
         available: u64,
     },
-    /// All windows are in use.
+    /// The windows of all slots are in use. Contains the number of slots.
     #[error("all {0} windows are in use")]
     NoWindow(usize),
     /// A descriptor or an [`Address`] does not refer to a memory file that this library created.

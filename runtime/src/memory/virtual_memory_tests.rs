@@ -1,4 +1,5 @@
-//! Tests of ranges, mappings and rights, with the accesses that kernels use.
+//! Tests of ranges, mappings and rights. The tests access memory through `fault::access`, as the helpers of generated
+//! code do.
 
 use super::*;
 use crate::fault::{access, install};

@@ -1,13 +1,13 @@
 //! Shared and local memory of resident CTAs.
 //!
 //! A slot has one window for shared memory and one for local memory. In generated code, offsets in a window have 32
-//! bits. A window spans 4 GiB and is followed by inaccessible memory. So an access at any offset that the code computes
-//! is in the CTA's own memory or faults, and needs no check. A window is accessible up to the largest size class (a
-//! power of two) that was ever requested for it. At the start of a CTA, its windows contain the bytes that the previous
-//! CTA in the slot wrote, as on a GPU.
+//! bits. If the system grants enough addresses, a window spans 4 GiB, and inaccessible memory follows it. So an access
+//! at any offset that the code computes is in the CTA's own memory or faults, and needs no check. Otherwise windows are
+//! smaller and *masked*: generated code must mask every offset with [`WindowGeometry::shared_mask`] or
+//! [`WindowGeometry::local_mask`].
 //!
-//! If the system does not grant enough addresses, windows are small and *masked*: generated code must mask every offset
-//! with [`WindowGeometry::shared_mask`] or [`WindowGeometry::local_mask`].
+//! A window is accessible up to the largest size class (a power of two) that was ever requested for it. At the start of
+//! a CTA, its windows contain the bytes that the previous CTA in the slot wrote, as on a GPU.
 //!
 //! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window, at offsets of rank times
 //! stride. The largest of these offsets is less than the inaccessible [`WindowGeometry::tail`] after the window.

@@ -1,7 +1,8 @@
 //! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows which copy it replaces.
 //!
-//! Each loaded copy has a slot, and each replacement function is compiled once for each slot. Invariant: the map of a
-//! slot is valid while it is not null. It is not null from `la_objopen` to `la_objclose`.
+//! Each loaded copy has a slot, and each replacement function is compiled once for each slot. A slot contains a pointer
+//! to the copy's link map, or null if no copy uses the slot. Invariant: the pointer is set from `la_objopen` to
+//! `la_objclose`, and the link map is valid during this time.
 
 use std::ffi::CString;
 use std::mem::transmute_copy;

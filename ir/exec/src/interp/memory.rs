@@ -27,7 +27,7 @@ pub(super) struct View<'a, M> {
     pub(super) cta: &'a CtaInfo,
     pub(super) machine: &'a mut M,
     pub(super) activation: &'a mut Activation,
-    /// Index in the CTA of the warp's first thread.
+    /// Linear index of the warp's first thread, counted from the first thread of the CTA.
     pub(super) first: u32,
     pub(super) active: Active,
 }

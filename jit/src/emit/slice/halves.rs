@@ -106,7 +106,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(word, low)
     }
 
-    /// Returns an operand as words. The operand has 32 bits for pairs, else 16 bits.
+    /// Returns the lanes of an operand, each in a 32-bit vector element. Returns `None` if the operand has another size
+    /// than 32 bits (if `pairs`) or 16 bits (if not).
     fn words_of(
         &mut self,
         inst: Inst,

@@ -23,11 +23,12 @@ const NOTHING: Answer<ir::Value> = Answer {
     none: None,
 };
 
-/// The least and greatest value in a CTA, as 64-bit numbers, and whether both are representable in the type.
+/// The least and the greatest value of a sum among the threads of a CTA, computed as 64-bit numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     low: ir::Value,
     high: ir::Value,
+    /// Whether both numbers are representable in the sum's type, `s32` or `u32`.
     pub(super) fits: ir::Value,
 }
 
