@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let log = Log::new().map_err(|e| format!("cannot make a file for what is found: {e}"))?;
     let mut command = run::command(&arguments.run)?;
     command
-        .env("MARGAY_CHECK", "sync")
+        .env("MARGAY_CHECK", "all")
         .env("MARGAY_CHECK_LOG", &log.0);
     let status = command
         .status()
@@ -84,9 +84,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 /// Returns the summary line.
 fn summary(found: usize, remarks: usize) -> String {
     let found = match found {
-        0 => "synccheck: nothing found".to_owned(),
-        1 => "synccheck: 1 place".to_owned(),
-        n => format!("synccheck: {n} places"),
+        0 => "check: nothing found".to_owned(),
+        1 => "check: 1 place".to_owned(),
+        n => format!("check: {n} places"),
     };
     match remarks {
         0 => found,
@@ -114,8 +114,8 @@ mod tests {
         )
         .expect("written");
         assert_eq!(log.lines(), (1, 1));
-        assert_eq!(summary(0, 0), "synccheck: nothing found");
-        assert_eq!(summary(1, 1), "synccheck: 1 place, 1 remark");
-        assert_eq!(summary(0, 2), "synccheck: nothing found, 2 remarks");
+        assert_eq!(summary(0, 0), "check: nothing found");
+        assert_eq!(summary(1, 1), "check: 1 place, 1 remark");
+        assert_eq!(summary(0, 2), "check: nothing found, 2 remarks");
     }
 }

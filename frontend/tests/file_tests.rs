@@ -210,6 +210,7 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
         params: PARAMS,
         static_shared,
         dynamic_shared: launch.shared,
+        spare_shared: 0,
         grid_id: 1,
         sm_count: 4,
         workspace: 0,

@@ -11,6 +11,7 @@ pub mod builder;
 pub mod entity;
 pub mod function;
 pub mod module;
+pub mod observe;
 pub mod parse;
 pub mod pass;
 pub mod print;

@@ -14,6 +14,7 @@
 pub mod calls;
 mod copy;
 pub mod inline;
+pub mod instrument;
 pub mod merge;
 pub mod number;
 mod places;

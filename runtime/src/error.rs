@@ -280,7 +280,7 @@ impl FaultKind {
 }
 
 /// A line of the source that PTX was compiled from, displayed as `kernel.cu:12 (inlined: helper.h:5, detail.h:9)`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceLine {
     /// The file.
     pub file: String,

@@ -71,6 +71,12 @@ impl Machine {
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
+        if let Some(findings) = findings
+            .as_ref()
+            .filter(|found| found.tools().examine_accesses())
+        {
+            findings.set_spare(memory.spare()?);
+        }
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
             findings,
@@ -96,7 +102,9 @@ impl Machine {
     /// # Errors
     /// [`crate::Error::OperatingSystem`] when no addresses are left for windows.
     pub(crate) fn visible(&self) -> Result<Option<Arc<Visible>>> {
-        if !isolated() {
+        let examines = self.findings.as_ref();
+        let examines = examines.is_some_and(|findings| findings.tools().examine_accesses());
+        if !isolated() && !examines {
             return Ok(None);
         }
         if self.visible.get().is_none() {

@@ -146,6 +146,24 @@ impl DeviceMemory {
         Ok(DeviceMemory { space })
     }
 
+    /// Allocates memory for suppressed accesses of kernels, with space for any access: for loads, and for other
+    /// accesses.
+    pub(crate) fn spare(&self) -> Result<[u64; 2]> {
+        let one = || -> Result<u64> {
+            let allocation = self.allocate_zeroed(Request {
+                size: 256,
+                kind: PointerKind::Device,
+                device: 0,
+                context: 0,
+                flags: HostFlags::default(),
+                pooled: false,
+                internal: true,
+            });
+            Ok(allocation?.base)
+        };
+        Ok([one()?, one()?])
+    }
+
     /// Returns the address space.
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
         &self.space

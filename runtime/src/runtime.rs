@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
-use crate::checks::{Check, Finding, Findings};
+use crate::checks::{Finding, Findings, Tool, Tools};
 use crate::context::{Context, PointerInfo};
 use crate::device::Device;
 use crate::device_config::DeviceConfig;
@@ -61,7 +61,7 @@ pub struct RuntimeBuilder {
     deterministic: bool,
     reverse: bool,
     caching: Caching,
-    check: Option<Check>,
+    checks: Option<Tools>,
 }
 
 impl RuntimeBuilder {
@@ -115,10 +115,10 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Makes all launches checking runs that perform `check` (default: `MARGAY_CHECK`, else no check). See
-    /// [`crate::checks`].
-    pub fn check(mut self, check: Check) -> Self {
-        self.check = Some(check);
+    /// Runs `tool` on all launches, besides the tools of earlier calls (default: the tools that `MARGAY_CHECK` names).
+    /// See [`crate::checks`].
+    pub fn check(mut self, tool: Tool) -> Self {
+        self.checks = Some(self.checks.unwrap_or_default().with(tool));
         self
     }
 
@@ -157,11 +157,12 @@ impl RuntimeBuilder {
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };
         let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
-        let loader = self
-            .loader
-            .unwrap_or_else(|| Arc::new(PtxLoader::new(choice).caching(self.caching)));
-        let check = self.check.or_else(Check::from_env);
-        let findings = check.map(|Check::Sync| Arc::new(Findings::from_env()));
+        let checks = self.checks.unwrap_or_else(Tools::from_env);
+        let loader = self.loader.unwrap_or_else(|| {
+            let loader = PtxLoader::new(choice).caching(self.caching);
+            Arc::new(loader.examining(checks.examine_accesses()))
+        });
+        let findings = (!checks.is_empty()).then(|| Arc::new(Findings::new(checks)));
         let machine = Machine::new(config, scheduler, loader, findings)?;
         let primary: Vec<Context> = (0..machine.device_count())
             .map(|device| Context::new(&machine, device, true, 0))

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::sync::Once;
 use std::time::Duration;
 
-use crate::checks::Check;
+use crate::checks::Tools;
 use crate::device_config::Capability;
 use crate::environment::{MAX_SMS, MAX_WORKERS, parse};
 use crate::visible_devices::MAX_DEVICES;
@@ -94,9 +94,11 @@ static VARIABLES: [Variable; 26] = [
     row("MARGAY_CACHE_BYTES", "bytes, as 256M", |text| {
         parse(text).is_some()
     }),
-    row("MARGAY_CHECK", "sync; 0 for none", |text| {
-        text == "0" || Check::named(text).is_some()
-    }),
+    row(
+        "MARGAY_CHECK",
+        "names of tools with commas between them, or all; 0 for none",
+        |text| text == "0" || Tools::named(text).is_some(),
+    ),
     row("MARGAY_CHECK_LOG", "a file", anything),
     row("MARGAY_DUMP", "a folder", anything),
     row("MARGAY_TRACE_API", "0, 1", is_switch),

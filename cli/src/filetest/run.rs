@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use margay::checks::Check;
+use margay::checks::Tool;
 use margay::{
     DeviceBuffer, Dim3, EngineChoice, Error, Image, LaunchConfig, LoadOptions, Module, Runtime,
 };
@@ -122,7 +122,7 @@ impl Bench {
                 builder = builder.reverse();
             }
             if setting.check {
-                builder = builder.check(Check::Sync);
+                builder = builder.check(Tool::Synchronisation);
             }
             Ok((setting, builder.build()?))
         };
@@ -304,7 +304,12 @@ fn findings(runtime: &Runtime) -> Vec<(String, u32)> {
     let (found, _) = runtime.take_findings();
     let mut found: Vec<(String, u32)> = found
         .iter()
-        .map(|finding| (format!("{:?}", finding.what), finding.ptx_line.unwrap_or(0)))
+        .map(|finding| {
+            (
+                format!("{:?}", finding.kind),
+                finding.place.ptx_line.unwrap_or(0),
+            )
+        })
         .collect();
     found.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
     found

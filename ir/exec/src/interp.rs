@@ -28,7 +28,9 @@ use smallvec::{SmallVec, smallvec};
 use crate::collective::shape;
 use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, Runner, SyncPoint, SyncPointData, lanes};
 use margay_ir::entity::FuncId;
+use margay_ir::function::SourceLoc;
 use margay_ir::module::Module;
+use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::{Bits, Meaning, WarpLanes};
 use margay_ops::ops::Opcode;
@@ -70,6 +72,18 @@ pub trait Machine {
         which: Syscall,
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
+    /// Examines an access that a checking run observes, by `thread` to a host address. Returns the address that the
+    /// thread accesses instead; a machine that does not check returns `address`.
+    fn check_access(
+        &mut self,
+        _cta: &CtaInfo,
+        _thread: u32,
+        _access: &ObservedAccess,
+        _loc: SourceLoc,
+        address: u64,
+    ) -> u64 {
+        address
+    }
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
         Err(FaultKind::InvalidReference {

@@ -19,6 +19,8 @@ pub struct LaunchInfo {
     pub static_shared: u32,
     /// Size in bytes of dynamic shared memory.
     pub dynamic_shared: u32,
+    /// Number of bytes after the shared memory of a CTA for accesses that a checking run suppresses; 0 in other runs.
+    pub spare_shared: u32,
     /// `%gridid`.
     pub grid_id: u64,
     /// `%nsmid`.
@@ -66,6 +68,7 @@ impl LaunchInfo {
     /// the same bytes in all CTAs of the cluster (PTX ISA 5.1.7: `.shared::cta` is a part of `.shared::cluster`).
     pub fn shared_shift(&self) -> u32 {
         let bytes = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
+        let bytes = bytes + u64::from(self.spare_shared);
         bytes.max(1 << 10).next_power_of_two().trailing_zeros()
     }
 

@@ -104,6 +104,8 @@ field_enum! {
         Sync = "sync", Arrive = "arrive", Red = "red",
         // cvta
         To = "to",
+        // check.access
+        Load = "load", Store = "store", Update = "update",
         // video: how the intermediate result is adjusted
         Shr7 = "shr7", Shr15 = "shr15", PlusOne = "po",
         // mma: rows, columns and inner length

@@ -28,6 +28,7 @@
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
+//! | `check.access` | address | address | `ty`, `vec`, `space` and `mode` (load, store or update) describe the access that follows; the result is its address, or the address of spare memory if a tool suppresses it |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
 //! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
 //! | `vadd2` ... `vset4` | `a`, `b` (a `prmt` for each selects its parts), `c` | `d` | lane mask in `dsel` |
@@ -122,6 +123,9 @@ macro_rules! for_each_op {
             // `pass::calls` inserts these two when it merges the bodies of called functions into the kernel.
             InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none) [shape(NONE, "q", "")];
             StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
+            // `pass::instrument` inserts this in front of the accesses that a checking run examines.
+            CheckAccess "check.access" (MAY_TRAP) (none)
+                [shape(MEMORY, "a", "a").mods(&["space", "vec_log2", "mode"])];
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none) [BY_SIGNATURE];

@@ -60,6 +60,7 @@ impl Lane<'_, '_> {
                 self.check_stack(inst);
                 Ok(())
             }
+            Opcode::CheckAccess => self.check_access(inst, data),
             Opcode::Brkpt => {
                 self.abort(crate::abi::status::BREAKPOINT);
                 let dead = self.b.create_block();

@@ -6,13 +6,14 @@ use cranelift_codegen::ir::{self, AbiParam, InstBuilder, StackSlotData, StackSlo
 use cranelift_codegen::isa::CallConv;
 use margay_ir::entity::{FuncId, Inst, SigId, Value};
 use margay_ir::function::InstData;
+use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::Desc;
 use margay_ops::mods::StateSpace;
 
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};
-use crate::abi::{FunctionEntry, Helpers, NativeContext, status};
+use crate::abi::{FunctionEntry, Helpers, NativeContext, Verify, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
 
@@ -264,6 +265,36 @@ impl Lane<'_, '_> {
     }
 
     /// Emits code that leaves the native function if a local address is beyond the end of the thread's local memory.
+    /// Emits a call of the host, which examines an access and returns the address that the thread accesses instead.
+    pub(crate) fn check_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let Some(access) = ObservedAccess::of(data) else {
+            return self.refuse(data);
+        };
+        let address = self.arg(inst, 0);
+        let base = self.window(access.space);
+        let at = self.host_address(address, access.space);
+        let what = Verify::of_access(&access).0;
+        let what = self.int(types::I64, what);
+        let loc = self.function.dfg.locs[inst];
+        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.int(types::I64, loc);
+        let args = [self.fixed.ctx, at, what, loc, self.here.thread];
+        let offset = offset_of!(Helpers, check_access);
+        let Some(checked) = self.helper("check_access", offset, &args, Some(types::I64)) else {
+            return self.refuse(data);
+        };
+        let result = match base {
+            Some(base) => self.b.ins().isub(checked, base),
+            None => checked,
+        };
+        let result = match self.b.func.dfg.value_type(address) {
+            types::I32 => self.b.ins().ireduce(types::I32, result),
+            _ => result,
+        };
+        self.result(inst, result);
+        Ok(())
+    }
+
     pub(crate) fn check_stack(&mut self, inst: Inst) {
         let end = self.arg(inst, 0);
         let end = match self.b.func.dfg.value_type(end) {

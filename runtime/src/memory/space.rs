@@ -26,6 +26,8 @@ use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
 /// Maximum number of pieces and slots whose addresses are not reused after [`AddressSpace::retire`].
 const RESTING: usize = 256;
+/// Maximum number of quarantined allocations ([`MemoryConfig::red_zone`]).
+pub const QUARANTINED: usize = 4096;
 /// Size in bytes from which it is faster to release pages and get new ones than to write zeroes into them.
 const DISCARD_FROM: u64 = 256 << 10;
 /// Size in bytes of the largest allocation that can be in a slab.
@@ -145,6 +147,10 @@ pub struct MemoryConfig {
     /// Byte with which every new allocation is filled, to find reads of memory that was never written. With `None`, new
     /// memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
+    /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses are
+    /// not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses behind the
+    /// end of an allocation and to freed memory.
+    pub red_zone: u64,
 }
 
 impl Default for MemoryConfig {
@@ -156,6 +162,7 @@ impl Default for MemoryConfig {
             host_limit: None,
             cache_limit: None,
             fresh: None,
+            red_zone: 0,
         }
     }
 }
@@ -250,6 +257,7 @@ pub struct AddressSpace {
     /// Number of freed pieces that are still accessible.
     idle: Arc<AtomicUsize>,
     fresh: Option<u8>,
+    red_zone: u64,
 }
 
 /// Returns the default memory of each device in bytes.
@@ -300,6 +308,7 @@ impl AddressSpace {
             has_margins,
             idle,
             fresh: config.fresh,
+            red_zone: config.red_zone,
         })
     }
 
@@ -343,10 +352,13 @@ impl AddressSpace {
             found.then(|| index.remove(&base)).flatten()
         };
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
-        self.books
-            .lock()
-            .release(&record, &self.usage, FreedBy::Call);
-        Ok(record.allocation)
+        let allocation = record.allocation;
+        let mut books = self.books.lock();
+        match self.red_zone {
+            0 => books.release(&record, &self.usage, FreedBy::Call),
+            _ => books.retire(record, &self.usage, QUARANTINED),
+        }
+        Ok(allocation)
     }
 
     /// Records that a stream is going to free the allocation that starts at `base`. Pools may then allocate the same
@@ -377,7 +389,7 @@ impl AddressSpace {
     pub fn retire(&self, base: u64) -> Result<(), MemoryError> {
         let record = self.index.write().remove(&base);
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
-        self.books.lock().retire(record, &self.usage);
+        self.books.lock().retire(record, &self.usage, RESTING);
         Ok(())
     }
 
@@ -431,6 +443,11 @@ impl AddressSpace {
             }
         }
         true
+    }
+
+    /// Returns whether `address` is in memory that was freed and is not in use now.
+    pub fn was_freed(&self, address: u64) -> bool {
+        self.find(address).is_none() && self.books.lock().freed.holds(address)
     }
 
     /// Returns all allocations and registrations, ordered by address.
@@ -649,7 +666,9 @@ impl Books {
             requested: request.bytes,
             free: usage.free(kind, request.device),
         };
-        let class = slab::class_of(request.bytes).filter(|_| !self.has_own_pages());
+        // A separate piece ends with an inaccessible page, so it needs no red zone.
+        let padded = request.bytes.saturating_add(space.red_zone);
+        let class = slab::class_of(padded).filter(|_| !self.has_own_pages());
         let cost = match class {
             Some(class) => Some(slab::CLASSES[class]),
             None => self.pages.rounded(request.bytes),
@@ -712,9 +731,9 @@ impl Books {
         let cost = match record.place {
             Backing::Foreign | Backing::Imported { .. } => None,
             Backing::Piece(len) => self.pages.rounded(len),
-            Backing::Slab(_) => {
-                let class = slab::class_of(record.allocation.size);
-                class.map(|class| slab::CLASSES[class])
+            Backing::Slab(slab) => {
+                let slab = self.slabs.get(&slab);
+                slab.map(|slab| slab::CLASSES[slab.class])
             }
             Backing::Arena(..) => self.pages.rounded(record.allocation.size),
         };
@@ -740,8 +759,9 @@ impl Books {
         give(record, cost, usage);
     }
 
-    /// Frees the memory of a record. Its addresses are not reused until [`Books::wake`] releases them.
-    fn retire(&mut self, record: Record, usage: &Usage) {
+    /// Frees the memory of a record. Its addresses are not reused until [`Books::wake`] releases them: at the latest
+    /// when `most` further records have been retired.
+    fn retire(&mut self, record: Record, usage: &Usage, most: usize) {
         let base = record.allocation.base;
         match record.place {
             Backing::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
@@ -752,7 +772,7 @@ impl Books {
         self.forget_small(&record.place);
         give(&record, self.cost_of(&record), usage);
         self.resting.push_back((base, record.place));
-        self.wake(RESTING);
+        self.wake(most);
     }
 
     /// Updates the number of small allocations that have their own pages, after one was freed.

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::AddressSpace;
+use super::{AddressSpace, READ_ONLY};
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
 /// The memory outside their own windows that kernels of one address space may access.
@@ -44,6 +44,29 @@ impl Visible {
         within(&self.space.range(), address, bytes)
             || self.space.is_registered(address, bytes, writes)
             || !writes && crate::error_texts::holds(address, bytes)
+    }
+
+    /// Returns the start and size of the allocation or registration that contains all `bytes` bytes at `address`, if a
+    /// kernel can access them.
+    pub fn allocation(&self, address: u64, bytes: u64, writes: bool) -> Option<(u64, u64)> {
+        let found = self.space.find(address)?;
+        let permitted = found.holds(address, bytes) && !(writes && found.flags & READ_ONLY != 0);
+        permitted.then_some((found.base, found.size))
+    }
+
+    /// Returns whether an address is in memory that was freed.
+    pub fn was_freed(&self, address: u64) -> bool {
+        self.space.was_freed(address)
+    }
+
+    /// Returns whether an address is in the range of device memory, or in registered host memory.
+    pub fn is_managed(&self, address: u64) -> bool {
+        self.space.contains(address) || self.space.is_registered(address, 1, false)
+    }
+
+    /// Describes the memory at an address, as [`AddressSpace::describe`] does.
+    pub fn describe(&self, address: u64) -> Option<String> {
+        self.space.describe(address)
     }
 
     /// Checks an access that the host performs for a thread whose CTA it does not know. Permits the memory of

@@ -31,6 +31,11 @@ impl Freed {
         self.0.push_back((*allocation, by));
     }
 
+    /// Returns whether a recently freed allocation contained an address.
+    pub(super) fn holds(&self, address: u64) -> bool {
+        self.find(address).is_some()
+    }
+
     /// Returns the most recently freed allocation that contained an address.
     fn find(&self, address: u64) -> Option<(Allocation, FreedBy)> {
         let mut latest = self.0.iter().rev();

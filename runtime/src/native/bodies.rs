@@ -22,22 +22,26 @@ struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
+    /// Whether accesses are examined ([`pass::instrument`]).
+    examines: bool,
 }
 
 impl Bodies {
     /// Wraps a module in which all functions are lowered.
-    pub(super) fn whole(module: Module) -> Bodies {
+    pub(super) fn whole(module: Module, examines: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
-            latest: Some(Arc::new(Snapshot::new(module))),
+            latest: Some(Arc::new(Snapshot::new(module, examines))),
+            examines,
         }))
     }
 
     /// Wraps a module whose functions are lowered on demand.
-    pub(super) fn lazy(module: Box<LazyModule>) -> Bodies {
+    pub(super) fn lazy(module: Box<LazyModule>, examines: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: Some(module),
             latest: None,
+            examines,
         }))
     }
 
@@ -47,12 +51,16 @@ impl Bodies {
     /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
     pub(super) fn with(&self, function: FuncId) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
-        let BodiesState { source, latest } = &mut *state;
+        let BodiesState {
+            source,
+            latest,
+            examines,
+        } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
             let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
             if new || latest.is_none() {
-                *latest = Some(Arc::new(Snapshot::new(lazy.module().clone())));
+                *latest = Some(Arc::new(Snapshot::new(lazy.module().clone(), *examines)));
                 if lazy.is_whole() {
                     *source = None;
                 }
@@ -70,7 +78,13 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    fn new(module: Module) -> Snapshot {
+    fn new(mut module: Module, examines: bool) -> Snapshot {
+        if examines {
+            let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
+            for id in ids {
+                pass::instrument::run(&mut module.functions[id]);
+            }
+        }
         Snapshot {
             module: Arc::new(module),
             interpreted: OnceLock::new(),

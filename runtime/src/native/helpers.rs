@@ -8,8 +8,9 @@ use margay_exec::interp::Machine;
 use margay_exec::launch::special_register;
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::entity::{FuncId, SymbolId};
-use margay_ir::function::payload_sreg;
+use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
+use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{Helpers, NativeContext, Verify, status};
 use margay_ops::meaning::{Bits, Desc, Meaning};
@@ -19,6 +20,7 @@ use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
+use super::observe::{Examiner, Observed};
 use super::reach::Reach;
 use super::{faults, fetch, sync_points, textures};
 use crate::engine::{Coordinates, Services};
@@ -63,6 +65,7 @@ pub(super) struct HostData<'a> {
     module: &'a Module,
     textures: &'a TextureTable,
     reach: Option<Reach<'a>>,
+    examiner: Option<Examiner<'a>>,
     /// The first fault that a helper reported.
     pub(super) fault: Option<FaultKind>,
 }
@@ -75,6 +78,7 @@ impl<'a> HostData<'a> {
         module: &'a Module,
         textures: &'a TextureTable,
         reach: Option<Reach<'a>>,
+        examiner: Option<Examiner<'a>>,
     ) -> HostData<'a> {
         HostData {
             info,
@@ -83,6 +87,7 @@ impl<'a> HostData<'a> {
             module,
             textures,
             reach,
+            examiner,
             fault: None,
         }
     }
@@ -514,6 +519,36 @@ unsafe fn decide(context: *mut NativeContext, refused: Option<(u32, u64)>, what:
     unsafe { host(context) }.fail(kind)
 }
 
+/// Examines an access that a checking run observes ([`Helpers::check_access`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`].
+unsafe extern "C" fn check_access(
+    context: *mut NativeContext,
+    address: u64,
+    what: Verify,
+    loc: u64,
+    thread: u32,
+) -> u64 {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let loc = SourceLoc {
+        ptx_line: loc as u32,
+        loc: (loc >> 32) as u32,
+    };
+    let at = Observed {
+        access: &what.access(),
+        loc,
+        thread,
+    };
+    match &mut host.examiner {
+        Some(examiner) => examiner.access(cta, &at, address),
+        None => address,
+    }
+}
+
 /// The table of host functions that generated code calls.
 pub(super) static HELPERS: Helpers = Helpers {
     pure_op,
@@ -531,6 +566,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     settle: sync_points::settle,
     verify,
     verify_lanes,
+    check_access,
 };
 
 /// Returns an untyped pointer to the host data, for the `host` field of a native context.
@@ -545,6 +581,7 @@ pub(super) struct HostMachine<'a> {
     pub(super) module: &'a Module,
     pub(super) textures: &'a TextureTable,
     pub(super) reach: Option<Reach<'a>>,
+    pub(super) examiner: Option<Examiner<'a>>,
 }
 
 impl HostMachine<'_> {
@@ -625,6 +662,25 @@ impl Machine for HostMachine<'_> {
             which,
             args,
         )
+    }
+
+    fn check_access(
+        &mut self,
+        cta: &CtaInfo,
+        thread: u32,
+        access: &ObservedAccess,
+        loc: SourceLoc,
+        address: u64,
+    ) -> u64 {
+        let at = Observed {
+            access,
+            loc,
+            thread,
+        };
+        match &mut self.examiner {
+            Some(examiner) => examiner.access(cta.linear, &at, address),
+            None => address,
+        }
     }
 
     fn texture(&mut self, access: &Access, args: &[Bits]) -> Result<Results, FaultKind> {

@@ -34,6 +34,8 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
     caching: Caching,
+    /// Whether accesses are examined ([`margay_ir::pass::instrument`]).
+    examines: bool,
     cache: ImageCache,
 }
 
@@ -43,6 +45,7 @@ impl PtxLoader {
         PtxLoader {
             choice,
             caching: Caching::default(),
+            examines: false,
             cache: ImageCache::default(),
         }
     }
@@ -50,6 +53,11 @@ impl PtxLoader {
     /// Returns this loader with another configuration of the disk cache.
     pub(crate) fn caching(self, caching: Caching) -> PtxLoader {
         PtxLoader { caching, ..self }
+    }
+
+    /// Returns this loader with or without the examination of accesses.
+    pub(crate) fn examining(self, examines: bool) -> PtxLoader {
+        PtxLoader { examines, ..self }
     }
 }
 
@@ -90,7 +98,8 @@ impl Loader for PtxLoader {
                 Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
                 Image::Linked(images) => loaded(images, options, &name, &mut log)?,
             };
-            Ok(PtxImage::new(loaded, self.choice, self.caching, log))
+            let kind = (self.choice, self.caching, self.examines);
+            Ok(PtxImage::new(loaded, kind, log))
         };
         let image = Arc::new(compile::run(read)?);
         self.cache.keep(key, &image);
@@ -245,17 +254,31 @@ pub(super) struct PtxImage {
 }
 
 impl PtxImage {
-    fn new(loaded: Loaded, choice: EngineChoice, caching: Caching, log: String) -> PtxImage {
+    fn new(
+        loaded: Loaded,
+        (choice, caching, examines): (EngineChoice, Caching, bool),
+        log: String,
+    ) -> PtxImage {
         match loaded {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();
                 let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
-                heads.image(contents, Bodies::whole(module), (choice, caching), log)
+                heads.image(
+                    contents,
+                    Bodies::whole(module, examines),
+                    (choice, caching),
+                    log,
+                )
             }
             Loaded::Lazy(mut lazy) => {
                 let contents = lazy.take_contents();
                 let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
-                heads.image(contents, Bodies::lazy(lazy), (choice, caching), log)
+                heads.image(
+                    contents,
+                    Bodies::lazy(lazy, examines),
+                    (choice, caching),
+                    log,
+                )
             }
         }
     }

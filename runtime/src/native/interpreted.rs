@@ -42,6 +42,7 @@ impl InterpretedCta {
             module: &launch.code.module,
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
+            examiner: launch.examiner(self.info),
         };
         let code = &launch.code;
         let mut interpreter = Interpreter::resume(
@@ -72,6 +73,7 @@ impl InterpretedCta {
             module: &launch.code.module,
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
+            examiner: launch.examiner(self.info),
         };
         let code = &launch.code;
         let interpreter = Interpreter::resume(

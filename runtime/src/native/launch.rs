@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncPoint};
+use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint};
 use margay_jit::Specialisation;
 use margay_ops::mods::StateSpace;
 
@@ -11,9 +11,11 @@ use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
+use super::observe::{Examiner, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
+use crate::checks::{Finding, Place, ThreadPlace, Tool};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
@@ -70,6 +72,8 @@ pub(super) struct PtxLaunch {
 
 impl PtxLaunch {
     pub(super) fn new(code: Arc<KernelCode>, shape: LaunchShape) -> Result<Arc<PtxLaunch>> {
+        let findings = shape.findings.as_ref();
+        let examines = findings.is_some_and(|findings| findings.tools().examine_accesses());
         let workspace = shape.cooperative.then(|| Box::new([0u64; 32]));
         let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
         let info = LaunchInfo {
@@ -80,6 +84,7 @@ impl PtxLaunch {
             params: 0,
             static_shared: code.shared.bytes,
             dynamic_shared: shape.dynamic_shared,
+            spare_shared: if examines { SPARE } else { 0 },
             grid_id: shape.grid_id,
             sm_count: shape.sms,
             workspace: workspace.as_ref().map_or(0, |space| space.as_ptr() as u64),
@@ -87,7 +92,12 @@ impl PtxLaunch {
             function_base: super::image::FUNCTION_BASE,
         };
         let stack = stack_bytes(&code, &shape, &info);
+        let spare = if examines { SPARE } else { 0 };
         let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
+        let local_stride = match spare {
+            0 => local_stride,
+            _ => local_stride.saturating_add(spare + 31) & !31,
+        };
         let local = local_of_cta(local_stride, &info) * u64::from(info.cluster_size());
         if local > LOCAL_WINDOW {
             return Err(Error::LaunchOutOfResources(
@@ -154,10 +164,7 @@ impl PtxLaunch {
     /// Takes a window in which enough memory for a unit of this launch is accessible.
     fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
         let ranks = u64::from(self.ranks());
-        let shared = match ranks {
-            1 => u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared),
-            _ => ranks << self.info.shared_shift(),
-        };
+        let shared = reach::shared_bytes(&self.info);
         let local = ranks * local_of_cta(self.local_stride, &self.info);
         worker
             .take_window(shared.max(1), local.max(1))
@@ -211,12 +218,16 @@ impl PtxLaunch {
     fn ends_exactly(&self) -> bool {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
-        self.ranks() == 1 && !self.shape.windows.masked && bytes.is_multiple_of(align)
+        let whole = self.ranks() == 1 && self.info.spare_shared == 0;
+        whole && !self.shape.windows.masked && bytes.is_multiple_of(align)
     }
 
     /// Returns whether all pointer parameters point to device memory, so that generated code need not test the
     /// addresses that it computes from them.
     fn is_trusted(&self) -> bool {
+        if self.info.spare_shared != 0 {
+            return false;
+        }
         let (Some(visible), Ok(kernel)) = (&self.shape.visible, &self.code.native) else {
             return false;
         };
@@ -243,6 +254,13 @@ impl PtxLaunch {
         Some(Reach::new(visible, self.info_for(cta), cta, params))
     }
 
+    /// Returns what examines the accesses of a CTA, if this launch is part of a run that checks memory.
+    pub(super) fn examiner(&self, cta: CtaInfo) -> Option<Examiner<'_>> {
+        let findings = self.shape.findings.as_deref()?;
+        let visible = self.shape.visible.as_deref()?;
+        (self.info.spare_shared != 0).then(|| Examiner::new(self, findings, visible, cta))
+    }
+
     fn ranks(&self) -> u32 {
         self.info.cluster_size()
     }
@@ -254,15 +272,17 @@ impl PtxLaunch {
             false => Order::Forward,
         };
         let state = CtaState::new(self.info.threads(), order);
-        match self.shape.findings {
-            Some(_) => state.checking(),
-            None => state,
+        match &self.shape.findings {
+            Some(findings) if findings.tools().contains(Tool::Synchronisation) => state.checking(),
+            _ => state,
         }
     }
 
     /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
-        self.shape.reverse || self.shape.findings.is_some()
+        let findings = self.shape.findings.as_ref();
+        self.shape.reverse
+            || findings.is_some_and(|findings| findings.tools().contains(Tool::Synchronisation))
     }
 
     /// Passes the findings of a CTA to the checking run, if this launch is part of one.
@@ -271,9 +291,27 @@ impl PtxLaunch {
             return;
         };
         for finding in state.take_findings() {
-            let source = faults::source_of(&self.code, finding.loc);
-            findings.note(&self.code.name, cta, &finding, source);
+            findings.add(self.sync_finding(cta, &finding));
         }
+    }
+
+    /// Creates the finding of undefined synchronisation in a CTA.
+    fn sync_finding(&self, cta: &CtaInfo, found: &SyncFinding) -> Finding {
+        let name = found.opcode.name();
+        let text = format!("Barrier error detected. {name}: {}", found.what.text());
+        let mut finding = Finding::new(found.what.into(), text);
+        finding.kernel = Some(self.code.name.clone());
+        finding.place = Place {
+            ptx_line: (found.loc.ptx_line != 0).then_some(found.loc.ptx_line),
+            source: faults::source_of(&self.code, found.loc),
+        };
+        let first = found.warp * 32 + found.lanes.trailing_zeros();
+        finding.thread = Some(ThreadPlace {
+            thread: self.info.thread_index(first),
+            block: cta.index,
+        });
+        finding.lanes = Some((found.warp, found.lanes));
+        finding
     }
 
     pub(super) fn fail(&self, worker: &dyn Worker, fault: Fault) -> RunOutcome {
@@ -440,5 +478,6 @@ pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a>
         &launch.code.module,
         &launch.shape.textures,
         launch.reach(&cta),
+        launch.examiner(cta),
     )
 }

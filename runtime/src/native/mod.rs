@@ -24,6 +24,7 @@ mod kernel;
 mod launch;
 mod link;
 mod native_cta;
+mod observe;
 mod products;
 mod reach;
 mod shared;

@@ -110,7 +110,10 @@ pub(super) const WORKSPACE: u64 = 256;
 /// has several CTAs.
 pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     match info.cluster_size() {
-        1 => u64::from(info.static_shared) + u64::from(info.dynamic_shared),
+        1 => {
+            let own = u64::from(info.static_shared) + u64::from(info.dynamic_shared);
+            own + u64::from(info.spare_shared)
+        }
         count => u64::from(count) << info.shared_shift(),
     }
 }

@@ -10,6 +10,7 @@ use super::warp::Activation;
 use crate::{CtaInfo, FaultKind, LaunchInfo, lanes};
 use margay_ir::function::{Function, InstData};
 use margay_ir::module::Module;
+use margay_ir::observe::ObservedAccess;
 use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
@@ -291,6 +292,10 @@ impl<M: Machine> View<'_, M> {
                 self.machine.fence();
                 return Ok(());
             }
+            Opcode::CheckAccess => {
+                self.check_access(pc, &data, step);
+                return Ok(());
+            }
             Opcode::Atom | Opcode::Red => return self.atomic(&data, step),
             _ => {}
         }
@@ -300,6 +305,31 @@ impl<M: Machine> View<'_, M> {
             self.set_results(step, lane, &results.map_err(|kind| (lane, kind))?);
         }
         Ok(())
+    }
+
+    /// Lets the machine examine the accesses of all active lanes. The result of each lane is an address in the state
+    /// space of the access.
+    fn check_access(&mut self, pc: usize, data: &InstData, step: &Step) {
+        let Some(access) = ObservedAccess::of(data) else {
+            return;
+        };
+        let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
+        for lane in lanes(self.active.mask) {
+            let start = self.host(lane, access.space, 0);
+            let address = self.host(lane, access.space, self.arg(step.args[0], lane));
+            let loc = loc.unwrap_or_default();
+            let thread = self.first + lane;
+            let checked = self
+                .machine
+                .check_access(self.cta, thread, &access, loc, address);
+            let result = match access.space {
+                StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local => {
+                    Bits::from(checked.wrapping_sub(start) as u32)
+                }
+                _ => Bits::from(checked),
+            };
+            self.set_results(step, lane, &[result]);
+        }
     }
 
     fn access_of_lane(

@@ -396,6 +396,22 @@ impl Slice<'_, '_> {
         b.ins().store(host(), thread, self.lane.fixed.ctx, at);
     }
 
+    /// Runs an operation once, for the first active lane.
+    pub(super) fn of_first(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let here = self.lane.here;
+        if self.mask.is_some() {
+            let bits = self.active_bits();
+            let b = &mut *self.lane.b;
+            let first = b.ins().ctz(bits);
+            self.lane.here.thread = b.ins().iadd(here.thread, first);
+            let wide = b.ins().uextend(types::I64, first);
+            self.lane.here.lane = b.ins().iadd(here.lane, wide);
+        }
+        let done = self.lane.operation(inst);
+        self.lane.here = here;
+        done
+    }
+
     /// Loads contiguous lanes, one element each.
     fn load_run(
         &mut self,

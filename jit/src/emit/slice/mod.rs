@@ -301,6 +301,17 @@ impl<'a, 'b> Slice<'a, 'b> {
                 return self.texture(inst, data.payload());
             }
             Opcode::Cvta => {}
+            Opcode::CheckAccess => {
+                let varies = self
+                    .view
+                    .uniformity
+                    .class(self.lane.function.dfg.results(inst)[0])
+                    == Class::Varying;
+                if !varies {
+                    return self.of_first(inst);
+                }
+                return self.each_lane(inst);
+            }
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);
             }

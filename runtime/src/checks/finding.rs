@@ -1,0 +1,279 @@
+//! A finding: one defect at one place of a program.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::kind::{Kind, Severity};
+use crate::error::SourceLine;
+
+/// A place in a kernel.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Place {
+    /// The line of the PTX text, counted from 1.
+    pub ptx_line: Option<u32>,
+    /// The line of the source that the PTX was compiled from.
+    pub source: Option<SourceLine>,
+}
+
+/// What an access does with memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Access {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Reads and writes atomically.
+    Atomic,
+}
+
+impl Access {
+    /// Returns the name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Access::Read => "read",
+            Access::Write => "write",
+            Access::Atomic => "atomic",
+        }
+    }
+}
+
+/// A thread: its coordinates in the block, and the coordinates of the block in the grid.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ThreadPlace {
+    /// `threadIdx`.
+    pub thread: [u32; 3],
+    /// `blockIdx`.
+    pub block: [u32; 3],
+}
+
+/// The other access of a race.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Other {
+    /// The kernel of the access.
+    pub kernel: Option<String>,
+    /// The place of the access.
+    pub place: Place,
+    /// What the access does.
+    pub access: Access,
+    /// The thread; `None` if the host, a copy or a fill accesses the memory.
+    pub thread: Option<ThreadPlace>,
+}
+
+/// A function of the host program on the stack of a call.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct HostFrame {
+    /// The function's demangled name, or the name of its library and an offset.
+    pub function: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line, counted from 1.
+    pub line: Option<u32>,
+}
+
+/// A finding. Fields that do not apply are `None`.
+///
+/// ```
+/// use margay::checks::{Finding, Kind, Tool};
+///
+/// let mut finding = Finding::new(Kind::OutOfBounds, "Invalid __global__ write of size 4 bytes");
+/// finding.kernel = Some("fill".into());
+/// assert_eq!(finding.kind.tool(), Tool::Memory);
+/// assert_eq!(
+///     finding.to_string(),
+///     "memcheck: Invalid __global__ write of size 4 bytes in kernel fill"
+/// );
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What was found.
+    pub kind: Kind,
+    /// How serious the finding is.
+    pub severity: Severity,
+    /// The finding in one sentence, without the place.
+    pub text: String,
+    /// The kernel's (mangled) name.
+    pub kernel: Option<String>,
+    /// The place in the kernel.
+    pub place: Place,
+    /// What the access does.
+    pub access: Option<Access>,
+    /// The state space, as CUDA names it: `__global__`.
+    pub space: Option<&'static str>,
+    /// Number of bytes that are accessed, leaked or copied.
+    pub size: Option<u64>,
+    /// The first thread in which the finding occurred.
+    pub thread: Option<ThreadPlace>,
+    /// The index of a warp in the block, and the mask of its lanes that are concerned.
+    pub lanes: Option<(u32, u32)>,
+    /// The address.
+    pub address: Option<u64>,
+    /// Describes the memory at the address, or near it.
+    pub allocation: Option<String>,
+    /// The other access of a race.
+    pub other: Option<Box<Other>>,
+    /// What would order the two accesses of a race.
+    pub missing: Option<&'static str>,
+    /// How often the finding occurred: in how many threads, blocks or calls.
+    pub count: u64,
+    /// The host's stack: of the call that launched the kernel, or of the call that the finding is about.
+    pub host: Vec<HostFrame>,
+}
+
+impl Finding {
+    /// Creates a finding that occurred once. All fields that need not apply are empty.
+    pub fn new(kind: Kind, text: impl Into<String>) -> Finding {
+        Finding {
+            kind,
+            severity: kind.severity(),
+            text: text.into(),
+            kernel: None,
+            place: Place::default(),
+            access: None,
+            space: None,
+            size: None,
+            thread: None,
+            lanes: None,
+            address: None,
+            allocation: None,
+            other: None,
+            missing: None,
+            count: 1,
+            host: Vec::new(),
+        }
+    }
+
+    /// Returns the finding as a JSON object. `docs/checks.md` describes the members. Members that do not apply are
+    /// absent.
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                map.insert(name.to_owned(), value);
+            }
+        };
+        put("tool", Some(self.kind.tool().name().into()));
+        put("kind", Some(self.kind.name().into()));
+        put("severity", Some(self.severity.name().into()));
+        put("message", Some(self.text.clone().into()));
+        put("kernel", self.kernel.clone().map(Value::from));
+        place_members(&self.place, &mut put);
+        put("access", self.access.map(|access| access.name().into()));
+        put("space", self.space.map(Value::from));
+        put("size", self.size.map(Value::from));
+        put("thread", self.thread.map(|at| json!(at.thread)));
+        put("block", self.thread.map(|at| json!(at.block)));
+        put("warp", self.lanes.map(|(warp, _)| warp.into()));
+        put("lanes", self.lanes.map(|(_, lanes)| lanes.into()));
+        put("address", self.address.map(Value::from));
+        put("allocation", self.allocation.clone().map(Value::from));
+        put("other", self.other.as_ref().map(|other| other.to_json()));
+        put("missing", self.missing.map(Value::from));
+        put("count", Some(self.count.into()));
+        put(
+            "host",
+            Some(self.host.iter().map(HostFrame::to_json).collect()),
+        );
+        Value::Object(map)
+    }
+}
+
+fn place_members(place: &Place, put: &mut impl FnMut(&str, Option<Value>)) {
+    let source = place.source.as_ref();
+    put("file", source.map(|source| source.file.clone().into()));
+    put("line", source.map(|source| source.line.into()));
+    let inlined = source.filter(|source| !source.inlined.is_empty());
+    put(
+        "inlined",
+        inlined.map(|source| {
+            let frame = |(file, line): &(String, u32)| json!({"file": file, "line": line});
+            source.inlined.iter().map(frame).collect()
+        }),
+    );
+    put("ptx_line", place.ptx_line.map(Value::from));
+}
+
+impl Other {
+    fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                map.insert(name.to_owned(), value);
+            }
+        };
+        put("kernel", self.kernel.clone().map(Value::from));
+        place_members(&self.place, &mut put);
+        put("access", Some(self.access.name().into()));
+        put("thread", self.thread.map(|at| json!(at.thread)));
+        put("block", self.thread.map(|at| json!(at.block)));
+        Value::Object(map)
+    }
+}
+
+impl HostFrame {
+    fn to_json(&self) -> Value {
+        json!({"function": self.function, "file": self.file, "line": self.line})
+    }
+}
+
+/// Writes three coordinates as CUDA's documentation does.
+struct Coordinates([u32; 3]);
+
+impl fmt::Display for Coordinates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x},{y},{z})")
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(source) = &self.source {
+            write!(f, ", {source}")?;
+        }
+        if let Some(line) = self.ptx_line {
+            write!(f, ", PTX line {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the finding in one line.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.kind.tool().name())?;
+        if self.severity != Severity::Error {
+            write!(f, "{}: ", self.severity.name())?;
+        }
+        f.write_str(&self.text)?;
+        if let Some(kernel) = &self.kernel {
+            write!(f, " in kernel {kernel}")?;
+        }
+        if let Some(at) = &self.thread {
+            write!(f, ", block {}", Coordinates(at.block))?;
+            match self.lanes {
+                Some((warp, lanes)) => write!(f, ", warp {warp}, lanes {lanes:#010x}")?,
+                None => write!(f, ", thread {}", Coordinates(at.thread))?,
+            }
+        }
+        write!(f, "{}", self.place)?;
+        if let Some(address) = self.address {
+            write!(f, ", address {address:#x}")?;
+        }
+        if let Some(allocation) = &self.allocation {
+            write!(f, ": {allocation}")?;
+        }
+        if let Some(other) = &self.other {
+            write!(f, "; and {}", other.access.name())?;
+            if let Some(at) = &other.thread {
+                let (block, thread) = (Coordinates(at.block), Coordinates(at.thread));
+                write!(f, " in block {block}, thread {thread}")?;
+            }
+            write!(f, "{}", other.place)?;
+        }
+        if let Some(missing) = self.missing {
+            write!(f, "; missing: {missing}")?;
+        }
+        Ok(())
+    }
+}

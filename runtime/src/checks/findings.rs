@@ -1,0 +1,185 @@
+//! The table of findings of a machine, and the log of a checking run.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use indexmap::IndexMap;
+use margay_ir::observe::AccessMode;
+use margay_jit::files::without_size_signal;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::{Finding, Kind, Place, Tools};
+
+/// Maximum number of findings that are kept.
+const MOST: usize = 1 << 14;
+
+/// Identifies a finding: findings with equal keys are one finding that occurred several times.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    kind: Kind,
+    kernel: Option<String>,
+    place: Place,
+    /// The place of the other access of a race.
+    other: Option<Place>,
+    /// The address and the text of a finding without a place in a kernel.
+    host: Option<(Option<u64>, String)>,
+}
+
+impl Key {
+    fn of(finding: &Finding) -> Key {
+        let at_host = finding.kernel.is_none();
+        Key {
+            kind: finding.kind,
+            kernel: finding.kernel.clone(),
+            place: finding.place.clone(),
+            other: finding.other.as_ref().map(|other| other.place.clone()),
+            host: at_host.then(|| (finding.address, finding.text.clone())),
+        }
+    }
+}
+
+/// A finding in the table.
+#[derive(Debug)]
+struct Entry {
+    finding: Finding,
+    /// The number that identifies the finding in the log.
+    id: u64,
+    /// The count that the log states.
+    logged: u64,
+}
+
+/// The findings of all launches of a machine.
+#[derive(Debug, Default)]
+pub struct Findings {
+    found: Mutex<IndexMap<Key, Entry>>,
+    next: AtomicU64,
+    /// Number of findings that were dropped because the table was full.
+    lost: AtomicU64,
+    log: Option<PathBuf>,
+    tools: Tools,
+    /// Device memory that suppressed accesses use: for loads, and for other accesses.
+    spare: OnceLock<[u64; 2]>,
+}
+
+impl Findings {
+    pub(crate) fn new(tools: Tools) -> Findings {
+        Findings {
+            tools,
+            log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
+            ..Findings::default()
+        }
+    }
+
+    /// Returns the selected tools.
+    pub(crate) fn tools(&self) -> Tools {
+        self.tools
+    }
+
+    /// Stores the addresses of device memory that suppressed accesses use, each with space for any access.
+    pub(crate) fn set_spare(&self, spare: [u64; 2]) {
+        let _ = self.spare.set(spare);
+    }
+
+    /// Returns the address that a suppressed access uses. Nothing writes to the memory for loads, which contains zeros.
+    pub(crate) fn spare(&self, mode: AccessMode) -> u64 {
+        let [loads, others] = self.spare.get().copied().unwrap_or_default();
+        match mode {
+            AccessMode::Load => loads,
+            _ => others,
+        }
+    }
+
+    /// Records a finding. If the same finding occurred before, adds its count to the known finding.
+    pub(crate) fn add(&self, finding: Finding) {
+        if !self.tools.contains(finding.kind.tool()) {
+            return;
+        }
+        let key = Key::of(&finding);
+        let mut found = self.found.lock();
+        if let Some(known) = found.get_mut(&key) {
+            known.finding.count += finding.count;
+            known.finding.severity = known.finding.severity.max(finding.severity);
+            return;
+        }
+        if found.len() == MOST {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.tell(&finding, id);
+        let logged = finding.count;
+        let entry = Entry {
+            finding,
+            id,
+            logged,
+        };
+        found.insert(key, entry);
+    }
+
+    /// Writes a finding to standard error, or to the log if there is one.
+    fn tell(&self, finding: &Finding, id: u64) {
+        if self.log.is_none() {
+            crate::error::tell(finding);
+            return;
+        }
+        let mut record = finding.to_json();
+        record["id"] = id.into();
+        record["pid"] = std::process::id().into();
+        self.write(&format!("{record}\n"));
+    }
+
+    /// Writes to the log how often each finding has occurred, if that has changed.
+    pub(crate) fn log_counts(&self) {
+        if self.log.is_none() {
+            return;
+        }
+        let mut text = String::new();
+        for entry in self.found.lock().values_mut() {
+            if entry.logged == entry.finding.count {
+                continue;
+            }
+            entry.logged = entry.finding.count;
+            let severity = entry.finding.severity.name();
+            let update = json!({
+                "id": entry.id, "pid": std::process::id(), "count": entry.logged, "severity": severity,
+            });
+            text.push_str(&format!("{update}\n"));
+        }
+        if !text.is_empty() {
+            self.write(&text);
+        }
+    }
+
+    /// Appends lines to the log in a single call, so that lines of several processes do not mix.
+    fn write(&self, lines: &str) {
+        let Some(path) = &self.log else {
+            return;
+        };
+        // Without the flag, opening a pipe would wait for its reader.
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path);
+        if let Err(error) =
+            without_size_signal(|| file.and_then(|mut file| file.write_all(lines.as_bytes())))
+        {
+            tracing::error!(%error, path = %path.display(), "cannot write what was found");
+        }
+    }
+
+    /// Removes and returns all findings in the order in which they were found, and the number of dropped findings.
+    pub(crate) fn take(&self) -> (Vec<Finding>, u64) {
+        let found = std::mem::take(&mut *self.found.lock());
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        (
+            found.into_values().map(|entry| entry.finding).collect(),
+            lost,
+        )
+    }
+}

@@ -1,0 +1,186 @@
+//! The kinds of findings.
+
+use std::fmt;
+
+pub use margay_exec::Undefined;
+
+/// The tool that reports a finding.
+///
+/// ```
+/// use margay::checks::Tool;
+///
+/// assert_eq!(Tool::Memory.name(), "memcheck");
+/// assert_eq!(Tool::named("racecheck"), Some(Tool::Race));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Tool {
+    /// Accesses outside of allocations, and misaligned accesses.
+    Memory,
+    /// Reads of memory that nobody has written.
+    Initialisation,
+    /// Accesses to the same memory that nothing orders.
+    Race,
+    /// Undefined synchronisation between threads.
+    Synchronisation,
+    /// Objects that the program does not free.
+    Leak,
+    /// Calls with wrong arguments, and calls that fail.
+    Api,
+}
+
+impl Tool {
+    /// All tools.
+    pub const ALL: [Tool; 6] = [
+        Tool::Memory,
+        Tool::Initialisation,
+        Tool::Race,
+        Tool::Synchronisation,
+        Tool::Leak,
+        Tool::Api,
+    ];
+
+    /// Returns the name of the tool in options and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tool::Memory => "memcheck",
+            Tool::Initialisation => "initcheck",
+            Tool::Race => "racecheck",
+            Tool::Synchronisation => "synccheck",
+            Tool::Leak => "leakcheck",
+            Tool::Api => "apicheck",
+        }
+    }
+
+    /// Returns the tool with this name.
+    pub fn named(name: &str) -> Option<Tool> {
+        Tool::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+}
+
+/// How serious a finding is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// A statement about the program that need not be a defect.
+    Info,
+    /// A probable defect.
+    Warning,
+    /// A defect.
+    Error,
+}
+
+impl Severity {
+    /// Returns the name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident $tool:ident $severity:ident $name:literal;)*) => {
+        /// A kind of finding.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        pub enum Kind { $($(#[$doc])* $variant,)* }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: &'static [Kind] = &[$(Kind::$variant,)*];
+
+            /// Returns the tool that reports this kind.
+            pub const fn tool(self) -> Tool {
+                match self { $(Kind::$variant => Tool::$tool,)* }
+            }
+
+            /// Returns how serious a finding of this kind is, unless the finding states another severity.
+            pub const fn severity(self) -> Severity {
+                match self { $(Kind::$variant => Severity::$severity,)* }
+            }
+
+            /// Returns the name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Kind::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// An access outside of the memory that the thread may access.
+    OutOfBounds Memory Error "out-of-bounds";
+    /// An access whose address is not a multiple of the number of bytes.
+    Misaligned Memory Error "misaligned";
+    /// An access to memory that the program has freed.
+    UseAfterFree Memory Error "use-after-free";
+    /// An access near address 0.
+    NullPointer Memory Error "null-pointer";
+    /// An access to memory of another state space, or of the host.
+    WrongSpace Memory Error "wrong-space";
+    /// An access that begins in one shared variable and ends in another.
+    CrossesVariables Memory Warning "crosses-variables";
+    /// `free` in device code, of memory that is already free.
+    DoubleFree Memory Error "double-free";
+    /// `free` in device code, of an address that `malloc` did not return.
+    InvalidFree Memory Error "invalid-free";
+    /// A read of bytes that nobody has written.
+    Uninitialized Initialisation Error "uninitialized";
+    /// A read of several bytes of which nobody has written some, for example the padding of a structure.
+    PartlyUninitialized Initialisation Info "partly-uninitialized";
+    /// A copy to the host of bytes that nobody has written.
+    UninitializedCopy Initialisation Error "uninitialized-copy";
+    /// Two accesses to the same memory, of which at least one is a write, that nothing orders.
+    Race Race Error "race";
+    /// See [`Undefined::NotInMask`].
+    NotInMask Synchronisation Error "not-in-mask";
+    /// See [`Undefined::MasksDiffer`].
+    MasksDiffer Synchronisation Error "masks-differ";
+    /// See [`Undefined::AbsentSource`].
+    AbsentSource Synchronisation Error "absent-source";
+    /// See [`Undefined::PartOfWarp`].
+    PartOfWarp Synchronisation Error "part-of-warp";
+    /// See [`Undefined::DivergentBarrier`].
+    DivergentBarrier Synchronisation Error "divergent-barrier";
+    /// See [`Undefined::LeftBeforeBarrier`].
+    LeftBeforeBarrier Synchronisation Info "left-before-barrier";
+    /// See [`Undefined::BarrierNumber`].
+    BarrierNumber Synchronisation Error "barrier-number";
+    /// See [`Undefined::BarrierCount`].
+    BarrierCount Synchronisation Error "barrier-count";
+    /// See [`Undefined::CountsDiffer`].
+    CountsDiffer Synchronisation Error "counts-differ";
+    /// See [`Undefined::MixedReduction`].
+    MixedReduction Synchronisation Error "mixed-reduction";
+    /// See [`Undefined::ArrivesTwice`].
+    ArrivesTwice Synchronisation Error "arrives-twice";
+    /// See [`Undefined::WaitsWithoutArrival`].
+    WaitsWithoutArrival Synchronisation Error "waits-without-arrival";
+    /// Threads wait for each other, and none of them can continue.
+    Deadlock Synchronisation Error "deadlock";
+}
+
+impl From<Undefined> for Kind {
+    fn from(what: Undefined) -> Kind {
+        match what {
+            Undefined::NotInMask => Kind::NotInMask,
+            Undefined::MasksDiffer => Kind::MasksDiffer,
+            Undefined::AbsentSource => Kind::AbsentSource,
+            Undefined::PartOfWarp => Kind::PartOfWarp,
+            Undefined::DivergentBarrier => Kind::DivergentBarrier,
+            Undefined::LeftBeforeBarrier => Kind::LeftBeforeBarrier,
+            Undefined::BarrierNumber => Kind::BarrierNumber,
+            Undefined::BarrierCount => Kind::BarrierCount,
+            Undefined::CountsDiffer => Kind::CountsDiffer,
+            Undefined::MixedReduction => Kind::MixedReduction,
+            Undefined::ArrivesTwice => Kind::ArrivesTwice,
+            Undefined::WaitsWithoutArrival => Kind::WaitsWithoutArrival,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

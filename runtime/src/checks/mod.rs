@@ -1,0 +1,81 @@
+//! Checking runs: they report operations that CUDA and PTX leave undefined, while kernels otherwise run as usual.
+//!
+//! [`crate::RuntimeBuilder::check`], or the variable `MARGAY_CHECK` with a list of names, selects [`Tool`]s:
+//!
+//! - memcheck: each access is inside one allocation or variable space of the thread, and aligned. A wrong access is
+//!   reported and suppressed: a load or an atomic operation returns zeros, and a store has no effect.
+//! - initcheck: each byte that a kernel reads, or that a copy to the host reads, has been written.
+//! - racecheck: two accesses to the same byte, of which one is a write, are ordered by barriers, fences, atomic
+//!   operations or streams.
+//! - synccheck: how threads wait for each other: member masks, source lanes of shuffles, barriers in divergent code,
+//!   the IDs and thread counts of barriers ([`Undefined`]).
+//!
+//! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to standard error and
+//! to the file that `MARGAY_CHECK_LOG` names, and [`crate::Runtime::take_findings`] returns it.
+
+mod finding;
+mod findings;
+mod kind;
+
+pub use finding::{Access, Finding, HostFrame, Other, Place, ThreadPlace};
+pub use findings::Findings;
+pub use kind::{Kind, Severity, Tool, Undefined};
+
+/// A set of tools.
+///
+/// ```
+/// use margay::checks::{Tool, Tools};
+///
+/// let tools = Tools::named("memcheck,synccheck").unwrap();
+/// assert!(tools.contains(Tool::Memory) && !tools.contains(Tool::Race));
+/// assert_eq!(tools.with(Tool::Race), Tools::named("racecheck,synccheck,memcheck").unwrap());
+/// assert_eq!(Tools::named("none"), None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tools(u8);
+
+impl Tools {
+    /// Returns the set with one more tool.
+    #[must_use]
+    pub fn with(self, tool: Tool) -> Tools {
+        Tools(self.0 | 1 << tool as u8)
+    }
+
+    /// Returns whether the set contains a tool.
+    pub fn contains(self, tool: Tool) -> bool {
+        self.0 >> (tool as u8) & 1 != 0
+    }
+
+    /// Returns whether the set contains no tool.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns whether a tool of the set examines accesses of kernels.
+    pub fn examine_accesses(self) -> bool {
+        [Tool::Memory, Tool::Initialisation, Tool::Race]
+            .into_iter()
+            .any(|tool| self.contains(tool))
+    }
+
+    /// Returns the tools in a list of names that commas separate; `all` stands for all tools. Returns `None` if a name
+    /// is unknown.
+    pub fn named(list: &str) -> Option<Tools> {
+        let mut tools = Tools::default();
+        for name in list.split(',') {
+            tools = match name {
+                "all" => Tool::ALL.into_iter().fold(tools, Tools::with),
+                _ => tools.with(Tool::named(name)?),
+            };
+        }
+        Some(tools)
+    }
+
+    /// Returns the tools that `MARGAY_CHECK` selects; none if the variable is unset.
+    pub(crate) fn from_env() -> Tools {
+        let value = crate::environment::env("MARGAY_CHECK");
+        value
+            .and_then(|value| Tools::named(&value))
+            .unwrap_or_default()
+    }
+}
