@@ -208,8 +208,8 @@ impl DeviceMemory {
         (last.mapped == first.mapped).then_some(first)
     }
 
-    /// Frees the allocation that starts at `base`. If `internal` is true, it must be an allocation that the program
-    /// cannot free. If `internal` is false, it must be an allocation that the program can free.
+    /// Frees the allocation that starts at `base`. If `internal` is true, the allocation must be one that the program
+    /// cannot free. If `internal` is false, the allocation must be one that the program can free.
     pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
         let found = self.lookup(base);
         let matches = found.is_some_and(|found| found.base == base && found.internal == internal);
