@@ -18,9 +18,9 @@ use crate::pointer::DevicePtr;
 /// assert_eq!(bytes, [3, 0, 0, 0]);
 /// ```
 pub trait KernelArg {
-    /// Returns the size in bytes as the kernel sees it.
+    /// Returns the number of bytes that the argument takes in the kernel's parameter space.
     fn size(&self) -> usize;
-    /// Writes exactly [`KernelArg::size`] bytes.
+    /// Writes the argument to `out`, which has exactly [`KernelArg::size`] bytes.
     fn write(&self, out: &mut [u8]);
 }
 
@@ -37,7 +37,8 @@ pub trait KernelArg {
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub trait KernelArgs {
-    /// Packs the arguments into `out`, which has the size of the kernel's parameter space and is zeroed.
+    /// Packs the arguments into `out`. `params` describes the kernel's parameters. `out` has the size of the kernel's
+    /// parameter space and contains only zeros.
     fn pack(&self, params: &[ParamInfo], out: &mut [u8]) -> Result<()>;
 }
 
@@ -74,7 +75,7 @@ impl KernelArg for DevicePtr {
     }
 }
 
-/// A structure passed by value, given as its bytes.
+/// The bytes of a structure that is passed to a kernel by value.
 ///
 /// ```
 /// use margay::{Bytes, KernelArg};

@@ -94,19 +94,20 @@ impl<T: Plain> DeviceBuffer<T> {
         })
     }
 
-    /// Sets all bytes to zero, after all work of the legacy null stream.
+    /// Sets all bytes to zero after all earlier work of the legacy null stream. The call may return before the bytes
+    /// are set.
     ///
     /// # Errors
-    /// The sticky fault of a kernel.
+    /// The context's sticky fault, if a kernel has failed.
     pub fn zero(&self) -> Result<()> {
         let stream = self.context.legacy_stream();
         stream.fill(self.ptr, 0, 1, self.bytes() as u64, 1, 0)
     }
 
-    /// Copies `values` to the buffer, after all work of the legacy null stream.
+    /// Copies `values` to the buffer after all earlier work of the legacy null stream, and waits for the copy.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the lengths differ; the sticky fault of a kernel.
+    /// [`Error::InvalidValue`] if the lengths differ; the context's sticky fault, if a kernel has failed.
     pub fn write(&mut self, values: &[T]) -> Result<()> {
         self.check_len(values.len())?;
         let source = values.as_ptr().cast();
@@ -115,10 +116,10 @@ impl<T: Plain> DeviceBuffer<T> {
         unsafe { self.context.legacy_stream().copy(transfer) }
     }
 
-    /// Copies the buffer to `values`, after all work of the legacy null stream.
+    /// Copies the buffer to `values` after all earlier work of the legacy null stream, and waits for the copy.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the lengths differ; the sticky fault of a kernel.
+    /// [`Error::InvalidValue`] if the lengths differ; the context's sticky fault, if a kernel has failed.
     pub fn read(&self, values: &mut [T]) -> Result<()> {
         self.check_len(values.len())?;
         let target = values.as_mut_ptr().cast();
@@ -127,10 +128,10 @@ impl<T: Plain> DeviceBuffer<T> {
         unsafe { self.context.legacy_stream().copy(transfer) }
     }
 
-    /// Returns a copy of the contents, after all work of the legacy null stream.
+    /// Waits for all earlier work of the legacy null stream and returns a copy of the contents.
     ///
     /// # Errors
-    /// The sticky fault of a kernel.
+    /// The context's sticky fault, if a kernel has failed.
     pub fn to_vec(&self) -> Result<Vec<T>>
     where
         T: Default,

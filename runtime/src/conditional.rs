@@ -31,7 +31,7 @@ impl ConditionalValue {
         new
     }
 
-    /// Returns the handle that device code passes to `cudaGraphSetConditional`. It is unique in the process.
+    /// Returns the handle that device code passes to `cudaGraphSetConditional`. The handle is unique in the process.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

@@ -58,14 +58,14 @@ pub(crate) struct Inner {
     failed: AtomicBool,
     fault: Mutex<Option<Arc<Fault>>>,
     limits: Limits,
-    /// IDs of the contexts whose memory this context may access.
+    /// IDs of the contexts for which the program has enabled peer access from this context.
     peers: Mutex<std::collections::BTreeSet<u64>>,
     /// Time limit of launches in nanoseconds. [`NO_LIMIT`] means that the time limit of the runtime applies.
     time_limit: AtomicU64,
     /// Number of tasks that are not complete.
     pending: AtomicUsize,
-    /// Whether a call stopped waiting while too many tasks were pending. Later calls then do not wait until fewer tasks
-    /// are pending.
+    /// Whether a call has stopped waiting although at least [`MOST_PENDING`] tasks were pending. Later calls then do
+    /// not wait. The value becomes false when fewer tasks are pending.
     overfull: AtomicBool,
     idle: Mutex<()>,
     became_idle: Condvar,
@@ -92,7 +92,7 @@ impl Inner {
         self.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reports a fault, and makes it sticky if it is the first fault of the context.
+    /// Reports a fault. The first fault of the context becomes sticky.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -147,7 +147,7 @@ const NO_LIMIT: u64 = u64::MAX;
 const MOST_PENDING: usize = 1 << 14;
 const NO_PROGRESS: Duration = Duration::from_millis(200);
 
-/// Maximum depth of device-side synchronisation.
+/// Maximum value of [`Limit::DevRuntimeSyncDepth`].
 const DEEPEST_SYNC: u64 = 24;
 
 /// Values of the limits, indexed by [`Limit`].
@@ -426,9 +426,9 @@ impl Context {
         self.flush_output();
     }
 
-    /// Writes the output of completed launches to the process's standard output. It is called by every call that waits,
-    /// by launches, by loading and unloading of modules, by host functions, and when the process exits. Except for the
-    /// exit, the CUDA programming guide ("Formatted Output") requires these calls.
+    /// Writes the output of completed launches to the process's standard output. The runtime calls this function in
+    /// every call that waits, in launches, when modules are loaded or unloaded, in host functions, and when the process
+    /// exits. The CUDA programming guide ("Formatted Output") requires all these flushes except the one at the exit.
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
@@ -523,7 +523,8 @@ impl Context {
         let inner = &self.inner;
         let mut guard = inner.idle.lock();
         while inner.pending.load(Ordering::SeqCst) > 0 {
-            // Tasks can start while [`Context::stop_launches`] runs, so it is called again until no task is pending.
+            // Tasks can start while [`Context::stop_launches`] runs, so this loop calls that function until no task is
+            // pending.
             let wait = Duration::from_millis(2);
             if inner.became_idle.wait_for(&mut guard, wait).timed_out() {
                 parking_lot::MutexGuard::unlocked(&mut guard, || self.stop_launches());
@@ -584,7 +585,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the preferred cache configuration (a hint that is only stored).
+    /// Returns the preferred cache configuration. The value is stored and has no effect.
     pub fn cache_config(&self) -> i32 {
         self.inner.cache_config.load(Ordering::Relaxed) as i32
     }
@@ -594,7 +595,8 @@ impl Context {
         remember(&self.inner.cache_config, config, 3)
     }
 
-    /// Returns the shared memory bank width: 0 (default), 1 (four bytes) or 2 (eight bytes). It is only stored.
+    /// Returns the shared memory bank width: 0 (default), 1 (four bytes) or 2 (eight bytes). The value is stored and
+    /// has no effect.
     pub fn shared_config(&self) -> i32 {
         self.inner.shared_config.load(Ordering::Relaxed) as i32
     }
@@ -643,7 +645,7 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
     Ok(())
 }
 
-/// Reports a fault at once, because the program might never query it.
+/// Reports a fault immediately, because the program might never query the fault.
 fn report(fault: &Fault) {
     tracing::error!(%fault, "kernel failed");
     crate::error::tell(fault);

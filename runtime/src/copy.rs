@@ -48,9 +48,9 @@ pub enum Direction {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// First byte written.
+    /// Address of the first byte that is written.
     pub dst: u64,
-    /// First byte read.
+    /// Address of the first byte that is read.
     pub src: u64,
     /// Whether each side is host or device memory.
     pub direction: Direction,
@@ -119,7 +119,7 @@ impl Transfer {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
-    /// First byte written.
+    /// Address of the first byte that is written.
     pub dst: u64,
     /// The value of each element.
     pub value: u32,
@@ -208,8 +208,8 @@ fn overflow() -> Error {
     Error::invalid("the size overflows")
 }
 
-/// Checks that `span` bytes at `address` are inside one allocation, which the device may write if `writes` is true, and
-/// returns the kind of its memory.
+/// Checks that `span` bytes at `address` are inside one allocation. If `writes` is true, also checks that the device
+/// may write to the allocation. Returns the kind of the memory.
 fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Side> {
     let found = context.machine().memory.holding(address, span);
     let found = found.ok_or_else(|| {
@@ -252,7 +252,7 @@ impl Fill {
         Ok(true)
     }
 
-    /// Returns whether the fill takes no longer than handing it to another thread.
+    /// Returns whether the fill is so short that a handover to another thread would take longer than the fill.
     pub(crate) fn is_short(&self) -> bool {
         let row = self.count.saturating_mul(u64::from(self.width));
         row.saturating_mul(self.rows) <= SHORT
@@ -343,7 +343,7 @@ impl Transfer {
         self.sides(context).map(|_| true)
     }
 
-    /// Returns whether the copy takes no longer than handing it to another thread.
+    /// Returns whether the copy is so short that a handover to another thread would take longer than the copy.
     pub(crate) fn is_short(&self) -> bool {
         self.bytes().is_some_and(|bytes| bytes <= SHORT)
     }
@@ -397,7 +397,8 @@ fn side(
     writes: bool,
 ) -> Result<Side> {
     let memory = &context.machine().memory;
-    // Freed memory is not memory of the program either: an access could cause a signal for its handlers.
+    // Freed device memory is an error too: an access to it could cause a signal that reaches the program's own
+    // handlers.
     if must_be_ours || memory.lookup(address).is_some() || memory.overlaps(address, span) {
         return within(context, address, span, writes);
     }

@@ -1,16 +1,17 @@
 //! The interface between the runtime and the engines that execute kernels.
 //!
-//! The runtime handles launches, CTAs and waits. Only engines interpret instructions. A [`Loader`] loads an *image*.
-//! The image is then bound to the addresses of its variables and provides one [`Engine`] per kernel. A launch is
-//! prepared once and then run by many workers at the same time.
+//! The runtime handles launches, CTAs and waits. Only engines execute instructions. A [`Loader`] loads an *image*. The
+//! image is then bound to the addresses of its variables and provides one [`Engine`] per kernel. A launch is prepared
+//! once and then run by many workers at the same time.
 //!
 //! # Contract
 //!
-//! - **Units.** Everything is counted in *units*: clusters, in grid order (a CTA without a cluster is a cluster of
-//!   one). Unit `u` of a launch holds the CTAs of the `u`-th cluster.
-//! - **Threads.** Only workers call [`PreparedLaunch::run`] and [`PreparedLaunch::resume`]. Many workers may call them
-//!   at once for different units, but never for the same unit. A worker may resume a unit that another worker has
-//!   parked: when the scheduler hands the unit over, a release/acquire pair orders the two workers.
+//! - **Units.** A *unit* is a cluster. A CTA without a cluster counts as a cluster of one CTA. Unit `u` of a launch
+//!   holds the CTAs of the `u`-th cluster in grid order.
+//! - **Threads.** Only workers call [`PreparedLaunch::run`] and [`PreparedLaunch::resume`]. Several workers may call
+//!   them at the same time for different units, but never for the same unit. A worker may resume a unit that another
+//!   worker has parked: when the scheduler hands the unit over, a release/acquire pair orders the accesses of the two
+//!   workers.
 //! - **Parking.** When all threads of a unit wait for memory, the engine returns the unit as a [`ParkedUnit`], which
 //!   owns all state of the unit and its window. `progressed` states whether any thread has completed a wait since the
 //!   unit was last run or resumed. If no unit progresses, workers back off. If only threads of the unit itself could
@@ -18,10 +19,10 @@
 //!   where the threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
 //!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
-//!   call. When the unit parks, the window stays in the unit's state, or moves to [`ParkedUnit::window`]. There is a window for every unit that may
-//!   be resident. Dropping a window frees it.
+//!   call. When the unit parks, the window stays in the unit's state, or moves to [`ParkedUnit::window`]. There is a
+//!   window for every unit that may be resident at the same time. Dropping a window frees it.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
-//!   in one unit the other units of the launch are stopped.
+//!   in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
 //!   can. The stop signal (`fault`) interrupts device code in a loop and makes `fault::enter` return.
 //! - **Panics.** The worker catches a panic in an engine and fails the launch.
@@ -62,7 +63,7 @@ pub struct ParamInfo {
     pub align: u32,
 }
 
-/// Properties that a kernel's declaration gives; available once the image is loaded.
+/// Properties of a kernel that are known when its image is loaded.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -86,7 +87,7 @@ pub struct KernelInfo {
     pub const_bytes: u32,
     /// Reported number of registers per thread; 0 if it is unknown.
     pub registers: u32,
-    /// The PTX's `.target` as two digits: 86 for `sm_86`.
+    /// The number in the PTX's `.target`: 86 for `sm_86`.
     pub target: u32,
     /// The PTX's `.version`, times ten: 86 for `8.6`.
     pub ptx_version: u32,
@@ -129,7 +130,7 @@ pub struct VariableInfo {
     pub constant: bool,
     /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// Whether programs can find the variable by name: it is declared outside of functions.
+    /// Whether programs can find the variable by name, because it is declared outside of functions.
     pub visible: bool,
     /// Describes a variable of opaque type, which has no memory and whose address is a handle.
     pub reference: Option<Reference>,
@@ -153,8 +154,8 @@ pub enum Image<'a> {
     /// PTX text, a fat binary, a cubin or an archive; the first bytes determine the format.
     Bytes(&'a [u8]),
     /// Several inputs of these formats that are linked together: a `.visible` symbol of one input defines the `.extern`
-    /// symbols of this name in the other inputs. NVIDIA's device runtime library is read only if it defines a missing
-    /// symbol.
+    /// symbols of this name in the other inputs. The loader reads NVIDIA's device runtime library only if this library
+    /// defines a symbol that no input defines.
     Linked(&'a [&'a [u8]]),
 }
 
@@ -173,8 +174,8 @@ pub enum Image<'a> {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// The compute capability as two digits, which selects an entry of a fat binary. 0 selects the capability of the
-    /// device.
+    /// The number of a compute capability (86 for 8.6), which selects an entry of a fat binary. 0 selects the
+    /// capability of the device.
     pub capability: u32,
     /// The file name that diagnostics show.
     pub name: Option<String>,
@@ -223,7 +224,7 @@ pub trait Engine: Send + Sync {
     /// beyond the deadline; later calls are fast.
     fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes>;
     /// Prepares a launch: compiles missing code and lays out frames. The launching thread waits for this call, so that
-    /// it can return compile errors. The call may take long, but not beyond the deadline of the launch.
+    /// the launch can return compile errors. The call may take long, but not beyond the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
 }
 
@@ -239,9 +240,10 @@ pub struct LaunchShape {
     pub dynamic_shared: u32,
     /// The filled parameter space.
     pub params: Params,
-    /// Whether all CTAs may wait for each other; `%envreg1/2` then point to a grid workspace.
+    /// Whether all CTAs may wait for each other. `%envreg1` and `%envreg2` then contain the address of a workspace for
+    /// the synchronisation of the grid.
     pub cooperative: bool,
-    /// The time by which the launch must be prepared: compiling counts towards its time limit.
+    /// The end of the launch's time limit. Preparation of the launch counts towards the limit.
     pub deadline: Option<Instant>,
     /// The value of `%gridid`, which is unique in the process and never 0.
     pub grid_id: u64,
@@ -296,8 +298,8 @@ pub struct Coordinates {
     pub thread: [u32; 3],
 }
 
-/// Functions that device code may call: printf, malloc and others. Address arguments are addresses that device code
-/// passes.
+/// Functions that device code may call: printf, malloc and others. Device code chooses the addresses that it passes, so
+/// the addresses may be invalid.
 pub trait Services: Send + Sync {
     /// `int vprintf(const char *format, void *arguments)`: returns the number of printed arguments, or -1 for a null
     /// format.
@@ -341,10 +343,10 @@ pub trait Services: Send + Sync {
     ) -> Option<Result<u64, Fault>>;
 }
 
-/// A prepared launch, which many workers run at once.
+/// A prepared launch, which many workers run at the same time.
 pub trait PreparedLaunch: Send + Sync {
-    /// Returns whether a unit can ever park. If not, residency is not limited, and a worker claims more units at a
-    /// time.
+    /// Returns whether a unit can ever park. If not, the number of resident units is not limited, and a worker claims
+    /// more units at a time.
     fn may_park(&self) -> bool {
         true
     }

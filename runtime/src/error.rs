@@ -2,8 +2,8 @@
 //!
 //! Every fallible operation of this crate returns an [`Error`]. Each variant corresponds to one result code of the CUDA
 //! driver interface, except [`Error::Capture`] and [`Error::Fault`], whose kind determines the code. A failure of
-//! device code is a [`Fault`]. It is *sticky*: every later call that needs the context returns the same fault until the
-//! context is reset or destroyed.
+//! device code or of other submitted work is a [`Fault`]. A fault is *sticky*: every later call that needs the context
+//! returns the same fault until the context is reset or destroyed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -118,12 +118,12 @@ pub enum Error {
     /// The host memory is not registered [713 HOST_MEMORY_NOT_REGISTERED].
     #[error("the host memory is not registered")]
     HostMemoryNotRegistered,
-    /// A cooperative launch has more CTAs than can be resident at once [720 COOPERATIVE_LAUNCH_TOO_LARGE].
+    /// A cooperative launch has more CTAs than can be resident at the same time [720 COOPERATIVE_LAUNCH_TOO_LARGE].
     #[error("cooperative launch too large: {ctas} CTAs, {resident} can be resident")]
     CooperativeLaunchTooLarge {
         /// Number of CTAs requested.
         ctas: u64,
-        /// Number of CTAs that can be resident at once.
+        /// Number of CTAs that can be resident at the same time.
         resident: u64,
     },
     /// A query would lose information [402 LOSSY_QUERY].
@@ -144,7 +144,8 @@ pub enum Error {
         /// The unsupported instruction, entry point or feature.
         what: String,
     },
-    /// Device code failed; sticky. [`FaultKind`] determines which of the codes 700, 702, 710 and 714 to 719 applies.
+    /// Device code or other submitted work failed; the error is sticky. [`FaultKind`] determines which of the codes
+    /// 700, 702, 710 and 714 to 719 applies.
     #[error("{0}")]
     Fault(Arc<Fault>),
     /// A defect of Margay [999 UNKNOWN].
@@ -163,7 +164,7 @@ impl Error {
         Error::Unsupported { what: what.into() }
     }
 
-    /// Returns whether the error came from device code and is sticky.
+    /// Returns whether the error is a [`Fault`], which is sticky.
     pub fn is_sticky(&self) -> bool {
         matches!(self, Error::Fault(_))
     }
@@ -182,7 +183,7 @@ pub enum CaptureError {
     /// The operation is not permitted while a stream is capturing [900 STREAM_CAPTURE_UNSUPPORTED].
     #[error("the operation is not permitted while a stream is capturing")]
     Unsupported,
-    /// An earlier error has ended the capture [901 STREAM_CAPTURE_INVALIDATED].
+    /// An earlier error has invalidated the capture [901 STREAM_CAPTURE_INVALIDATED].
     #[error("an earlier error invalidated the capture")]
     Invalidated,
     /// Two captures would be merged [902 STREAM_CAPTURE_MERGE].
@@ -304,7 +305,7 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// A failure of device code, with all available information about where it occurred.
+/// A failure of device code or of other submitted work, with all available information about where it occurred.
 ///
 /// ```
 /// use margay::{Fault, FaultKind};
@@ -414,7 +415,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Writes a line about kernels to standard error, unless `MARGAY_QUIET` is set.
+/// Writes `what` as a line to standard error, unless `MARGAY_QUIET` is set.
 pub(crate) fn tell(what: &impl fmt::Display) {
     if std::env::var_os("MARGAY_QUIET").is_none() {
         margay_jit::files::tell(format_args!("margay: {what}"));

@@ -59,7 +59,7 @@ fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
 static UNRECOGNIZED: &CStr = c"unrecognized error code";
 
 /// Returns whether `bytes` bytes at an address are inside an error's name or text. Device code receives the addresses
-/// of names and texts, and may read there.
+/// of names and texts, and may read names and texts.
 pub(crate) fn holds(address: u64, bytes: u64) -> bool {
     let texts = ALL.iter().flat_map(|&(_, name, text)| [name, text]);
     texts.chain([UNRECOGNIZED]).any(|text| {

@@ -215,7 +215,7 @@ impl Event {
         (!shared.is_complete(last)).then(|| (Arc::clone(shared), last))
     }
 
-    /// Destroys the event. Work that waits for the event continues to wait for its snapshot.
+    /// Destroys the event. Work that already waits for a record of the event continues to wait.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] when the event is already destroyed.

@@ -1,8 +1,8 @@
 //! The heap of device-side malloc and free.
 //!
 //! Each context has one region of device memory for its heap. The first allocation creates the region, with the size
-//! that the limit has at that time. The bookkeeping is outside the region, so device code cannot corrupt it. Invariant:
-//! free blocks are never adjacent, because adjacent blocks are joined.
+//! that `Limit::MallocHeapSize` has at that time. The bookkeeping is outside the region, so device code cannot corrupt
+//! it. Invariant: free blocks are never adjacent, because adjacent blocks are joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -70,7 +70,7 @@ impl DeviceHeap {
         state.allocate(bytes)
     }
 
-    /// Frees a block; returns false when `address` is not an allocated block.
+    /// Frees a block; returns false when no allocated block starts at `address`.
     pub fn free(&self, address: u64) -> bool {
         self.state.lock().release(address)
     }

@@ -60,7 +60,8 @@ fn too_large(limit: u64) -> io::Error {
     io::Error::new(ErrorKind::FileTooLarge, message)
 }
 
-/// Reads to the end of `file`, which has about `len` bytes and at most `limit`.
+/// Reads to the end of `file`. `len` is the expected number of bytes. Returns an error if the file has more than
+/// `limit` bytes.
 fn read_up_to(file: impl Read, len: u64, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // The last call of the reader returns no bytes, but needs one free byte in the buffer.

@@ -153,12 +153,12 @@ impl Inspection {
         bodies.map(|function| function.name.as_str())
     }
 
-    /// Returns the whole module after lowering.
+    /// Returns the whole module after lowering, as text.
     pub fn module(&self) -> String {
         self.module.to_string()
     }
 
-    /// Returns a function after lowering.
+    /// Returns a function after lowering, as text.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Inspection {
         Ok(self.module.functions[self.find(function)?].to_string())
     }
 
-    /// Returns a function after a pass.
+    /// Returns a function after a pass, as text.
     ///
     /// # Errors
     ///
@@ -178,9 +178,9 @@ impl Inspection {
         Ok(pass::prepare(&self.module, id, Some(pass)).to_string())
     }
 
-    /// Returns a function after a pass, with comments that state which values are uniform for a launch, a CTA or a
-    /// warp, and which are affine. If `block` is given, the analysis assumes blocks of this shape. Otherwise it assumes
-    /// only what the kernel declares.
+    /// Returns a function after a pass as text, with comments that state which values are uniform for a launch, a CTA
+    /// or a warp, and which are affine. If `block` is given, the analysis assumes blocks of this shape. Otherwise it
+    /// assumes only what the kernel declares.
     ///
     /// # Errors
     ///

@@ -92,9 +92,9 @@ impl FunctionAttribute {
 
 /// Bytes of shared memory that a CTA may have if its kernel does not opt in to more.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// Reported number of registers of a thread if the real number is unknown. It is a typical number.
+/// Number of registers of a thread that is reported if the real number is unknown. The value is a typical number.
 const USUAL_REGISTERS: u32 = 32;
-/// Maximum number of CTAs in a cluster: the number that every device permits, and the number that is permitted if
+/// Maximum number of CTAs in a cluster that every device permits. The next constant is the maximum if
 /// `NonPortableClusterSizeAllowed` is set.
 const PORTABLE_CLUSTER: u64 = 8;
 const LARGEST_CLUSTER: u64 = 16;
@@ -265,7 +265,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the preferred cache configuration (0 to 3). It is stored and has no effect.
+    /// Sets the preferred cache configuration (0 to 3). The value is stored and has no effect.
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
         self.module.check()?;
         if !(0..=3).contains(&config) {
@@ -296,8 +296,8 @@ impl Kernel {
         })
     }
 
-    /// Returns how many blocks of `block` threads with `dynamic_shared` bytes of dynamic shared memory are resident on
-    /// one SM.
+    /// Returns how many blocks of `block` threads with `dynamic_shared` bytes of dynamic shared memory can be resident
+    /// on one SM.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for a block without threads.
@@ -366,7 +366,7 @@ impl Kernel {
         Ok(u64::from(room.min(self.max_dynamic_shared()?)))
     }
 
-    /// Returns how many clusters of this launch can be resident at once.
+    /// Returns how many clusters of this launch can be resident at the same time.
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         let per_sm = self.max_active_blocks(block, u64::from(config.shared))?;
@@ -413,9 +413,11 @@ impl Kernel {
         Ok(cluster)
     }
 
-    /// Checks a launch without preparing it. Returns its cluster and how many units may be resident at once.
+    /// Checks a launch without preparing it. Returns the shape of its clusters and how many units may be resident at
+    /// the same time.
     ///
-    /// The first launch of a kernel reads the kernel's code. Reading fails if it is not complete by `deadline`.
+    /// The first launch of a kernel reads the kernel's code. The call fails if the code has not been read by
+    /// `deadline`.
     pub(crate) fn check_launch(
         &self,
         config: &LaunchConfig,
@@ -482,7 +484,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns how many units may be resident at once, which is at least one.
+    /// Returns how many units may be resident at the same time, which is at least one.
     fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
         let threads = config.block.count() as u32;
         let per_sm = self.resident_per_sm(threads, u64::from(config.shared))?;

@@ -95,7 +95,7 @@ pub struct LaunchConfig {
     /// Blocks in a cluster. `None` selects the cluster that the kernel's attributes or its declaration give, otherwise
     /// no cluster.
     pub cluster: Option<Dim3>,
-    /// Whether all blocks are resident at once and may wait for each other.
+    /// Whether all blocks are resident at the same time and may wait for each other.
     pub cooperative: bool,
     /// Replaces the stream's priority (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): 0, or a negative number for a higher priority.
     pub priority: Option<i32>,

@@ -46,7 +46,8 @@ struct LaunchedState {
 }
 
 impl LaunchedState {
-    /// Creates the task for a request of device code, without releasing it; `None` if no task is needed.
+    /// Creates the task for a request of device code; `None` if no task is needed. The task starts only after the
+    /// caller has released it.
     fn submit(
         &mut self,
         owner: &Arc<dyn Owner>,
@@ -130,8 +131,8 @@ impl Kernel {
     }
 }
 
-/// Checks and prepares a launch like [`Kernel::start`], at nesting depth `depth` (0: by the host). A launch by device code
-/// must be complete at the deadline.
+/// Checks and prepares a launch like [`Kernel::start`]. `depth` is the number of launches that contain this launch; it
+/// is 0 for a launch by the host. `by` is the time by which a launch that device code requests must be complete.
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,
@@ -209,7 +210,7 @@ impl Launched {
         self.task.get()?.owner()
     }
 
-    /// Completes the launch's task, at once or after the work that its threads have requested.
+    /// Completes the launch's task, at once or after the work that the launch's threads have requested.
     fn complete_behind_children(&self, task: &Arc<Task>) {
         let LaunchedState {
             tails, loose, last, ..

@@ -114,7 +114,7 @@ impl Library {
         self.inner.loaded.log()
     }
 
-    /// Returns the library's module in a context, which the first use creates.
+    /// Returns the library's module in a context. The first call for a context creates the module.
     pub fn module(&self, context: &Context) -> Result<Module> {
         self.check()?;
         context.status()?;
@@ -129,7 +129,7 @@ impl Library {
         Ok(module)
     }
 
-    /// Returns a managed variable; this needs no context (`cuLibraryGetManaged`).
+    /// Returns a managed variable; the call needs no context (`cuLibraryGetManaged`).
     ///
     /// # Errors
     /// [`Error::NotFound`] when no managed variable has this name.
@@ -184,8 +184,8 @@ impl LibraryInner {
         if self.managed.is_empty() {
             return Ok(());
         }
-        // Initial bytes cannot contain addresses of a context's variables, because no context exists: such addresses
-        // are null.
+        // Managed variables belong to no context, so their initial bytes cannot contain addresses of a context's
+        // variables. Such addresses are null.
         let mut addresses = vec![0; variables.len()];
         for &(index, address) in &self.managed {
             addresses[index] = address;

@@ -43,7 +43,7 @@ impl Device {
         Context::primary_of(self.machine(), self.ordinal()).ok_or(Error::Deinitialized)
     }
 
-    /// Retains the primary context; the first retain activates it.
+    /// Retains the primary context; the first retain activates the context.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.

@@ -1,6 +1,6 @@
 //! State that all contexts of a runtime share: workers, service threads, memory, the image loader.
 //!
-//! Invariant: a machine exists as long as any context, buffer or unfinished task of it.
+//! Invariant: a machine exists as long as any of its contexts, buffers or unfinished tasks exists.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
     callbacks: ServiceThread,
     waits: Waits,
     pub(crate) memory: DeviceMemory,
-    /// Memory that kernels may access; set once the windows of CTAs are reserved.
+    /// Memory that kernels may access; set after the address range of the CTA windows is reserved.
     visible: OnceLock<Arc<Visible>>,
     /// The textures and surfaces that handles refer to.
     pub(crate) textures: Registry,
@@ -54,6 +54,9 @@ impl DeviceState {
     }
 }
 
+/// Minimum number of bytes between two allocations in runs that examine accesses.
+const RED_ZONE: u64 = 256;
+
 impl Machine {
     pub(crate) fn new(
         config: DeviceConfig,
@@ -66,15 +69,16 @@ impl Machine {
             tracing::error!(%error, "faults cannot be survived");
         }
         let numbers = config.visible_devices();
-        // The share of each device takes invisible devices into account.
-        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1));
+        // `total_memory` divides the memory among all devices, whether programs see them or not.
+        let examining = findings
+            .as_ref()
+            .filter(|found| found.tools().examine_accesses());
+        let red_zone = examining.map_or(0, |_| RED_ZONE);
+        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1), red_zone);
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
-        if let Some(findings) = findings
-            .as_ref()
-            .filter(|found| found.tools().examine_accesses())
-        {
+        if let Some(findings) = examining {
             findings.set_spare(memory.spare()?);
         }
         Ok(Arc::new(Machine {

@@ -136,10 +136,11 @@ impl From<memory::Allocation> for Allocation {
 impl DeviceMemory {
     /// Creates the memory of devices with `limit` bytes each. If `limit` is `None`, each device gets a share of the
     /// memory that this process may use.
-    pub(crate) fn new(limit: Option<u64>, devices: usize) -> Result<DeviceMemory> {
+    pub(crate) fn new(limit: Option<u64>, devices: usize, red_zone: u64) -> Result<DeviceMemory> {
         let config = MemoryConfig {
             devices,
             device_limit: limit,
+            red_zone,
             ..MemoryConfig::default()
         };
         let space = Arc::new(AddressSpace::new(&config)?);
@@ -226,8 +227,8 @@ impl DeviceMemory {
         (last.mapped == first.mapped).then_some(first)
     }
 
-    /// Frees the allocation that starts at `base`. If `internal` is true, it must be an allocation that the program
-    /// cannot free. If `internal` is false, it must be an allocation that the program can free.
+    /// Frees the allocation that starts at `base`. If `internal` is true, the allocation must be one that the program
+    /// cannot free. If `internal` is false, the allocation must be one that the program can free.
     pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
         let found = self.lookup(base);
         let matches = found.is_some_and(|found| found.base == base && found.internal == internal);

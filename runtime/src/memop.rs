@@ -116,7 +116,7 @@ pub enum MemOp {
         /// The operation.
         with: Reduction,
     },
-    /// Orders earlier operations before later operations. Flushing remote writes needs nothing else.
+    /// Orders earlier operations before later operations. A request to flush remote writes also becomes this operation.
     Barrier,
 }
 
@@ -160,7 +160,7 @@ impl MemOp {
         }
     }
 
-    /// Performs the operation; returns false if it is a wait that has not ended.
+    /// Performs the operation; returns false if the operation is a wait that has not ended.
     fn step(&self) -> Result<bool> {
         crate::fault::keep_for_copy();
         fence(Ordering::SeqCst);

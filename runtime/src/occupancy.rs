@@ -18,7 +18,7 @@ const REGISTER_UNIT: u32 = 256;
 /// Number of partitions of an SM. Only the warps of a partition use the registers of the partition.
 const PARTITIONS: u32 = 4;
 
-/// Returns how many CTAs are resident on one SM; 0 if not even one CTA fits.
+/// Returns how many CTAs can be resident on one SM; 0 if not even one CTA fits.
 pub(crate) fn resident(limits: &SmLimits, cta: &Footprint) -> u32 {
     let warps = cta.threads.div_ceil(32).max(1);
     let by_warps = limits.threads / 32 / warps;

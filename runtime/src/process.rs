@@ -13,7 +13,7 @@ pub(crate) fn next_id() -> u64 {
 }
 
 /// Returns the calling thread's ID, which is unique in the process and never reused. In contrast to the standard
-/// library's ID, it is available while the thread's local values are being destroyed.
+/// library's ID, this ID is available while the thread's local values are being destroyed.
 pub(crate) fn thread_id() -> u64 {
     thread_local! {
         static ID: Cell<u64> = const { Cell::new(0) };

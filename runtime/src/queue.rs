@@ -2,7 +2,8 @@
 //!
 //! CUDA's rules: work of one stream runs in the order of submission. The *legacy null stream* waits for all earlier
 //! work of the context's blocking streams, and later work of blocking streams waits for the legacy stream. Non-blocking
-//! streams are independent of it. Each host thread has a *per-thread default stream*, which is a blocking stream.
+//! streams are independent of the legacy stream. Each host thread has a *per-thread default stream*, which is a
+//! blocking stream.
 //!
 //! Invariant: the tail of a [`Queue`] is the last task submitted to it. A legacy submission sees the tails of all
 //! blocking queues at one moment, because it holds the order lock exclusively.
@@ -173,7 +174,7 @@ impl Queues {
         Arc::clone(&self.order.read().legacy)
     }
 
-    /// Returns the queue of the calling thread's default stream, which the first use creates.
+    /// Returns the queue of the calling thread's default stream. The first call of a thread creates the queue.
     pub(crate) fn per_thread(&self) -> Arc<Queue> {
         let thread = thread_id();
         if let Some(queue) = self.order.read().per_thread.get(&thread) {
@@ -229,7 +230,7 @@ impl Queues {
     }
 
     /// Appends a task to `queue`. `make` gets the queue's last task and the tasks of other queues that the new task
-    /// must wait for, and returns the new task. The task is not released.
+    /// must wait for, and returns the new task. The caller releases the task.
     pub(crate) fn append(
         &self,
         queue: &Queue,

@@ -71,14 +71,14 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the loader of images; tests use this to provide their own engines.
+    /// Sets the loader of images; tests provide their own engines through this loader.
     pub fn loader(mut self, loader: Arc<dyn Loader>) -> Self {
         self.loader = Some(loader);
         self
     }
 
     /// Selects the engine that runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]).
-    /// It has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn engine(mut self, choice: EngineChoice) -> Self {
         self.engine = Some(choice);
         self
@@ -109,7 +109,7 @@ impl RuntimeBuilder {
     }
 
     /// Disables the disk cache: native code is neither read from disk nor written to it. `MARGAY_CACHE=0` makes this
-    /// the default. It has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// the default. This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn without_disk_cache(mut self) -> Self {
         self.caching = Caching::Off;
         self
@@ -142,8 +142,8 @@ impl RuntimeBuilder {
             .unwrap_or_else(crate::device_config::cores)
             .clamp(1, MAX_WORKERS);
         let limits = config.capability.limits();
-        // There are windows for every CTA that a full device holds, and a third more. If a launch fills the device and
-        // waits for another launch, the other launch needs the remaining windows.
+        // There are windows for every CTA that can be resident on the device's SMs, and a third more. If a launch fills
+        // the device and waits for another launch, the other launch needs the remaining windows.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
         let workers = if deterministic { 1 } else { workers };
         // Under `ulimit -v` the addresses may suffice for fewer windows only. Each worker keeps two windows.
@@ -177,7 +177,8 @@ fn is_set(name: &str) -> bool {
     env(name).is_some_and(|value| value == "1")
 }
 
-/// Reads `MARGAY_TIME_LIMIT`: seconds, possibly with a fraction. `None` if it is unset, invalid or zero.
+/// Returns the value of `MARGAY_TIME_LIMIT`, which is a number of seconds and may have a fraction; `None` if the
+/// variable is unset, invalid or zero.
 fn time_limit_from_env() -> Option<Duration> {
     let seconds: f64 = env("MARGAY_TIME_LIMIT")?.parse().ok()?;
     Duration::try_from_secs_f64(seconds)
@@ -199,7 +200,7 @@ impl Runtime {
         RuntimeBuilder::default()
     }
 
-    /// Returns the process's runtime, which the first call creates. The CUDA driver interface uses this runtime.
+    /// Returns the process's runtime. The first call creates the runtime. The CUDA driver interface uses this runtime.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
@@ -296,8 +297,8 @@ impl Runtime {
         self.context()?.load_module(image, options)
     }
 
-    /// Launches a kernel on the legacy null stream. Returns before the kernel runs; reading a buffer or
-    /// [`Runtime::synchronize`] waits for it.
+    /// Launches a kernel on the legacy null stream. Returns before the kernel runs. Calls that read a buffer, and
+    /// [`Runtime::synchronize`], wait for the kernel.
     ///
     /// # Errors
     /// The errors of [`crate::Stream::launch`].
@@ -333,7 +334,7 @@ impl Runtime {
     /// Waits for all work of the primary context.
     ///
     /// # Errors
-    /// The sticky fault of a kernel.
+    /// The context's sticky fault, if a kernel has failed.
     pub fn synchronize(&self) -> Result<()> {
         self.context()?.synchronize()
     }

@@ -206,8 +206,8 @@ thread_local! {
     static ON_SERVICE_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the calling thread is a service thread, as in a host function. On a service thread, calls that wait for
-/// work are not permitted, because the work may be waiting for this thread.
+/// Returns whether the calling thread is a service thread, as it usually is in a host function. On a service thread,
+/// calls that wait for work are not permitted, because the work may be waiting for this thread.
 pub fn in_host_function() -> bool {
     ON_SERVICE_THREAD.get()
 }

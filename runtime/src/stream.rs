@@ -89,8 +89,8 @@ impl Stream {
         self.queue.id()
     }
 
-    /// Returns the priority. 0 is the lowest priority, and negative numbers are higher priorities. It is clamped to the
-    /// context's range.
+    /// Returns the priority. 0 is the lowest priority, and negative numbers are higher priorities. The priority is
+    /// clamped to the context's range.
     pub fn priority(&self) -> i32 {
         self.queue.priority()
     }
@@ -135,7 +135,7 @@ impl Stream {
     }
 
     /// Appends two tasks between which other tasks can be inserted. The first task waits for all earlier work and for
-    /// `more`. The second task becomes the stream's last task. Neither task is released.
+    /// `more`. The second task becomes the stream's last task. The caller releases both tasks.
     pub(crate) fn bracket(
         &self,
         begin: Work,
@@ -200,7 +200,7 @@ impl Context {
         Stream::of(self, self.inner().queues.legacy())
     }
 
-    /// Returns the calling thread's default stream, which the first use creates.
+    /// Returns the calling thread's default stream. The first call of a thread creates the stream.
     pub fn per_thread_stream(&self) -> Stream {
         Stream::of(self, self.inner().queues.per_thread())
     }

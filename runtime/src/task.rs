@@ -42,9 +42,10 @@ pub(crate) trait Owner: Send + Sync {
     fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
 }
 
-/// The host's part of a kernel's execution.
+/// The receiver of a launch's task.
 pub(crate) trait Started: Send + Sync {
-    /// Stores the task that completes with the execution; called once, before the execution begins.
+    /// Stores the task that completes when the launch is complete. The runtime calls this function once, before the
+    /// launch begins.
     fn begin(&self, task: Arc<Task>);
 }
 
@@ -66,7 +67,7 @@ pub(crate) enum Work {
     Device {
         /// The job.
         job: DeviceJob,
-        /// Whether the job takes no longer than handing it to another thread.
+        /// Whether the job is so short that a handover to another thread would take longer than the job.
         short: bool,
     },
     /// Runs on the callback thread.
@@ -114,7 +115,7 @@ pub(crate) struct Task {
 }
 
 struct TaskState {
-    /// `None` once the task is complete, because the last task of a stream must not keep its context alive.
+    /// `None` after the task is complete, because the last task of a stream must not keep its context alive.
     owner: Option<Arc<dyn Owner>>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
@@ -170,8 +171,8 @@ impl Task {
         }
     }
 
-    /// Lets the task start when its predecessors are complete; called once after [`Task::submit`], without holding a
-    /// lock.
+    /// Lets the task start when its predecessors are complete; the caller calls this function once after
+    /// [`Task::submit`], while it holds no lock.
     pub(crate) fn release(self: &Arc<Task>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) == 1 && self.start(true) {
             self.complete();
@@ -188,7 +189,8 @@ impl Task {
         self.priority
     }
 
-    /// Returns when a marker completed, in nanoseconds on the process's clock; `None` if it is not complete.
+    /// Returns the time at which a marker completed, in nanoseconds on the process's clock; `None` if the marker is not
+    /// complete.
     pub(crate) fn completed_at(&self) -> Option<u64> {
         debug_assert!(self.timed, "only markers are asked");
         self.is_done().then(|| self.time.load(Ordering::Relaxed))
@@ -289,7 +291,7 @@ impl Task {
         }
     }
 
-    /// Returns the owner; `None` once the task is complete.
+    /// Returns the owner; `None` if the task is complete.
     pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         self.state.lock().owner.clone()
     }

@@ -25,7 +25,7 @@ pub(crate) enum Step {
 pub(crate) struct Call<'a> {
     pub(crate) shape: &'a LaunchShape,
     pub(crate) unit: u64,
-    /// The number that the unit keeps between calls; it starts as 0.
+    /// The number that the unit keeps between calls. The number is 0 at the first call.
     pub(crate) memory: &'a mut u64,
     pub(crate) worker: &'a dyn Worker,
 }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use crate::environment::number;
 
-/// Maximum number of devices, because each device has its own PCI bus.
+/// Maximum number of devices. The number is limited because each device has its own PCI bus number.
 pub const MAX_DEVICES: u32 = 64;
 
 /// Returns the UUID of the device with a number. It is the same in every process and on every machine.

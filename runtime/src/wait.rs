@@ -1,8 +1,8 @@
 //! Stream waits for memory: tasks that complete when memory has an expected value.
 //!
 //! One thread polls all open waits in turn, so a wait occupies no worker and delays no other work. The thread starts
-//! with the first wait and is never joined: an open wait does not keep the process from exiting. Invariant: a wait
-//! whose context is cancelled ends in the next round.
+//! with the first wait and is never joined: an open wait does not keep the process from exiting. Invariant: if the work
+//! of a context is cancelled, its waits end in the next round.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,7 +30,7 @@ const EAGER: u32 = 200;
 const LONGEST: Duration = Duration::from_micros(500);
 
 impl Waits {
-    /// Completes `task` once `job` returns true.
+    /// Makes the polling thread call `job` repeatedly, and completes `task` when `job` returns true.
     pub(crate) fn add(&self, job: WaitJob, task: &Arc<Task>, owner: Arc<dyn Owner>) {
         let wait = Wait {
             job,
@@ -96,7 +96,7 @@ fn pause(rounds: u32) -> Duration {
 }
 
 impl Wait {
-    /// Polls once; completes the task when the wait has ended, and returns whether it has.
+    /// Polls once. If the wait has ended, completes the task. Returns whether the wait has ended.
     fn is_over(&mut self) -> bool {
         let over = self.owner.work_cancelled()
             || match (self.job)() {

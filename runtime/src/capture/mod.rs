@@ -6,7 +6,7 @@
 //!
 //! Invariants: one lock protects all sequences, and only calls that involve captures take it. A stream is *watched*
 //! while it is in a sequence. A context's legacy stream is watched while a blocking stream of that context is in a
-//! sequence. A call on a stream that is not watched needs only one load to find this out.
+//! sequence. A call on a stream needs only one load to find out whether the stream is watched.
 
 mod ops;
 
@@ -24,7 +24,9 @@ use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;
 
-/// The calls that a capture forbids, and the threads in which it forbids them (`CUstreamCaptureMode`).
+/// The calls that a capture forbids, and the threads in which it forbids them (`CUstreamCaptureMode`). Each thread also
+/// has a mode of its own ([`exchange_thread_mode`]). If this mode is `Relaxed`, the modes of captures have no effect on
+/// the thread.
 ///
 /// ```
 /// use margay::capture::CaptureMode;
@@ -41,7 +43,7 @@ pub(crate) use ops::*;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum CaptureMode {
-    /// Calls that can synchronise are forbidden in all threads.
+    /// Calls that can synchronise are forbidden in the capturing thread and in all threads whose own mode is `Global`.
     #[default]
     Global = 0,
     /// Calls that can synchronise are forbidden in the capturing thread.
@@ -69,7 +71,7 @@ pub enum CaptureStatus {
     None = 0,
     /// Work that is submitted to the stream becomes nodes.
     Active = 1,
-    /// The stream is in a capture that an error has invalidated; [`Stream::end_capture`] ends it.
+    /// The stream is in a capture that an error has invalidated; [`Stream::end_capture`] ends the capture.
     Invalidated = 2,
 }
 
@@ -136,7 +138,7 @@ struct Sequence {
     branches: Vec<Branch>,
     /// The last nodes of branches whose streams were destroyed.
     left: Dependencies,
-    /// The dependencies at each record of an event, in the order of the calls.
+    /// The dependencies of the recording stream at each record of an event, in the order of the records.
     records: Vec<Dependencies>,
 }
 
@@ -216,7 +218,8 @@ pub(crate) fn forget_context(context: &Context) {
 }
 
 /// Removes a destroyed stream from its capture. If the capture began in the stream, the capture ends. If the stream
-/// joined the capture, the capture continues, and the stream's last nodes must still precede the end of the capture.
+/// joined the capture, the capture continues. The stream's last nodes must still be joined to the stream in which the
+/// capture began.
 pub(crate) fn forget_stream(stream: &Stream) {
     let mut sequences = SEQUENCES.lock();
     let Some((at, branch)) = find(&sequences, stream) else {
@@ -257,7 +260,8 @@ fn is_blocking(stream: &Stream) -> bool {
     matches!(stream.kind(), StreamKind::Blocking | StreamKind::PerThread)
 }
 
-/// Makes the legacy stream of a context watched while one of the context's blocking streams is capturing.
+/// Marks the legacy stream of a context as watched if one of the context's blocking streams is capturing, and as not
+/// watched otherwise.
 fn update_legacy(sequences: &[Sequence], context: &Context) {
     let branches = sequences.iter().flat_map(|sequence| &sequence.branches);
     let watched = { branches }
@@ -370,9 +374,10 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::IllegalState`] if the stream is not capturing; [`CaptureError::WrongThread`] if the capture began in
-    /// another thread and its mode is not [`CaptureMode::Relaxed`]; [`CaptureError::Unmatched`] if the capture began in
-    /// another stream. The following errors also end the capture: [`CaptureError::Invalidated`] after an earlier error,
-    /// and [`CaptureError::Unjoined`] if another stream of the capture has not been joined to this stream.
+    /// another thread and the capture's mode is not [`CaptureMode::Relaxed`]; [`CaptureError::Unmatched`] if the
+    /// capture began in another stream. The following errors also end the capture: [`CaptureError::Invalidated`] after
+    /// an earlier error, and [`CaptureError::Unjoined`] if another stream of the capture has not been joined to this
+    /// stream.
     pub fn end_capture(&self) -> Result<Graph> {
         self.check()?;
         let mut sequences = SEQUENCES.lock();
@@ -417,7 +422,8 @@ impl Stream {
         })
     }
 
-    /// Returns the capture in which the stream takes part; `None` if there is no such capture or it is invalidated.
+    /// Returns the capture in which the stream takes part; `None` if there is no such capture or the capture is
+    /// invalidated.
     pub fn capture_info(&self) -> Option<CaptureInfo> {
         let sequences = SEQUENCES.lock();
         let (at, branch) = find(&sequences, self)?;
@@ -465,8 +471,8 @@ fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Resul
     Ok(())
 }
 
-/// Invalidates the capture in which an event was recorded, if it is still active, and returns the error for a call that
-/// uses the event.
+/// Invalidates the capture in which an event was recorded, if the capture is still active, and returns the error for a
+/// call that uses the event.
 pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     let mut sequences = SEQUENCES.lock();
     if let Some(sequence) = sequences.iter_mut().find(|s| s.id == recorded.sequence) {
@@ -475,7 +481,8 @@ pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     CaptureError::CapturedEvent.into()
 }
 
-/// Makes `stream` wait for a record of an event in a capture. The stream joins that capture if it is not in it already.
+/// Makes `stream` wait for a record of an event in a capture. The stream joins that capture unless the stream is
+/// already part of the capture.
 pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
     let Some(at) = sequences.iter().position(|s| s.id == recorded.sequence) else {

@@ -23,7 +23,8 @@ pub(crate) fn kernel(
     config: LaunchConfig,
     params: Params,
 ) -> Result<()> {
-    // If the graph is launched with the priorities of its nodes, the kernel has the priority of this stream.
+    // A kernel that is launched without a priority gets the priority of this stream. The priority has an effect only if
+    // the graph is launched with the priorities of its nodes.
     let config = LaunchConfig {
         priority: config.priority.or(Some(stream.priority())),
         ..config

@@ -69,7 +69,8 @@ impl Context {
         Ok(DevicePtr::new(allocation.base))
     }
 
-    /// Imports an allocation of another process's pool. The program frees it like an allocation of this process.
+    /// Imports the allocation of `bytes` bytes at `offset` in another process's pool. The program frees the imported
+    /// allocation like an allocation of this process.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the range is not inside the pool.
@@ -77,7 +78,8 @@ impl Context {
         self.import(arena.memory(), offset, bytes, false)
     }
 
-    /// Imports another process's memory. [`Context::release_import`] ends this use of the memory.
+    /// Imports `bytes` bytes at `offset` of another process's memory. [`Context::release_import`] ends this use of the
+    /// memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the range is not inside the file.
@@ -114,7 +116,8 @@ impl Context {
         Ok(DevicePtr::new(allocation.base))
     }
 
-    /// Ends the use of another process's memory, after all work of the context.
+    /// Waits for all submitted work of the context that imported the memory, and ends the use of another process's
+    /// memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when `ptr` is not the start of imported memory.
@@ -156,7 +159,8 @@ impl Context {
         let _ = self.machine().memory.release(ptr.address(), true);
     }
 
-    /// Allocates device memory for `height` rows of `width` bytes; returns the pointer and the pitch.
+    /// Allocates device memory for `height` rows of `width` bytes. Returns the address and the pitch (the number of
+    /// bytes from one row to the next). `element` is the size of an element in bytes; it does not change the pitch.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for an element size other than 4, 8 or 16, or a size of 0 bytes.
@@ -184,8 +188,8 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Managed))
     }
 
-    /// Frees the allocation at `base` if `accept` returns true for it, after all work of its context. If the memory
-    /// comes from a pool, waits for the work of all contexts.
+    /// Frees the allocation that begins at `base` if `accept` returns true for the allocation. First waits for all
+    /// submitted work of the allocation's context. If the memory comes from a pool, waits for the work of all contexts.
     pub(crate) fn wait_and_release(
         &self,
         base: u64,

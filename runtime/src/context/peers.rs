@@ -1,7 +1,7 @@
 //! Access to the memory of contexts of other devices.
 //!
 //! All devices are part of this process, so kernels can reach the memory of every context. As between linked GPUs, a
-//! program can enable, disable and query access. The access rights are not enforced.
+//! program can enable, disable and query access. Margay does not enforce the access rights.
 
 use super::Context;
 use crate::error::{Error, Result};

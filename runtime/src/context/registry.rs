@@ -39,8 +39,9 @@ pub(super) fn add(context: &Arc<Inner>) {
 }
 
 impl Context {
-    /// Returns all contexts of a machine. References to contexts of other machines are not upgraded. If the upgraded
-    /// reference were the last one, dropping it here, while the registry is locked, would drop that machine.
+    /// Returns all contexts of a machine. Does not upgrade references to contexts of other machines: an upgraded
+    /// reference could become the last one, and dropping it here would drop the context and its machine while the
+    /// registry is locked.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
         let contexts = CONTEXTS.lock();
         let own = contexts

@@ -1,4 +1,4 @@
-//! A context as the owner of tasks: hands the work of tasks to workers and service threads.
+//! Implements [`Owner`] for contexts: hands the work of tasks to workers and service threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -97,8 +97,8 @@ fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
     context.machine.callbacks().send(priority, job);
 }
 
-/// Does a copy, a fill or a release of memory. The work can fail after its call has returned, so its error is sticky,
-/// as on a GPU.
+/// Does a copy, a fill or a release of memory. The work can fail after the call that submitted it has returned, so the
+/// error becomes sticky, as on a GPU.
 fn run_device(context: &Inner, job: DeviceJob) {
     if let Err(error) = job() {
         context.fail_with(error, "a copy or fill");

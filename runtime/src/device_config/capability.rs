@@ -87,7 +87,8 @@ impl Capability {
         known.then_some(capability)
     }
 
-    /// Converts from the two-digit form: 86 is 8.6, 120 is 12.0.
+    /// Returns the capability with this number, which is ten times the major number plus the minor number: 86 for 8.6,
+    /// 120 for 12.0.
     pub fn from_number(number: u32) -> Capability {
         Capability {
             major: number / 10,
@@ -95,7 +96,7 @@ impl Capability {
         }
     }
 
-    /// Returns the two-digit form: 86 for 8.6.
+    /// Returns ten times the major number plus the minor number: 86 for 8.6, 120 for 12.0.
     pub fn number(self) -> u32 {
         self.major * 10 + self.minor
     }

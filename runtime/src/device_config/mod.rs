@@ -14,8 +14,8 @@ use crate::environment::{MAX_SMS, env, number};
 use crate::memory::{affordable_slots, default_device_memory};
 use crate::visible_devices;
 
-/// Bounds of the default number of SMs. Within these bounds, it is the number of cores. The upper bound keeps the
-/// windows of all resident CTAs under 8 TiB.
+/// Bounds of the default number of SMs. The default is the number of cores, limited to these bounds. The upper bound
+/// keeps the windows of all resident CTAs under 8 TiB.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
 
 /// The configuration of all devices of a machine.
@@ -90,14 +90,14 @@ impl DeviceConfig {
     }
 }
 
-/// Returns the default number of multiprocessors. Under `ulimit -v` the number is reduced, so that the addresses
-/// suffice for the windows of all blocks that the device holds at once.
+/// Returns the default number of multiprocessors. If `ulimit -v` limits the address space of the process, the number is
+/// reduced. The address space then suffices for the windows of all blocks that can be resident at the same time.
 fn default_sms(capability: Capability) -> u32 {
     let sms = (host::cores() as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1);
     let Some(slots) = affordable_slots() else {
         return sms;
     };
-    // There are a third more windows than blocks on a full device, and two additional windows for each worker.
+    // The number of windows is 4/3 of the maximum number of resident blocks, plus two for each worker.
     let workers = 2 * host::cores() as u64;
     let blocks = slots.saturating_sub(workers) / 4 * 3;
     let affordable = blocks / u64::from(capability.limits().ctas.max(1));

@@ -1,4 +1,5 @@
-//! Records events, waits for events and queries them. Some functions do so for all streams of a context.
+//! Records events, waits for events and queries events. Some functions record an event in all streams of a context, or
+//! make all streams wait.
 
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ impl Event {
         Ok(())
     }
 
-    /// Adds a node to the captured graph that records the event at each launch of the graph
+    /// Adds a node to the captured graph. The node records the event at each launch of the graph
     /// (`CU_EVENT_RECORD_EXTERNAL`).
     ///
     /// # Errors

@@ -22,8 +22,8 @@ impl GraphExec {
         }
     }
 
-    /// Prepares the graph for a launch into a stream. An executable graph is always prepared, so this only adds a
-    /// marker to the stream and counts the memory of the graph's allocations from now on.
+    /// Prepares the graph for a launch into a stream. An executable graph is always prepared, so this function only
+    /// submits a marker to the stream and counts the memory of the graph's allocations as used from now on.
     ///
     /// # Errors
     /// Returns the errors of submitting work to the stream.

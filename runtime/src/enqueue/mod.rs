@@ -92,8 +92,8 @@ impl Stream {
         self.context().fault_status()
     }
 
-    /// Copies memory in stream order, and returns as early as CUDA's function does. If the source or the destination is
-    /// pageable host memory, it is read or written before the call returns. Other copies run later.
+    /// Copies memory in stream order, and returns as early as `cuMemcpy*Async` does. If the source or the destination
+    /// is pageable host memory, that memory is read or written before the call returns. Other copies run later.
     ///
     /// # Safety
     /// Host memory in the transfer must be valid until the copy is complete.
@@ -273,7 +273,7 @@ impl Stream {
         }
     }
 
-    /// Adds a node to the captured graph that waits, at each launch of the graph, for the event's last record
+    /// Adds a node to the captured graph. At each launch of the graph, the node waits for the event's last record
     /// (`CU_EVENT_WAIT_EXTERNAL`).
     ///
     /// # Errors
@@ -287,7 +287,8 @@ impl Stream {
         }
     }
 
-    /// Makes later work of the stream wait for a record of another process. A separate thread waits for that record.
+    /// Makes later work of the stream wait until the event's record with the number `record`, which another process
+    /// made, is complete. A separate thread waits for that record.
     fn wait_for_process(&self, shared: &Arc<SharedEvent>, record: u64) -> Result<()> {
         let (shared, task) = (Arc::clone(shared), self.submit(Work::Caller));
         let watched = Arc::clone(&task);
@@ -311,14 +312,14 @@ impl Stream {
         Ok(self.submit(Work::Marker))
     }
 
-    /// Returns whether all work that was submitted so far is complete.
+    /// Returns whether all work that was submitted to the stream so far is complete.
     pub fn query(&self) -> Result<bool> {
         self.check()?;
         self.check_not_watched()?;
         Ok(self.is_complete())
     }
 
-    /// Waits for all work that was submitted so far.
+    /// Waits for all work that was submitted to the stream so far.
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait()?;
         self.check_not_watched()?;

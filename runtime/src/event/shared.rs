@@ -30,7 +30,7 @@ pub(crate) struct SharedEvent {
     page: SharedPage,
 }
 
-/// Completes a record when it is dropped, so that cancelled work also completes it.
+/// Completes a record of the event when this value is dropped, so that cancelled work also completes the record.
 pub(crate) struct Completion {
     event: Arc<SharedEvent>,
     record: u64,

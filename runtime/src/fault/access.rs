@@ -256,8 +256,8 @@ pub fn load128(address: u64) -> Result<u128, AccessFault> {
 }
 
 /// Loads one value at `displacement` bytes after each address, and stores it in the element of `out` with the same
-/// index. If the slices differ in length, stops at the end of the shorter slice. A value has 1, 2 or 4 bytes and is
-/// zero-extended. The addresses may have any alignment.
+/// index. If the slices differ in length, stops at the end of the shorter slice. A value has `bytes` (1, 2 or 4) bytes
+/// and is zero-extended. The addresses may have any alignment.
 ///
 /// # Errors
 /// Returns the first fault and the index of its address. Part of `out` may have been written by then.
@@ -324,7 +324,8 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
         .map_err(AccessFault::of_atomic)
 }
 
-/// Applies `f` atomically to 1, 2, 4 or 8 bytes and returns the old value, zero-extended.
+/// Applies `f` atomically to `bytes` (1, 2, 4 or 8) bytes and returns the old value, zero-extended. May call `f`
+/// several times.
 ///
 /// # Errors
 /// Returns the fault of the access. Returns [`TrapKind::Misaligned`] if the address is not aligned or if `bytes` is not

@@ -1,9 +1,9 @@
 //! The registry of generated code maps a program counter to the owner of the code. Signal handlers can read the
 //! registry.
 //!
-//! The registry is a linked list of chunks of slots. Chunks are never freed; empty slots are reused. A lookup takes no
-//! lock and allocates nothing, so it works in any signal handler. A lookup is a linear scan, which is fast enough for
-//! one lookup per fault.
+//! The registry is a linked list of arrays of slots (`Chunk`). The arrays are never freed; empty slots are reused. A
+//! lookup takes no lock and allocates nothing, so it works in any signal handler. A lookup is a linear scan, which is
+//! fast enough for one lookup per fault.
 //!
 //! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. Readers
 //! never skip the slot of code that runs on their own thread: that code is registered before it is entered, and remains
@@ -88,7 +88,8 @@ impl Chunk {
         unsafe { next.as_ref() }
     }
 
-    /// Appends a chunk to `self`, which is the last chunk, and returns the new chunk. The caller holds the write lock.
+    /// Appends a `Chunk` to `self`, which is the last element of the list, and returns the new `Chunk`. The caller
+    /// holds the write lock.
     fn grow(&self) -> &'static Chunk {
         let chunk: &'static Chunk = Box::leak(Box::new(Chunk::new()));
         self.next

@@ -1,9 +1,9 @@
 //! Finds the address that an x86-64 instruction accessed, for faults that Linux reports without an address.
 //!
-//! An access to a non-canonical address raises a general protection fault; if the base register is rsp or rbp, it
-//! raises a stack fault. Linux reports both faults with the code SI_KERNEL and without an address. [`memory_operand`]
-//! computes the operand's address from the instruction's bytes and the saved registers. It returns `None` for
-//! instructions that it cannot decode, and for all operands with vector indices (gathers and scatters).
+//! An access to a non-canonical address raises a general protection fault; if the base register is rsp or rbp, the
+//! access raises a stack fault. Linux reports both faults with the code SI_KERNEL and without an address.
+//! [`memory_operand`] computes the operand's address from the instruction's bytes and the saved registers. It returns
+//! `None` for instructions that it cannot decode, and for all operands with vector indices (gathers and scatters).
 //!
 //! Invariant: the functions are pure and accept any bytes and any registers.
 
@@ -161,7 +161,7 @@ fn read_map(bytes: &mut Bytes<'_>, p: &mut Prefixes) -> Option<()> {
 fn implicit_operand(opcode: u8, registers: &[u64; 16]) -> Option<u64> {
     let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;
     match opcode {
-        // movs and cmps have two memory operands. If the address in rsi is canonical, the other one faulted.
+        // movs and cmps have two memory operands. If the address in rsi is canonical, the access through rdi faulted.
         0xa4..=0xa7 if canonical(registers[RSI]) => Some(registers[RDI]),
         0xa4..=0xa7 | 0xac | 0xad => Some(registers[RSI]),
         0xaa | 0xab | 0xae | 0xaf => Some(registers[RDI]),

@@ -25,9 +25,9 @@ pub type GeneratedFn = unsafe extern "C" fn(ctx: *mut u8, a: u64, b: u64) -> u64
 ///
 /// # Safety
 /// `f` must follow the platform's C calling convention and must not write memory that safe Rust code relies on. Either
-/// `f` never traps, or all its faults, stop points and calls of [`leave_address`] are in a range that was registered
-/// with [`super::register_code`]. In that case `f` can be left at any instruction, so it must own no resource that must
-/// be released.
+/// `f` never traps, or all instructions at which `f` faults, is stopped or calls [`leave_address`] are in a range that
+/// was registered with [`super::register_code`]. In that case `f` can be left at any instruction, so it must own no
+/// resource that must be released.
 pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64, Trap> {
     thread::with(|state| {
         let save = SaveArea {
@@ -165,10 +165,10 @@ pub fn pending() -> bool {
     thread::with(|state| state.pending.load(Ordering::Relaxed) != PENDING_NONE)
 }
 
-/// Declares which run this thread executes, so that a late stop for another run does not stop this run. Token 0
-/// declares that the thread executes nothing that can be stopped. Tokens must not be reused.
+/// Declares that this thread executes the run with the number `token`, so that a late stop for another run does not
+/// stop this run. Token 0 declares that the thread executes nothing that can be stopped. Tokens must not be reused.
 ///
-/// If a stop for `token` was requested before this call, it becomes pending.
+/// If a stop for `token` was requested before this call, the stop becomes pending.
 pub fn set_stop_token(token: u64) {
     thread::with(|state| {
         state.token.store(token, Ordering::Relaxed);

@@ -6,7 +6,7 @@
 //! a fault, the fault ends the process, as the kernel does. The program's handlers run with the signal mask that they
 //! requested, and only once if they use SA_RESETHAND.
 //!
-//! Invariant: no state in this module must be released, because the program's handler may leave by `longjmp`.
+//! Invariant: this module owns nothing that must be released, because the program's handler may leave by `longjmp`.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;

@@ -1,8 +1,8 @@
 //! The two signal handlers: one for faults, one for the stop signal.
 //!
 //! Invariant: a handler calls only async-signal-safe functions. It takes no lock, allocates no memory and does not
-//! panic. A handler accesses thread-local state only if the program counter (or, for the stop signal, the sender) shows
-//! that this thread has used that state before.
+//! panic. The fault handler accesses thread-local state only if the program counter shows that this thread has used
+//! that state before. The stop signal is sent only to workers, which have used that state before.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -51,8 +51,8 @@ fn install_now() -> Result<(), FaultError> {
 }
 
 /// Reinstalls our handlers for the signals for which the program has installed other handlers in the meantime. Our
-/// handlers forward signals that are not faults of device code to those handlers. If nothing has changed, this costs
-/// one system call for each signal.
+/// handlers forward signals that are not faults of device code to those handlers. If nothing has changed, this function
+/// makes one system call for each signal.
 ///
 /// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
 /// threads call it before each job. Workers call [`keep_frequent`] before they run pieces of a launch. So our handler
@@ -188,8 +188,9 @@ pub fn stop_signal() -> i32 {
 }
 
 /// Sends the stop signal to one thread of this process; returns whether the system sent it. If the program has
-/// installed its own handler for this signal, first replaces that handler, which could end the program or lose the
-/// stop. Signals of this number that are not stops are forwarded to the replaced handler.
+/// installed its own handler for this signal, first replaces that handler, because it could end the program or ignore
+/// the stop. If the signal arrives on a thread that is not a worker, our handler forwards the signal to the replaced
+/// handler.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
     let stop = stop_signal();
     if let Ok(action) = forward::current(stop)

@@ -1,9 +1,9 @@
 //! Makes writers wait while the pages of a range are replaced. A thread that writes to the range faults and sleeps in
-//! the signal handler; afterwards the write is retried.
+//! the signal handler. When the pages are replaced, the thread repeats the write.
 //!
 //! A write can fault just before the range is released, and its handler can start just after the release. The module
-//! therefore keeps the bounds of a released range and retries a bounded number of faults in it before it reports a
-//! fault.
+//! therefore keeps the bounds of a released range. After each of a bounded number of faults in this range, the thread
+//! repeats the access instead of reporting the fault.
 //!
 //! Invariant: at most one range is held; all statics that a handler reads in this module are atomic.
 
@@ -14,12 +14,12 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// How a fault in the range is handled. [`HELD`] means that the fault waits; any other value is the number of faults
-/// that are still retried.
+/// How a fault in the range is handled. [`HELD`] means that the faulting thread waits. Any other value is the number of
+/// further faults after which the thread repeats the access.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
-/// Maximum number of faults that are retried after a release. It is larger than the number of threads that can be about
-/// to enter the handler.
+/// Maximum number of faults after a release for which the thread repeats the access. This number is larger than the
+/// number of threads that can be about to enter the handler.
 const LATE: u32 = 1 << 14;
 
 static ONE: Mutex<()> = Mutex::new(());
@@ -29,8 +29,8 @@ pub(crate) struct Hold {
     _one: MutexGuard<'static, ()>,
 }
 
-/// Makes faults in `range` wait until the returned value is dropped. The caller then write-protects the range, replaces
-/// its pages and makes it writable again.
+/// Makes threads that fault in `range` wait until the returned value is dropped. The caller then write-protects the
+/// range, replaces its pages and makes it writable again.
 pub(crate) fn writers(range: Range<u64>) -> Hold {
     let one = ONE.lock();
     TRIES.store(0, Ordering::SeqCst);

@@ -60,10 +60,10 @@ pub use stack::GuardedStack;
 pub use thread::StopHandle;
 pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
 
-/// The kind of a trap, in the terms of the CUDA error that it becomes.
+/// The kind of a trap, which determines the CUDA error that the program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapKind {
-    /// No memory is mapped at the address, for example because the pointer is null or wild.
+    /// No memory is mapped at the address, for example because the pointer is null or invalid.
     Unmapped,
     /// Memory is mapped at the address, but its protection forbids this kind of access. Examples are guard pages and
     /// freed device memory.

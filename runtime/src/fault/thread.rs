@@ -70,7 +70,7 @@ thread_local! {
     };
 }
 
-/// Calls `f` with this thread's state. The state has no destructor, so this works until the thread's end.
+/// Calls `f` with this thread's state. The state has no destructor, so this function works until the thread ends.
 pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
     STATE.with(f)
 }

@@ -44,11 +44,11 @@ impl WorkerOptions {
     }
 }
 
-/// While this value exists, its thread is a worker.
+/// While this value exists, the thread that created it is a worker.
 ///
-/// The four fault signals, the stop signal, SIGABRT, SIGTRAP and SIGSYS are unblocked. All other signals that can be
-/// blocked are blocked, so that the program's own handlers run on the program's own threads. Dropping the value
-/// restores the previous mask and the previous alternate stack.
+/// On a worker, the four fault signals, the stop signal, SIGABRT, SIGTRAP and SIGSYS are unblocked. All other signals
+/// that can be blocked are blocked, so that the program's own handlers run on the program's own threads. Dropping the
+/// value restores the previous mask and the previous alternate stack.
 #[derive(Debug)]
 pub struct WorkerGuard {
     shared: Arc<Shared>,
@@ -178,16 +178,16 @@ fn use_signal_stack(stack: &GuardedStack) -> Result<libc::stack_t, FaultError> {
     }
 }
 
-/// Sets the signal mask of a worker on a service thread, such as a thread that copies memory or runs callbacks. A fault
-/// in [`super::access`] must reach our handler even if the thread was created with all signals blocked. The program's
-/// own signals must reach the program's own threads.
+/// Gives the calling thread the signal mask of a worker. Service threads, which copy memory or run callbacks, call this
+/// function. A fault in [`super::access`] must reach our handler even if the thread was created with all signals
+/// blocked. The program's own signals must reach the program's own threads.
 pub fn prepare_service_thread() {
     set_worker_mask();
 }
 
 /// Blocks all signals that a worker does not need; returns the previous mask.
 fn set_worker_mask() -> libc::sigset_t {
-    // These signals end the process even if they are blocked; to block them would only hide the reason.
+    // These signals end the process even if they are blocked; blocking them would only hide why the process ended.
     let own = [libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
     let stop = Some(stop_signal()).filter(|&signal| signal != 0);
     let open = forward::SIGNALS.into_iter().chain(own).chain(stop);

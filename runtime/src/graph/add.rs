@@ -33,7 +33,8 @@ impl GraphState {
         });
     }
 
-    /// Checks that a free node may be added to the graph, and records it at the allocation. Accepts other nodes.
+    /// If `op` frees memory, checks that the graph may contain such a node, and records the node in the allocation.
+    /// Accepts all other operations.
     fn check_memory(&self, op: &NodeOp) -> Result<()> {
         let NodeOp::MemFree(freed) = op else {
             return Ok(());
@@ -220,8 +221,8 @@ impl Graph {
     ///
     /// # Errors
     /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a graph begins at `ptr`.
-    /// Also returns [`Error::InvalidValue`] if another node already frees the allocation. (Two free nodes are permitted
-    /// only in different graphs, neither of which is the allocation's own graph.)
+    /// Also returns [`Error::InvalidValue`] if a node of this graph or of the allocation's own graph already frees the
+    /// allocation, or if any node frees the allocation and this graph is the allocation's own graph.
     pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
         self.add_free_behind(&plain(dependencies), ptr)
     }
@@ -255,7 +256,7 @@ impl Graph {
     ///
     /// # Errors
     /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if `child` is
-    /// this graph or contains it, or if `child` has conditional nodes or an executable graph.
+    /// this graph or contains this graph, or if `child` has conditional nodes or an executable graph.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         let mut outer = Some(self.clone());
         while let Some(graph) = outer {

@@ -2,7 +2,7 @@
 //!
 //! Source: CUDA programming guide, "Conditional Graph Nodes". After the dependencies of the node are complete, the
 //! launch reads the value, submits the tasks of the chosen graph, and completes the node after these tasks. A loop
-//! repeats this as long as the value is not 0.
+//! repeats these steps as long as the value is not 0.
 
 use std::any::Any;
 use std::fmt;
@@ -61,7 +61,7 @@ impl ConditionalHandle {
         registry::CONDITIONALS.get(&id)
     }
 
-    /// Returns the ID that device code passes, which is unique in the process.
+    /// Returns the ID that device code passes to `cudaGraphSetConditional`. The ID is unique in the process.
     pub fn id(&self) -> u64 {
         self.value.id()
     }

@@ -34,7 +34,7 @@ pub struct DotOptions {
     pub attributes: bool,
     /// IDs of the nodes.
     pub numbers: bool,
-    /// Indices of the edges in the dependencies of their nodes.
+    /// For each edge, the index of the edge in the dependent node's list of dependencies.
     pub edges: bool,
 }
 

@@ -68,7 +68,7 @@ pub enum InstantiateReason {
 pub struct InstantiateProblem {
     /// The kind of the problem.
     pub reason: InstantiateReason,
-    /// The node that causes the problem, if it is caused by a node.
+    /// The node that causes the problem; `None` if no node causes the problem.
     pub node: Option<Node>,
     /// The error that calls return for the problem.
     pub error: Error,

@@ -1,5 +1,5 @@
-//! Launches of executable graphs. The tasks of a launch run between two new tasks of the stream, which are its
-//! beginning and its end.
+//! Launches of executable graphs. The tasks of a launch run between two new tasks of the stream, which are the
+//! beginning and the end of the launch.
 //!
 //! A launch begins after all work for which a new task of the stream would wait, and after the last launch of the same
 //! executable graph. Each node becomes a task that waits for the tasks of the node's dependencies. Errors of kernel
@@ -62,7 +62,7 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Counts the memory of the graph's allocations from now on.
+    /// Makes `GraphMemory` count the memory of the graph's allocations from now on.
     pub(crate) fn back_allocations(&self) {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         for allocation in plan.allocations() {
@@ -159,7 +159,7 @@ impl Plan {
     }
 }
 
-/// The tasks of a launch while they are created. No task is released before all tasks are created.
+/// The tasks of a launch while they are created. No task can start before all tasks are created.
 struct Made<'a> {
     context: &'a Context,
     /// The priority of the stream.
@@ -328,7 +328,8 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Runs the graph that the value selects, and completes `task` after that graph. A loop repeats this first.
+    /// Runs the graph that the value selects, and completes `task` after that graph. A loop chooses again after each
+    /// graph, and completes `task` when the value selects no graph.
     fn run(self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
         let body = self.node.choice().and_then(|at| self.bodies.get(at));

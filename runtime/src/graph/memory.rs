@@ -6,11 +6,13 @@
 //! work runs, because the program must order the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
 //! On a GPU, the memory of graphs has its own addresses. So if a program frees an address after the graph was
-//! destroyed, it gets an error. To return this error, Margay does not reuse the addresses of a destroyed graph at once.
+//! destroyed, the program gets an error. To return this error, Margay does not reuse the addresses of a destroyed graph
+//! immediately.
 //!
 //! [`GraphMemory`] counts the memory that a GPU would have mapped for graphs (CUDA programming guide, "Graph memory
-//! nodes"). Memory counts from a launch or an upload until it is trimmed, even if the allocation was freed and the
-//! graph was destroyed. The counted memory of destroyed graphs is reused for other graphs without being counted again.
+//! nodes"). Memory counts from a launch or an upload until [`GraphMemory::trim`] stops the count, even if the
+//! allocation was freed and the graph was destroyed. The counted memory of destroyed graphs is reused for other graphs
+//! without being counted again.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -258,8 +260,8 @@ impl GraphAllocation {
         }
     }
 
-    /// Ends the allocation; returns false if it was not live. The caller keeps its reference until the work that uses
-    /// the memory is complete.
+    /// Ends the allocation; returns false if the allocation was not live. The caller keeps its reference to the
+    /// allocation until the work that uses the memory is complete.
     pub(super) fn end(self: &Arc<GraphAllocation>) -> bool {
         let mut book = BOOK.lock();
         let mut state = self.state.lock();
@@ -332,7 +334,7 @@ impl GraphMemory {
         memory.reserved_high = memory.reserved;
     }
 
-    /// Stops counting the memory of a device that belongs to no live allocation (`cuDeviceGraphMemTrim`).
+    /// For one device, stops counting all memory that belongs to no live allocation (`cuDeviceGraphMemTrim`).
     pub fn trim(device: i32) {
         let mut book = BOOK.lock();
         let left = book.left.remove(&device).unwrap_or(0);

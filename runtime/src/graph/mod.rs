@@ -352,8 +352,8 @@ impl Graph {
         }
     }
 
-    /// Transfers `count` references to an object of the program from the caller to the graph. The references are kept
-    /// as long as the graph, its copies or its executable graphs exist.
+    /// Transfers `count` references to an object of the program from the caller to the graph. The object is kept as
+    /// long as the graph, a copy of the graph or an executable graph that was created from it exists.
     pub fn retain_object(&self, object: &UserObject, count: u32) {
         self.inner.state.lock().references.add(object, count);
     }

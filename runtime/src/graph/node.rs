@@ -80,7 +80,7 @@ pub enum NodeOp {
     Memset(Arc<MemsetNode>),
     /// Calls a function of the program.
     Host(Arc<HostNode>),
-    /// Runs the graph that it owns.
+    /// Runs the graph that the node owns.
     Child(Graph),
     /// Does nothing, and is complete when its dependencies are complete.
     Empty,
@@ -94,7 +94,7 @@ pub enum NodeOp {
     MemFree(Arc<GraphAllocation>),
     /// Performs stream memory operations.
     MemOps(Arc<MemOpsNode>),
-    /// Runs one of its graphs, or one graph repeatedly.
+    /// Runs one of the node's graphs, or one graph repeatedly.
     Conditional(Arc<ConditionalNode>),
 }
 
@@ -123,7 +123,7 @@ impl NodeOp {
         }
     }
 
-    /// Checks the parameters of the operation, as far as this is possible without its graph.
+    /// Checks the parameters of the operation, as far as this is possible without the graph that contains the node.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             NodeOp::Kernel(node, attributes) => {
@@ -426,9 +426,9 @@ pub struct MemOpsNode {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
-    /// The event of the first node after which the second node may start. 0 is the completion of the first node. If the
-    /// first node is a kernel, 1 (programmatic) and 2 (launch order) are also permitted; for these, Margay also waits
-    /// for completion.
+    /// The point in the execution of the first node after which the second node may start. 0 is the completion of the
+    /// first node. If the first node is a kernel, 1 (programmatic) and 2 (launch order) are also permitted; for these,
+    /// Margay also waits for completion.
     pub from_port: u8,
     /// Always 0.
     pub to_port: u8,

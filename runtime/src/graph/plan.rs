@@ -2,7 +2,7 @@
 //! by index.
 //!
 //! Invariant: graph 0 of a plan is the outermost graph; the `order` of each graph is a topological order. Launches
-//! share the plan that they run; a change copies the plan first.
+//! share the plan that they run; a change of the executable graph copies the plan first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,7 +20,8 @@ pub(super) struct Plan {
     pub(super) graphs: Vec<PlanGraph>,
     /// Indices of the graph and of the step for each node, by the ID of the node.
     pub(super) index: FxHashMap<u64, (usize, usize)>,
-    /// The conditional handles of all graphs. Each launch resets the values for which this was requested.
+    /// The conditional handles of all graphs. Each launch resets the values for which the creator of the handle
+    /// requested a reset.
     pub(super) handles: Vec<Arc<ConditionalHandle>>,
 }
 
@@ -155,8 +156,8 @@ impl Plan {
     }
 }
 
-/// Returns the indices of all steps in a topological order, with the lowest possible index next. If the steps have a
-/// cycle, returns the index of a step in the cycle as an error.
+/// Returns the indices of all steps in a topological order. Among the steps that can come next, the step with the
+/// lowest index comes next. If the steps have a cycle, returns the index of a step in the cycle as an error.
 fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     let mut missing: Vec<usize> = steps.iter().map(|s| s.dependencies.len()).collect();
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];

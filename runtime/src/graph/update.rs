@@ -60,7 +60,7 @@ pub enum UpdateReason {
 pub struct UpdateProblem {
     /// The kind of the problem.
     pub reason: UpdateReason,
-    /// The node of the new graph that causes the problem, if it is caused by a node.
+    /// The node of the new graph that causes the problem; `None` if no node causes the problem.
     pub node: Option<Node>,
     /// If an edge of the new graph differs, the node at which this edge begins.
     pub from: Option<Node>,
@@ -161,7 +161,7 @@ fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
         })
 }
 
-/// Returns an error if an update must not replace the operation `old` by `new`. Both have the same kind.
+/// Returns an error if an update must not replace the operation `old` by `new`. The two operations have the same kind.
 fn replaces(old: &NodeOp, new: &NodeOp) -> Result<(), UpdateReason> {
     use UpdateReason as R;
     match (old, new) {

@@ -1,4 +1,4 @@
-//! The memory of a pool that other processes can use: a memory file in which allocations have offsets.
+//! The memory of a pool that other processes can use: a memory file in which each allocation has an offset.
 //!
 //! A process that imports the pool receives the file and locates an allocation by its offset. The size of the file is
 //! the maximum size of the pool; only pages that are accessed use memory.
@@ -42,7 +42,7 @@ impl Arena {
     }
 
     pub(super) fn give(&self, offset: u64, len: u64) {
-        // If this fails, the range keeps its content and is not reused, because the next owner could read that content.
+        // If the range cannot be emptied, it is not reused, because the next owner could read its content.
         if self.memory.empty(offset, len).is_ok() {
             self.free.lock().give(offset, len);
         }

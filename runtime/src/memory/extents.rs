@@ -22,7 +22,7 @@ impl Extents {
         extents
     }
 
-    /// Takes `len` bytes and returns their start; `None` if no free range has this size.
+    /// Takes `len` bytes and returns their start; `None` if no free range is large enough.
     pub(super) fn take(&mut self, len: u64) -> Option<u64> {
         let &(size, start) = self.by_size.range((len, 0)..).next()?;
         self.remove(start, size);

@@ -1,11 +1,13 @@
-//! Leaves the process some of the mappings that the system allows it (`vm.max_map_count`).
+//! Limits how many of the mappings that the system allows (`vm.max_map_count`) allocations use, so that the rest of the
+//! process can create mappings.
 //!
-//! Each array with pages of its own uses up to two mappings. If allocations used all of them, no thread could start, no
-//! array could be unmapped, and memory allocation in the process would fail.
+//! Each allocation with pages of its own uses up to two mappings. If allocations used all mappings, no thread could
+//! start, no allocation could be unmapped, and the host's `malloc` would fail.
 
 use std::io::Read as _;
 
-/// Number of mappings that are left to the rest of the process; an eighth of all if the system allows few.
+/// Number of mappings that are left to the rest of the process. If an eighth of the system's limit is smaller, that
+/// number is left.
 const REST: u64 = 4096;
 /// Number of pieces of memory that are opened before mappings are counted for the first time.
 const UNCHECKED: u64 = 1024;
@@ -37,7 +39,8 @@ impl Mappings {
     }
 }
 
-/// Returns how many pieces can be opened before the next count. The rest of the process creates mappings too.
+/// Returns how many pieces can be opened before the next count. This is only a part of the available mappings, because
+/// the rest of the process creates mappings too.
 fn pieces_left(most: u64, used: u64) -> u64 {
     let rest = REST.min(most / 8);
     match most.saturating_sub(used).saturating_sub(rest) {

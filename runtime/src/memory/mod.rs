@@ -2,9 +2,9 @@
 //!
 //! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. An
 //! allocation makes part of the range accessible (opens it). The parts between allocations remain inaccessible
-//! (closed), so that a wild access of device code faults (`crate::fault`) and does not reach other data. Freed parts
-//! are made inaccessible again before the next launch runs, and are kept for reuse. The range is unmapped only when the
-//! address space is dropped.
+//! (closed), so that an access of device code outside all allocations faults (`crate::fault`) and does not reach other
+//! data. Freed parts are made inaccessible again before the next launch runs, and are kept for reuse. The range is
+//! unmapped only when the address space is dropped.
 //!
 //! - `reservation` reserves address ranges from the system, changes the access rights of parts of them, and discards
 //!   the contents of parts. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for reuse.

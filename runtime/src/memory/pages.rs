@@ -4,8 +4,8 @@
 //! A freed piece is *idle*: it remains accessible until the next launch, so that a request of the same length can reuse
 //! it without a system call. Before a launch runs, idle pieces are made inaccessible ([`Pages::close_idle`]), so that
 //! an access after the free faults as on a GPU. They are then *warm*: they keep their pages for the next request with
-//! the same footprint. If the total size of idle and warm pieces exceeds the cache limit, or if addresses are scarce,
-//! all of them are emptied and joined with their free neighbours.
+//! the same footprint (length plus guard). If the total size of idle and warm pieces exceeds the cache limit, or if
+//! addresses are scarce, all of them are emptied and joined with their free neighbours.
 //!
 //! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
 //! of the range. The footprint of such a piece is an odd number of pages. If pieces started at multiples of a power of
@@ -43,8 +43,8 @@ const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
 /// A warm piece whose footprint is less than this number of bytes is reused only if more than [`RESTING`] pieces with
-/// the same footprint are warm; the oldest of them is reused. So an access soon after the free of a small array does
-/// not reach another array.
+/// the same footprint are warm; the oldest of them is reused. So an access to a small piece soon after its free does
+/// not reach a new allocation.
 const RESTS_BELOW: u64 = 80 << 10;
 const RESTING: usize = 32;
 /// Number of idle pieces of each length that are not reused if their footprint is less than [`RESTS_BELOW`].
@@ -74,7 +74,8 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Reserves a range of the first of `sizes` that the system grants.
+    /// Reserves a range of the first of `sizes` that the system grants. `warm_limit` is the maximum total size in bytes
+    /// of idle and warm pieces (the cache limit).
     pub(super) fn new(
         sizes: impl IntoIterator<Item = u64>,
         warm_limit: u64,
@@ -249,8 +250,8 @@ impl Pages {
         Some(start)
     }
 
-    /// Makes all idle pieces inaccessible, so that they become warm. Callers do so before a launch and when there are
-    /// many idle pieces.
+    /// Makes all idle pieces inaccessible, so that they become warm. Callers call this function before a launch and
+    /// when there are many idle pieces.
     pub(super) fn close_idle(&mut self) {
         for ((footprint, len), starts) in std::mem::take(&mut self.idle) {
             for start in starts {

@@ -32,7 +32,7 @@ pub(super) enum Rights {
     ReadWrite,
 }
 
-/// Bytes of addresses for the windows of all resident CTAs, threads and the program.
+/// Bytes of address space that remain for the windows of resident CTAs, for threads and for the program.
 const REST: u64 = 16 << 30;
 
 impl Reservation {
@@ -81,8 +81,8 @@ impl Reservation {
         })
     }
 
-    /// Makes the first reservation among `sizes` that the system grants. Sizes below `margin` get no margins. A reservation
-    /// with margins leaves [`REST`] under `ulimit -v`.
+    /// Makes the first reservation among `sizes` that the system grants. Sizes below `margin` get no margins. Skips a
+    /// size with margins if fewer than [`REST`] bytes of addresses would remain under `ulimit -v`.
     pub(super) fn largest(
         sizes: impl IntoIterator<Item = u64>,
         align: u64,

@@ -1,9 +1,9 @@
 //! The address space of all devices: allocates and frees memory, looks up allocations, and counts the memory in use.
 //!
-//! There are two locks. The lock of the index, which maps addresses to allocations, is read by every lookup. The lock
-//! of the books, which contain free ranges and slabs, is held during an allocation or a free. No thread takes the lock
-//! of the index while it holds the lock of the books, so the locks cannot deadlock. The counters of memory in use are
-//! atomic.
+//! Every lookup takes the lock of the index, which maps addresses to allocations, for reading. Every allocation or free
+//! takes the lock of the books, which contain free ranges and slabs. No thread takes the lock of the index while it
+//! holds the lock of the books, so the two locks cannot deadlock. A third lock protects the ranges and mappings of the
+//! virtual memory interface. A thread that needs it takes it first. The counters of memory in use are atomic.
 //!
 //! Invariant: an allocation is in the index exactly while the program may use its memory. Only the thread that has
 //! removed an allocation from the index frees its memory.
@@ -27,7 +27,7 @@ use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 /// Maximum number of pieces and slots whose addresses are not reused after [`AddressSpace::retire`].
 const RESTING: usize = 256;
 /// Maximum number of quarantined allocations ([`MemoryConfig::red_zone`]).
-pub const QUARANTINED: usize = 4096;
+const QUARANTINED: usize = 4096;
 /// Size in bytes from which it is faster to release pages and get new ones than to write zeroes into them.
 const DISCARD_FROM: u64 = 256 << 10;
 /// Size in bytes of the largest allocation that can be in a slab.
@@ -136,13 +136,14 @@ pub struct MemoryConfig {
     pub reserve: u64,
     /// Number of devices.
     pub devices: usize,
-    /// Size in bytes of the memory of each device. With `None`, the devices share four fifths of the memory that this
-    /// process may use equally.
+    /// Size in bytes of the memory of each device. With `None`, each device gets an equal share of four fifths of the
+    /// memory that this process may use.
     pub device_limit: Option<u64>,
     /// Limit in bytes of pinned and managed memory together. With `None`, the limit is the memory that this process may
     /// use.
     pub host_limit: Option<u64>,
-    /// Number of bytes of freed memory to keep for reuse. With `None`, this is a quarter of the memory of a device.
+    /// Number of bytes of freed memory to keep for reuse. With `None`, the number is a quarter of the memory of a
+    /// device.
     pub cache_limit: Option<u64>,
     /// Byte with which every new allocation is filled, to find reads of memory that was never written. With `None`, new
     /// memory contains zeroes or the bytes of an earlier allocation.
@@ -382,7 +383,8 @@ impl AddressSpace {
     }
 
     /// Frees the allocation that starts at `base`, of any kind. Its addresses are reused only after [`RESTING`] other
-    /// allocations were retired, or if no other addresses are left.
+    /// allocations were retired, or if no other addresses are left. Addresses of memory files and registrations are
+    /// exceptions: they can be reused immediately.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if no allocation starts at `base`.
@@ -422,8 +424,8 @@ impl AddressSpace {
         self.has_margins
     }
 
-    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered; for a write, without
-    /// the flag [`READ_ONLY`].
+    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered. If `writes` is
+    /// true, also requires that the registrations do not have the flag [`READ_ONLY`].
     pub fn is_registered(&self, address: u64, bytes: u64, writes: bool) -> bool {
         let index = self.index.read();
         let mut at = address;
@@ -503,7 +505,7 @@ impl AddressSpace {
     /// Removes the registration that starts at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotRegistered`] if no registration starts there.
+    /// [`MemoryError::NotRegistered`] if no registration starts at `base`.
     pub fn unregister(&self, base: u64) -> Result<Allocation, MemoryError> {
         self.free(base, &[MemoryKind::Registered])
             .map_err(|_| MemoryError::NotRegistered(base))
@@ -584,7 +586,7 @@ impl AddressSpace {
         Ok(unsafe { access::copy(dst, src, bytes as usize) }?)
     }
 
-    /// Sets `count` bytes of memory in the reserved range.
+    /// Sets `count` bytes of memory in the reserved range to `value`.
     ///
     /// # Errors
     /// [`MemoryError::Access`] if part of the memory is inaccessible or outside the reserved range.
@@ -618,7 +620,7 @@ impl AddressSpace {
         self.fill8(end, 0, address + count - end)
     }
 
-    /// Sets `count` 2-byte elements of memory in the reserved range.
+    /// Sets `count` 2-byte elements of memory in the reserved range to `value`.
     ///
     /// # Errors
     /// Returns the errors of [`AddressSpace::fill8`].
@@ -628,7 +630,7 @@ impl AddressSpace {
         Ok(unsafe { access::fill16(address, value, count as usize) }?)
     }
 
-    /// Sets `count` 4-byte elements of memory in the reserved range.
+    /// Sets `count` 4-byte elements of memory in the reserved range to `value`.
     ///
     /// # Errors
     /// Returns the errors of [`AddressSpace::fill8`].
@@ -759,8 +761,8 @@ impl Books {
         give(record, cost, usage);
     }
 
-    /// Frees the memory of a record. Its addresses are not reused until [`Books::wake`] releases them: at the latest
-    /// when `most` further records have been retired.
+    /// Frees the memory of a record. The addresses of private pieces and slots are not reused until [`Books::wake`]
+    /// releases them: at the latest when `most` further records have been retired.
     fn retire(&mut self, record: Record, usage: &Usage, most: usize) {
         let base = record.allocation.base;
         match record.place {
@@ -829,7 +831,8 @@ impl Books {
 fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
     const SMALLEST: u64 = 32 << 20;
     let left = limits::address_space_left().map_or(u64::MAX, |left| (left / 2).max(SMALLEST));
-    // The size is a power of two because generated code tests the addresses of several lanes against the range at once.
+    // The size is a power of two because generated code tests the addresses of several lanes against the range with one
+    // comparison.
     let first = wanted.max(SMALLEST).next_power_of_two();
     std::iter::successors(Some(first), |size| Some(size / 2))
         .take_while(|&size| size >= SMALLEST)

@@ -60,7 +60,7 @@ impl Usage {
         limit.saturating_sub(used)
     }
 
-    /// Adds `bytes` to the memory in use if the limit permits it; returns whether it did.
+    /// Adds `bytes` to the memory in use if the limit permits this; returns whether the limit does.
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
         let (sum, others, limit) = self.place(kind, device);
         let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
@@ -127,7 +127,7 @@ pub(super) struct Charge {
 
 impl Charge {
     /// Adds `bytes` to the memory in use of a device, or of the host if `device` is -1. Returns `None` if the limit
-    /// does not permit it.
+    /// does not permit this.
     pub(super) fn new(usage: &Arc<Usage>, device: i32, bytes: u64) -> Option<Charge> {
         usage
             .take(MemoryKind::Mapped, device, bytes)

@@ -6,8 +6,8 @@
 //! another process can map it.
 //!
 //! Rights are stored for each device and for the host. The rights of the pages are the union of these rights, because
-//! all devices are in this process. So an access faults only if neither the host nor any device has the right. It does
-//! not fault if only another device has the right.
+//! all devices are in this process. So an access faults only if neither the host nor any device has the right. An
+//! access of a device without the right does not fault if another device or the host has the right.
 //!
 //! Invariant: a mapping is inside one range, mappings never overlap, and every page of a range that is not mapped is
 //! inaccessible. A mapping keeps its physical allocation alive.
@@ -228,9 +228,9 @@ impl AddressSpace {
     /// Maps the first `len` bytes of a physical allocation at `base`. The mapping has no access rights at first.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for an invalid length; [`MemoryError::NotAllocated`] if the addresses are not
-    /// inside one range, or if part of them is mapped; [`MemoryError::OutOfMemory`] if the process has too many mappings;
-    /// [`MemoryError::System`] if a system call fails.
+    /// [`MemoryError::InvalidSize`] for an invalid length or address; [`MemoryError::NotAllocated`] if the addresses
+    /// are not inside one range, or if part of them is mapped; [`MemoryError::OutOfMemory`] if the process has too many
+    /// mappings; [`MemoryError::System`] if a system call fails.
     pub fn map(&self, base: u64, len: u64, physical: &Arc<Physical>) -> Result<(), MemoryError> {
         if len == 0 || !is_granular(len) || !is_granular(base) || len > physical.size() {
             return Err(MemoryError::InvalidSize(len));

@@ -1,9 +1,9 @@
 //! The memory that kernels may access: device memory, registered host memory, and the windows of their own CTA.
 //!
 //! Device memory is in one address range, whose inaccessible parts fault. Generated code tests whether an address is in
-//! that range ([`NativeContext::reach_base`]). For other addresses it calls the host, which uses [`Visible::device`]. A
-//! kernel must not access any other memory of the process: accesses to the stacks, the heap and the libraries of the
-//! process are refused, as on a GPU.
+//! that range ([`NativeContext::reach_base`]). For other addresses, generated code calls the host, which uses
+//! [`Visible::device`]. A kernel must not access any other memory of the process: accesses to the stacks, the heap and
+//! the libraries of the process are refused, as on a GPU.
 //!
 //! [`NativeContext::reach_base`]: margay_jit::abi::NativeContext::reach_base
 
@@ -38,8 +38,8 @@ impl Visible {
         ]
     }
 
-    /// Returns whether a kernel can access all `bytes` bytes at `address`: in the range of device memory, in registered host
-    /// memory, or, if it reads, in an error text that the device runtime returns.
+    /// Returns whether a kernel may access all `bytes` bytes at `address`. The bytes must be in the range of device
+    /// memory, in registered host memory or, unless `writes` is true, in an error text that the device runtime returns.
     pub fn device(&self, address: u64, bytes: u64, writes: bool) -> bool {
         within(&self.space.range(), address, bytes)
             || self.space.is_registered(address, bytes, writes)

@@ -6,11 +6,13 @@
 //! smaller and *masked*: generated code must mask every offset with [`WindowGeometry::shared_mask`] or
 //! [`WindowGeometry::local_mask`].
 //!
-//! A window is accessible up to the largest size class (a power of two) that was ever requested for it. At the start of
-//! a CTA, its windows contain the bytes that the previous CTA in the slot wrote, as on a GPU.
+//! A window stays accessible up to the largest size class (a power of two) that was requested for it, except in
+//! checking runs ([`CtaWindow::close_beyond`]). At the start of a CTA, its windows contain the bytes that the previous
+//! CTA in the slot wrote, as on a GPU.
 //!
-//! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window, at offsets of rank times
-//! stride. The largest of these offsets is less than the inaccessible [`WindowGeometry::tail`] after the window.
+//! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window; the offset of each is the
+//! CTA's rank times a constant. The largest of these offsets is less than the size of the inaccessible
+//! [`WindowGeometry::tail`] after the window.
 //!
 //! Invariant: windows of different slots never overlap, and at most one [`CtaWindow`] owns a slot.
 
@@ -70,8 +72,8 @@ const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 
 /// Returns how many slots fit under `ulimit -v` next to device memory and the program; `None` without that limit.
 ///
-/// Device memory takes up to half of the addresses, and the threads half of the rest. [`Windows::new`] takes up to half of
-/// what is then left.
+/// Device memory takes up to half of the addresses, and the threads up to half of the rest. [`Windows::new`] takes up
+/// to half of the addresses that are then left.
 pub(crate) fn affordable_slots() -> Option<u64> {
     Some(limits::address_space_left()? / 12 / NARROWEST.stride())
 }
@@ -251,7 +253,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Makes at least `wanted` bytes accessible. Only the owner of the slot calls this.
+    /// Makes at least `wanted` bytes accessible. Only the owner of the slot calls this function.
     fn grow(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         if wanted <= self.open.load(Ordering::Relaxed) {
             return Ok(());

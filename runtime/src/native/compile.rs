@@ -60,7 +60,7 @@ pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T>
     run_here(&work)
 }
 
-/// Runs `work` on the calling thread.
+/// Runs `work` on the calling thread if the stack of that thread is large enough; otherwise returns an error.
 fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     let left = stack_left().unwrap_or(0);
     if left < LEAST_STACK as u64 {

@@ -57,7 +57,7 @@ impl TidTable {
     }
 }
 
-/// The data of the running CTA that helpers use. The native context contains a pointer to it ([`erase`]).
+/// The data of the running CTA that helpers use. The native context contains a pointer to this data ([`erase`]).
 pub(super) struct HostData<'a> {
     info: &'a LaunchInfo,
     cta: CtaInfo,

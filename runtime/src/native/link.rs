@@ -224,7 +224,7 @@ fn replaces_symbol(known: &Symbol, new: &Symbol) -> Result<bool> {
 }
 
 /// Replaces the IDs of `module` by those of the linked module, in the bodies and initial contents that the linked
-/// module contains from `module`.
+/// module has taken from `module`.
 fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
     let Whole {
         module: whole,

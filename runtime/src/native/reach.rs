@@ -35,9 +35,11 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Whether a thread (`None`: any thread of the CTA) may access memory at a generic address.
+    /// Returns whether `thread` may access `bytes` bytes at a generic address. If `thread` is `None`, returns whether
+    /// any thread of the CTA may access them.
     ///
-    /// Parameters are read-only (PTX ISA 5.1.6.1): native code tests pointers in them once per launch.
+    /// Writes to parameters are refused. Parameters are read-only (PTX ISA 5.1.6.1), so native code tests the pointers
+    /// in them only once per launch.
     pub(super) fn generic(
         &self,
         address: u64,

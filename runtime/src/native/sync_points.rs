@@ -171,7 +171,7 @@ fn shape(desc: &Desc) -> (usize, usize) {
     }
 }
 
-/// Computes a collective for a group of lanes and stores its results.
+/// Computes a collective for the lanes in `active` and stores the results.
 pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     if sync_point.desc.opcode == Opcode::Mma {
         if products::perform(frame, sync_point, active) {
@@ -191,8 +191,8 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     }
 }
 
-/// Performs a collective with the op's reference function. This is used for operands wider than 32 bits, for
-/// floating-point reductions, and for matrix products that [`products`] does not compute.
+/// Performs a collective with the op's reference function. [`perform`] calls this function for operands wider than 32
+/// bits, for floating-point reductions, and for matrix products that [`products`] does not compute.
 fn perform_wide(
     frame: Frame,
     sync_point: &SyncPointPlaces,
@@ -322,7 +322,9 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// Selects the lanes of a diverged warp that continue. Lanes at the same sync point form a group. Of the groups that
-/// need not wait for other lanes, the group with the lowest sync point number continues.
+/// need not wait for other lanes, the group with the lowest sync point number continues. Returns a constant of
+/// `sorted`, which states whether a group continues, all live lanes wait at a barrier, or the CTA scheduler must take
+/// over.
 pub(super) unsafe extern "C" fn sort_out(
     context: *mut NativeContext,
     frame: *mut u8,
@@ -373,8 +375,8 @@ pub(super) unsafe extern "C" fn sort_out(
     if let Some((number, group)) = first {
         let sync_point = &sync_points[number as usize];
         if sync_point.completion == Completion::Nothing && held < number {
-            // The held lanes can still reach this sync point. If the group continued now, the warp would stay diverged
-            // depending on timing.
+            // The held lanes can still reach this sync point. If the group continued now, it would depend on timing
+            // whether the warp stays diverged.
             return sorted::GENERAL;
         }
         if sync_point.completion == Completion::Collective {

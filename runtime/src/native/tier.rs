@@ -1,9 +1,10 @@
 //! Tier selection: chooses between scalar code and vector code for the CTAs of a kernel.
 //!
-//! Vector code takes longer to compile, so it is compiled after scalar code has run for about that time. Then a
-//! measurement run begins: scalar code and vector code alternate, each for a few CTAs, because distant CTAs can have
-//! different work. The faster code runs the following CTAs. Scalar code can be several times as fast, for example if
-//! lanes run loops of different lengths and read distant addresses. Results do not depend on the choice.
+//! Vector code takes longer to compile than scalar code. So it is compiled only after scalar code has run for about the
+//! time that this compilation takes. Then a measurement run begins: scalar code and vector code alternate, each for a
+//! few CTAs, because distant CTAs can have different work. The faster code runs the following CTAs. Scalar code can be
+//! several times as fast, for example if lanes run loops of different lengths and read distant addresses. Results do
+//! not depend on the choice.
 //!
 //! A measurement can be wrong, for example if a worker had to wait for its processor or if the measured CTAs had no
 //! work. So the next measurement run begins after the faster code has run for some time. The times between measurement
@@ -74,7 +75,7 @@ pub(super) struct TierSelection {
     compile_budget: u64,
     /// Number of nanoseconds for which scalar code has run before the first measurement run.
     waited: AtomicU64,
-    /// Measurements of scalar code; the next field is those of vector code.
+    /// Measurements of scalar code; the next field contains those of vector code.
     single: Rate,
     slices: Rate,
     verdict: AtomicU8,

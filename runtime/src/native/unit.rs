@@ -1,5 +1,5 @@
-//! Runs a unit of the scheduler. A unit is the CTAs of a cluster, which is usually a single CTA; they alternate on one
-//! worker.
+//! Runs a unit of the scheduler. A unit consists of the CTAs of a cluster, usually of a single CTA. The CTAs of a unit
+//! take turns on one worker.
 
 use margay_exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
 

@@ -13,8 +13,8 @@ pub(super) enum Piece {
     Parked(ParkedUnit),
 }
 
-/// Approximate running time in nanoseconds of a claimed range. It is short so that workers can react to other launches
-/// and to stops.
+/// Approximate running time in nanoseconds of a claimed range. The time is short so that workers can react to other
+/// launches and to stops.
 const CHUNK_NANOS: u64 = 500_000;
 
 impl Shared {
@@ -90,8 +90,9 @@ impl Shared {
         (first < end).then_some((first, end))
     }
 
-    /// Returns the number of units to claim: at most a share of the remaining units, and as many as run for about
-    /// [`CHUNK_NANOS`].
+    /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units,
+    /// the number of units that run for about [`CHUNK_NANOS`] and, in runs that may park, a share of the units that may
+    /// be resident.
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec
@@ -111,7 +112,8 @@ impl Shared {
         share.min(in_time).min(resident).max(1)
     }
 
-    /// Reserves residency for up to `wanted` units of the run, and returns the number of units for which it did.
+    /// Reserves residency for up to `wanted` units of the run, and returns the number of units for which residency is
+    /// now reserved.
     fn reserve(&self, run: &Run, wanted: u64) -> u64 {
         if run.spec.gang {
             return if self.reserve_gang(run) { wanted } else { 0 };
@@ -127,7 +129,8 @@ impl Shared {
         global
     }
 
-    /// Reserves residency for all units of a cooperative launch, or for none. Returns whether it is reserved.
+    /// Reserves residency for all units of a cooperative launch, or for none. Returns whether residency is now
+    /// reserved.
     fn reserve_gang(&self, run: &Run) -> bool {
         if run.gang_reserved.load(Ordering::SeqCst) {
             return true;

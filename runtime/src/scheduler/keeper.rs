@@ -2,8 +2,8 @@
 //! repeatedly until they have left the launch.
 //!
 //! One signal is not always sufficient: a worker in a helper function reacts to the signal only when the helper
-//! returns, and a signal between two calls of generated code has no effect. Invariant: the thread is started for the
-//! first time limit or stop, and sleeps while there is neither.
+//! returns, and a signal between two calls of generated code has no effect. Invariant: the thread starts when the first
+//! time limit is set or the first launch is stopped. It sleeps while no launch has a time limit or is stopping.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -47,7 +47,7 @@ pub(crate) struct SchedulerConfig {
     pub(crate) workers: usize,
     /// Whether units start in the reverse of grid order.
     pub(crate) reverse: bool,
-    /// Maximum number of units of all running launches that may be resident at once.
+    /// Maximum number of units of all running launches that may be resident at the same time.
     pub(crate) resident: u64,
     /// Maximum running time of each launch.
     pub(crate) time_limit: Option<Duration>,
@@ -108,7 +108,7 @@ impl Scheduler {
         self.shared.config.time_limit
     }
 
-    /// Returns the maximum number of units that may be resident at once.
+    /// Returns the maximum number of units that may be resident at the same time.
     pub(crate) fn resident(&self) -> u64 {
         self.shared.config.resident
     }
@@ -131,8 +131,8 @@ impl Scheduler {
         self.shared.windows.get()?.describe(address)
     }
 
-    /// Adds a launch whose predecessors are complete to the active runs. Callers call this once for each run, after
-    /// [`Scheduler::start`].
+    /// Adds a launch whose predecessors are complete to the active runs. Callers call this function once for each run,
+    /// after [`Scheduler::start`].
     pub(crate) fn submit(&self, run: Arc<Run>) {
         let limit = run.time_limit().or(self.shared.config.time_limit);
         let rest = run.spec.deadline;
@@ -180,7 +180,7 @@ impl Drop for Scheduler {
 }
 
 impl Shared {
-    /// Removes the run from the list of active runs. The thread that finishes the run calls this.
+    /// Removes the run from the list of active runs. The thread that finishes the run calls this function.
     fn retire(&self, run: &Arc<Run>) {
         let mut active = self.active.lock();
         if let Some(at) = active.iter().position(|other| Arc::ptr_eq(other, run)) {
@@ -245,7 +245,7 @@ impl Shared {
         run.finish_if_over(self);
     }
 
-    /// Sends a stop for this run to all workers; it affects only those that execute the run.
+    /// Sends a stop for this run to all workers; the stop affects only workers that execute the run.
     fn signal_workers(&self, run: &Run) {
         for handle in self.stop_handles.lock().iter() {
             handle.stop(run.id());

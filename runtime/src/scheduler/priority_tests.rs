@@ -119,7 +119,7 @@ fn units_that_wait_let_those_of_lower_priority_go_on() {
     });
     let bench = Bench::new(1, vec![waits, sets]);
     let (low, high) = (stream(&bench, 0), stream(&bench, -5));
-    // The launch has more units than may be resident at once.
+    // The launch has more units than may be resident at the same time.
     let many = LaunchConfig::new(100_000, 32);
     together(&[&low, &high], || {
         high.launch(&bench.kernel("waits"), many, ())

@@ -29,9 +29,10 @@ pub(crate) trait Launcher: Send + Sync {
     fn priority(&self) -> i32;
     /// Returns whether the launch belongs to the context with the ID `context`.
     fn is_of(&self, context: u64) -> bool;
-    /// Submits the work that device code has requested. The scheduler calls this after units have run.
+    /// Submits the work that device code has requested. The scheduler calls this function after units have run.
     fn progressed(&self);
-    /// Ends the launch. The scheduler calls this once, when the run is over. `fault` is the reason if the run failed.
+    /// Ends the launch. The scheduler calls this function once, when the run is over. `fault` is the reason if the run
+    /// failed.
     fn finished(&self, fault: Option<Fault>);
 }
 
@@ -45,13 +46,14 @@ pub(crate) struct RunSpec {
     pub(crate) prepared: Arc<dyn PreparedLaunch>,
     /// Number of units of the launch, at least one.
     pub(crate) units: u64,
-    /// Maximum number of units of the launch that may be resident at once, at least one.
+    /// Maximum number of units of the launch that may be resident at the same time, at least one.
     pub(crate) resident: u64,
-    /// Whether all units must be resident at once (a cooperative launch).
+    /// Whether all units must be resident at the same time (a cooperative launch).
     pub(crate) gang: bool,
     /// Maximum running time of the launch; if it is `None`, the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
-    /// When it must be complete: grids that device code launches share the time of the launch by the host.
+    /// Time by which the launch must be complete. It is set for a grid that device code launches, because all grids
+    /// that a launch causes share one time limit.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -63,8 +65,8 @@ pub(crate) struct Run {
     /// Lowest unit that has not been claimed.
     pub(super) next: AtomicU64,
     completed: AtomicU64,
-    /// Number of units that are claimed and not complete. It is maintained only for runs that may park and are not
-    /// cooperative.
+    /// Number of units that are claimed and not complete. The number is maintained only for runs that may park and are
+    /// not cooperative.
     pub(super) reserved: AtomicU64,
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<VecDeque<ParkedUnit>>,
@@ -318,8 +320,8 @@ impl Run {
         self.parked_count.store(0, Ordering::SeqCst);
         drop(units);
         let reserved = if self.gang_reserved.load(Ordering::SeqCst) {
-            // A cooperative launch reserves residency for all units at once and releases that of each unit when the
-            // unit completes.
+            // A cooperative launch reserves residency for all units together and releases the residency of each unit
+            // when the unit completes.
             self.spec.units - self.completed.load(Ordering::SeqCst)
         } else {
             self.reserved.swap(0, Ordering::SeqCst)

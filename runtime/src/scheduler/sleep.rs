@@ -29,7 +29,7 @@ pub(super) struct Sleep {
     start: Instant,
     epoch: AtomicU64,
     sleepers: AtomicUsize,
-    /// Time in nanoseconds when a sleeping worker was notified that has not woken yet; 0 if there is none.
+    /// Time in nanoseconds at which a sleeping worker was notified; 0 if every notified worker has woken.
     notified: AtomicU64,
     /// Moving average of the time to wake a worker, in nanoseconds.
     waking: AtomicU64,
@@ -119,8 +119,8 @@ impl Sleep {
         self.note_waking();
     }
 
-    /// Does the same as [`Sleep::wake_one`] if there is a watcher or a sleeping worker. This is for work that a busy
-    /// worker would otherwise find later.
+    /// Does the same as [`Sleep::wake_one`] if there is a watcher or a sleeping worker. Callers use this function for
+    /// work that a busy worker would otherwise find later.
     pub(super) fn wake_if_resting(&self) {
         let watched = self.watched.load(Ordering::SeqCst);
         if watched || self.sleepers.load(Ordering::SeqCst) > 0 {

@@ -82,8 +82,8 @@ impl Worker for WorkerState {
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// Maximum duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
-/// Minimum number of nanoseconds that one worker would need for the rest of a run, so that another worker is woken for
-/// it. The time must also exceed [`WAKINGS`] times the time to wake a worker, which is 50 microseconds or more if a
+/// Another worker is woken for the rest of a run only if one worker would need more than this number of nanoseconds for
+/// it. That time must also exceed [`WAKINGS`] times the time to wake a worker, which is 50 microseconds or more if a
 /// processor is in a deep sleep state.
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
@@ -127,8 +127,8 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
             Ok(pool) => {
                 let shared = Arc::clone(shared);
                 pool.spawn_broadcast(move |_| work(&shared, options));
-                // When the pool is dropped, its threads end as soon as they are idle. This is intended: the threads are
-                // not idle before `work` returns.
+                // When the pool is dropped, its threads end as soon as they are idle. So the pool can be dropped here:
+                // the threads are not idle before `work` returns.
                 return Ok(());
             }
             // The threads of a larger pool, which could not be started completely, may not have ended yet.

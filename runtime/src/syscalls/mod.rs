@@ -47,7 +47,8 @@ struct Printed {
 const LONGEST_STRING: usize = 1 << 20;
 
 impl LaunchServices {
-    /// Creates the state for a launch of `kernel` in a context with these limits.
+    /// Creates the state for a launch of `kernel`. `fifo` is the size in bytes of the printf buffer, and `heap_limit`
+    /// is the size in bytes of the heap for malloc.
     pub(crate) fn new(
         kernel: &Arc<str>,
         visible: Option<Arc<Visible>>,

@@ -133,8 +133,8 @@ pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
 
 /// Tag of the record in the context's extension area that contains the exception syndrome register.
 const ESR_MAGIC: u32 = 0x4553_5201;
-/// Exception class (bits 26 to 31 of the syndrome) of a failed instruction fetch; the next constant is that of a data
-/// abort.
+/// Exception class (bits 26 to 31 of the syndrome) of a failed instruction fetch; the next constant is the class of a
+/// data abort.
 const CLASS_FETCH_LOWER: u64 = 0x20;
 const CLASS_DATA_LOWER: u64 = 0x24;
 /// Bit in the syndrome of a data abort that is set if a write caused the abort.

@@ -1,4 +1,4 @@
-//! Replacements for hosts without fault recovery, so that the crate compiles on them; [`SUPPORTED`] is false.
+//! Replacements with which the crate compiles on hosts without fault recovery; [`SUPPORTED`] is false.
 //!
 //! `install` and `WorkerGuard` return [`FaultError::Unsupported`](super::super::FaultError::Unsupported), so only the
 //! interpreter runs kernels on such hosts; the access routines are plain accesses.

@@ -340,7 +340,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Returns the line of an ordinary stream; returns an error for the special streams.
+    /// Returns the [`Line`] for requests to an ordinary stream; returns an error for the special streams.
     fn line(&self, stream: u64) -> Done<Line> {
         match stream {
             0..=2 => Ok(Line::Block(self.at.cta_number)),
@@ -515,7 +515,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error if rows or slices overlap. So a copy has no more bytes than the memory that contains them.
+/// Returns an error if rows or slices overlap. So a copy has no more bytes than the memory range in which its rows are.
 fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
     let rows = height <= 1 || place.pitch >= width;
     let plane = place.pitch.checked_mul(height);

@@ -4,7 +4,7 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::Visible;
 
-/// The location of rows and slices of bytes in memory. [`Job::extent`] contains their numbers.
+/// The location of rows and slices of bytes in memory. [`Job::extent`] contains the numbers of rows and slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PitchedBox {
     pub(crate) start: u64,

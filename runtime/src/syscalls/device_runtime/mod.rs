@@ -1,9 +1,9 @@
 //! CUDA's device runtime: the launches, copies and stream operations that kernels request (CUDA programming guide,
 //! "CUDA Dynamic Parallelism").
 //!
-//! A call records a request ([`Wish`]) and returns at once. A worker submits the requests after the units that it was
-//! running have completed or parked ([`crate::scheduler`]). This is permitted because a kernel must not rely on its
-//! child grids running at the same time. A grid is complete when all its child grids are complete.
+//! A call records a request ([`Wish`]) and returns immediately. A worker submits the requests after the units that it
+//! was running have completed or parked ([`crate::scheduler`]). The delay is permitted because a kernel must not rely
+//! on its child grids running at the same time. A grid is complete when all its child grids are complete.
 //!
 //! Invariant: the requests of a stream are submitted in the order of the calls.
 
@@ -53,7 +53,7 @@ pub(crate) struct Child {
     pub(crate) config: LaunchConfig,
     pub(crate) params: Params,
     pub(crate) depth: u32,
-    /// When it must be complete.
+    /// Time by which the grid must be complete.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct DeviceRuntime {
 #[derive(Default)]
 struct DeviceRuntimeState {
     wishes: Vec<(Line, Wish)>,
-    /// When all grids that this launch causes must be complete; set at the first of them.
+    /// Time by which all grids that this launch causes must be complete. It is set when the first of them is launched.
     deadline: Option<Instant>,
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,
@@ -99,8 +99,8 @@ struct DeviceRuntimeState {
 }
 
 impl DeviceRuntime {
-    /// Creates the state for a launch of a module's kernel with a time limit. Without a module, every launch by device code
-    /// fails. The deadline is that of a launch by device code.
+    /// Creates the state for a launch of a kernel of `module`. Without a module, every launch by this kernel fails.
+    /// `limit` is the launch's time limit. `deadline` is the launch's deadline if device code has requested the launch.
     pub(crate) fn new(
         module: Option<Module>,
         depth: u32,
@@ -122,8 +122,8 @@ impl DeviceRuntime {
         }
     }
 
-    /// Returns when a grid that is launched now must be complete. All grids that a launch causes share the time limit of
-    /// the launch, which begins anew with the first of them.
+    /// Returns the time by which a grid that is launched now must be complete. All grids that a launch causes share one
+    /// time limit, which is as long as the launch's and begins when the first of them is launched.
     fn deadline(&self) -> Option<Instant> {
         let limit = self.limit?;
         let mut state = self.state.lock();
@@ -133,7 +133,7 @@ impl DeviceRuntime {
         state.deadline
     }
 
-    /// Takes the requests so far, in the order of the calls.
+    /// Removes and returns the requests so far, in the order of the calls.
     pub(crate) fn take(&self) -> Vec<(Line, Wish)> {
         if !self.has_wishes() {
             return Vec::new();
