@@ -1,6 +1,6 @@
-//! `kernels`: measures each kernel on one worker and on all workers. Results are compared before times are measured.
-//! Without `--bench`, as in CI, the data is small and each kernel runs once. `margay bench` also measures other
-//! implementations.
+//! `kernels`: measures each kernel on one worker and on all workers. Before it measures times, it compares the results
+//! with the expected results. Without `--bench`, as in CI, the data is small and each kernel runs once. `margay bench`
+//! also measures other implementations.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use margay::Runtime;

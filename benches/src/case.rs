@@ -12,7 +12,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Returns one of two sizes.
+    /// Returns `full` at [`Scale::Full`] and `small` at [`Scale::Small`].
     pub(crate) fn pick(self, full: usize, small: usize) -> usize {
         match self {
             Scale::Full => full,
@@ -21,7 +21,8 @@ impl Scale {
     }
 }
 
-/// The goal group of a kernel: the report contains a mean for each group and a mean over all kernels.
+/// States whether performance goals are set for a kernel. The report contains means over the kernels with goals and
+/// means over all kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// The eleven kernels for which goals are set.
@@ -63,7 +64,7 @@ macro_rules! sources {
 pub(crate) use sources;
 
 impl Sources {
-    /// Returns sources without extra options, whose parts take equal time.
+    /// Returns sources without extra compiler options. Parts of the C code that have equal size take equal time.
     pub(crate) const fn new(ptx: &'static str, opencl: &'static str, c: &'static str) -> Sources {
         Sources {
             ptx,
@@ -80,7 +81,7 @@ impl Sources {
 pub struct Case {
     /// The kernel's name.
     pub name: &'static str,
-    /// The size of the data at [`Scale::Full`], in words.
+    /// The size of the data at [`Scale::Full`] as a text, such as "1 Mi options".
     pub size: &'static str,
     /// The goal group of the kernel.
     pub group: Group,

@@ -44,7 +44,8 @@ pub(crate) struct Entrant {
     /// The key in [`Row::times`]: kind and threads.
     pub(crate) id: String,
     pub(crate) kind: Kind,
-    /// Number of threads; for another driver, the number of Margay's threads with which it is compared.
+    /// Number of threads. A driver other than Margay chooses its threads itself; for such a driver, this is the number
+    /// of Margay's threads with which the driver is compared.
     pub(crate) threads: usize,
     /// Name, version and options of the program.
     pub(crate) about: String,
@@ -158,7 +159,7 @@ impl Field {
         }
     }
 
-    /// Compares the results of one kernel and measures it.
+    /// Compares each entrant's results of one kernel with the expected results, then measures the times of the kernel.
     pub(crate) fn measure(&self, case: &Case, scale: Scale) -> Row {
         let work = (case.make)(scale);
         let (mut loaded, mut failures) = (Vec::new(), BTreeMap::new());
@@ -190,7 +191,8 @@ impl Field {
     }
 }
 
-/// Runs every kernel once through a driver library, with little data, and returns the wrong results.
+/// Runs every kernel once through a driver library, with little data. Returns a message for each kernel that fails or
+/// has a wrong result.
 ///
 /// # Errors
 /// The library cannot be opened or has no device.
@@ -199,7 +201,8 @@ pub fn check_driver(path: &str) -> Result<Vec<String>, String> {
     Ok(wrong(&driver))
 }
 
-/// Returns the kernels that a contender computes wrongly, with little data.
+/// Runs every kernel once on a contender, with little data. Returns a message for each kernel that fails or has a wrong
+/// result.
 pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
     let check = |case: &Case| {
         let work = (case.make)(Scale::Small);
@@ -236,7 +239,7 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
 pub struct Prepared(Box<dyn Loaded>);
 
 impl Prepared {
-    /// Loads the kernel and compares its results.
+    /// Loads the kernel and compares its results with the expected results.
     ///
     /// # Errors
     /// An error of the runtime, or the first wrong value.

@@ -25,7 +25,7 @@ impl Random {
         (self.next() >> 8) as f32 / (1 << 24) as f32
     }
 
-    /// Returns `count` values.
+    /// Calls `value` `count` times and returns the results.
     pub(crate) fn fill<T>(
         &mut self,
         count: usize,

@@ -148,7 +148,8 @@ impl Bench {
         self.runtime.synchronize()
     }
 
-    /// Computes the sum that each thread must compute, with plain loops.
+    /// Returns the expected sum of each thread, which plain loops compute. `kind` is the kind of texture, or `None` for
+    /// loads from memory.
     fn expected(&self, kind: Option<&Kind>) -> Vec<f32> {
         let [width, height] = self.size;
         let unit = match kind {
@@ -191,7 +192,8 @@ fn middle(kind: &Kind) -> f32 {
     }
 }
 
-/// Compares the sums of all kinds, then measures the kinds. `check` requests little data.
+/// Compares the sums of the loads and of all kinds of textures with the expected sums, then measures times. `check`
+/// requests little data.
 pub(crate) fn measure(check: bool) -> Result<Vec<Fetched>, String> {
     eprintln!("fetches");
     let size = if check { [256, 3] } else { [1024, 512] };

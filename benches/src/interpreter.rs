@@ -49,7 +49,7 @@ fn runtime(engine: EngineChoice) -> Result<Runtime, String> {
     built.map_err(|e| e.to_string())
 }
 
-/// Compares the results of every kernel and measures it.
+/// Compares the results of every kernel with the expected results, then measures the kernel on both engines.
 ///
 /// # Errors
 /// Returns an error if a runtime does not start or a kernel fails.

@@ -1,4 +1,4 @@
-//! Measures the cost of a launch with empty kernels.
+//! Measures the cost of launches. The launched kernels are empty.
 
 use std::time::Duration;
 
@@ -60,12 +60,12 @@ impl Launches {
         self.done(self.try_empty());
     }
 
-    /// Launches a kernel with four arguments of 136 bytes and waits for its end.
+    /// Launches a kernel with four arguments, which have 136 bytes together, and waits for its end.
     pub fn with_arguments(&self) {
         self.done(self.try_arguments());
     }
 
-    /// Submits this number of launches to one stream and waits for the last launch.
+    /// Submits `launches` launches to one stream and waits for the last launch.
     pub fn many(&self, launches: u32) {
         for _ in 0..launches {
             self.try_empty().expect("the kernel ran before");

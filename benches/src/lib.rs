@@ -1,9 +1,9 @@
 //! Benchmarks: kernels compared with other implementations, launches, costs at program start, the stages of loading a
-//! text, and the limits of the machine.
+//! PTX text, and the limits of the machine.
 //!
 //! `margay bench` prints the [`Report`] of [`run`] as tables or JSON, `cargo xtask bench` writes the tables of
-//! `BENCHMARKING.md`, and the Criterion benches in `benches/` measure the same code. Invariant: results are compared
-//! before times are measured.
+//! `BENCHMARKING.md`, and the Criterion benches in `benches/` measure the same code. Invariant: a kernel's results are
+//! compared with the expected results before its times are measured.
 
 pub mod case;
 mod comparison;

@@ -1,8 +1,8 @@
 //! Measures the limits of the machine: memory bandwidth, and multiply-adds for each register width.
 //!
 //! The limits are measured on one thread, because goals for kernels are set for one thread. Buffers are larger than
-//! every cache. Sums and copies use several accumulators, so that no operation waits for the previous operation and
-//! only the hardware limits their rate.
+//! every cache. Sums and multiply-adds use several accumulators, so that no operation waits for the previous operation
+//! and only the hardware limits their rate.
 
 use serde::Serialize;
 
@@ -95,8 +95,8 @@ struct Peak {
     what: &'static str,
     bits: u32,
     available: fn() -> bool,
-    /// Runs [`wide::SUMS`] multiply-adds this number of times. Returns the sum, so that the optimiser removes no
-    /// operation.
+    /// Performs [`wide::SUMS`] multiply-adds as many times as the argument states. Returns the sum of the accumulators,
+    /// so that the optimiser removes no operation.
     run: fn(usize) -> f32,
 }
 

@@ -12,8 +12,8 @@ const SAMPLE_TIME: Duration = Duration::from_millis(40);
 /// Number of samples of a short action that needs a pause before each run.
 const RESTED_SAMPLES: usize = 101;
 
-/// Minimum duration of the warm-up before the first sample. The warm-up is needed because Margay compiles a kernel
-/// again after some run time. It is the same for every contender.
+/// Minimum duration of the warm-up before the first sample, for every contender. The warm-up is needed because Margay
+/// compiles a kernel again after some run time.
 const WARM_UP: Duration = Duration::from_millis(150);
 
 /// The result of a measurement, in seconds for one run.
@@ -27,7 +27,7 @@ pub struct Time {
     pub samples: Vec<f64>,
 }
 
-/// An action to measure.
+/// An action whose time is measured.
 pub type Action<'a> = Box<dyn FnMut() + 'a>;
 
 /// Measures several actions after a warm-up. Their samples alternate, so that other work on the machine affects all
@@ -53,7 +53,7 @@ pub fn alone(action: impl FnMut()) -> Time {
     times.remove(0)
 }
 
-/// Measures an action that consumes the value of `setup`, without the time of `setup`.
+/// Measures how long `action` takes. `setup` computes the input of each run; its time is not counted.
 pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) -> Time {
     let mut sample = || {
         let input = setup();
@@ -65,7 +65,7 @@ pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) ->
     summary((0..SAMPLES).map(|_| sample()).collect())
 }
 
-/// Measures an action with a pause before each run, in which idle threads go to sleep.
+/// Measures an action. Pauses before each run, so that idle threads sleep when the run begins.
 pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     let mut sample = || {
         std::thread::sleep(pause);

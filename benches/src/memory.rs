@@ -1,5 +1,5 @@
-//! Host memory for contenders that compute in it without copies. Like Margay's memory, it is aligned, and it uses huge
-//! pages if it is large.
+//! Host memory for contenders whose kernels access host memory directly. Like Margay's memory, this memory is aligned,
+//! and large allocations use huge pages.
 
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
@@ -26,7 +26,7 @@ impl Memory {
         let start = unsafe { alloc::alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
         if align == HUGE {
-            // SAFETY: the range was just allocated; an error means small pages.
+            // SAFETY: the range was just allocated. If the call fails, the memory has small pages.
             unsafe { libc::madvise(start.as_ptr().cast(), size, libc::MADV_HUGEPAGE) };
         }
         // SAFETY: `bytes` fits, and fresh memory overlaps nothing.

@@ -16,7 +16,8 @@ use crate::start::{self, Started};
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Parts of the names of kernels, and names of other tables ([`Part`]). If there are none, everything is measured.
+    /// Parts of the names of kernels, and names of other tables ([`Part`]). If the list is empty, everything is
+    /// measured.
     pub names: Vec<String>,
     /// Path of another `libcuda.so.1` with which Margay is compared.
     pub driver: Option<String>,
@@ -199,7 +200,7 @@ fn means(report: &Report) -> Vec<Mean> {
     means
 }
 
-/// Returns the other contender's time divided by Margay's; if it is above 1, Margay is faster.
+/// Returns the other contender's time divided by Margay's time. A value above 1 means that Margay is faster.
 pub(crate) fn ratio(row: &Row, ours: &Entrant, rival: &Entrant) -> Option<f64> {
     Some(row.median(rival)? / row.median(ours)?)
 }

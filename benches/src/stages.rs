@@ -1,5 +1,5 @@
-//! Measures the stages from a text to native code: lexing, parsing and resolution, lowering, and the first launch,
-//! which compiles.
+//! Measures the stages from a PTX text to native code: lexing, parsing and resolution, lowering, and the first launch,
+//! which compiles the kernels.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -169,7 +169,8 @@ impl Loaded {
         })
     }
 
-    /// Launches each kernel once with one block and no data, so that compilation dominates the time.
+    /// Launches each kernel once with one block. Pointers refer to scratch memory and all other arguments are zero, so
+    /// that compilation dominates the time.
     ///
     /// # Panics
     /// Panics if a kernel fails.

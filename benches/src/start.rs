@@ -133,7 +133,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Returns the value of `MARGAY_CACHE`.
+    /// Returns the value of `MARGAY_CACHE` that makes a process get its native code from this source.
     fn setting(self) -> &'static str {
         match self {
             Code::Compiled => "0",

@@ -312,7 +312,7 @@ fn rate(bytes: usize, time: &Time) -> String {
     format!("{rate:.digits$} ({} ms)", milliseconds(time))
 }
 
-/// Formats a time with three digits, and with a mark if its samples differ much.
+/// Formats a time in milliseconds with three significant digits. A leading `~` marks a time whose samples differ much.
 fn milliseconds(time: &Time) -> String {
     let value = time.median * 1e3;
     let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;
@@ -320,7 +320,7 @@ fn milliseconds(time: &Time) -> String {
     format!("{mark}{value:.digits$}")
 }
 
-/// Formats a ratio with two digits or more.
+/// Formats a ratio with two decimal places, or with three if it is below 0.1.
 fn speed(ratio: f64) -> String {
     let digits = if ratio < 0.1 { 3 } else { 2 };
     format!("{ratio:.digits$}")

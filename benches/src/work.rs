@@ -11,7 +11,7 @@ pub(crate) struct Buffer(pub(crate) usize);
 pub(crate) trait Element: Copy {
     /// Appends the value's bytes.
     fn put(self, out: &mut Vec<u8>);
-    /// Reads a value from exactly its bytes.
+    /// Reads a value from `bytes`, which must have the size of the value.
     fn get(bytes: &[u8]) -> Self;
 }
 
@@ -129,7 +129,7 @@ pub(crate) enum Values {
 }
 
 impl Values {
-    /// Expects exactly these values.
+    /// Returns the expectation that a buffer contains exactly these values.
     pub(crate) fn exact<T: Element>(values: &[T]) -> Values {
         Values::Exact(bytes(values), size_of::<T>())
     }
@@ -242,7 +242,7 @@ impl Work {
         }));
     }
 
-    /// Sets the extents that are passed to the C function in addition to the buffers.
+    /// Sets the extents that the C function receives in addition to the buffers.
     pub(crate) fn numbers<const N: usize>(&mut self, numbers: [usize; N]) {
         self.numbers = numbers.map(|n| n as i64).to_vec();
     }

@@ -134,7 +134,7 @@ struct Held {
     section: &'static str,
     entries: Vec<(String, String)>,
     choice: Result<String, String>,
-    /// Whether the fat binary contains no kernel and no other usable code.
+    /// Whether every entry of the fat binary is a cubin without functions and variables.
     is_stub: bool,
 }
 

@@ -24,7 +24,7 @@
 //! //@ surfref: NAME TEXELS       a surface that is bound to the module's variable NAME, not an argument
 //! //@ tolerance: KIND AMOUNT     the allowed error of approximate operations; must precede the values
 //!
-//! //@ cases: u32 f32 = u32       a table: each column is an argument, a buffer
+//! //@ cases: u32 f32 = u32       a table: each column is a buffer that is passed as an argument
 //! //| 1 0x3f800000 = 2           a row: element i of each buffer belongs to row i
 //!
 //! //@ fault: KIND [line N]       the launch ends with this fault (a `margay::FaultKind`)
@@ -51,10 +51,10 @@
 //!
 //! ```text
 //! layered cube gather levels=N         the kind of array; `buffer` and `pitch=BYTES` select device memory instead
-//! linear trilinear anisotropy=N        filters (nearest texel and level)
-//! normalized integer srgb seamless     CU_TRSF_*
-//! address=MODE,MODE,MODE               wrap, clamp, mirror or border (default: clamp); the last also for the rest
-//! border=R,G,B,A bias=X clamp=LOW,HIGH
+//! linear trilinear anisotropy=N        filters (default: the nearest texel and the nearest level)
+//! normalized integer srgb seamless     the flags CU_TRSF_*
+//! address=MODE,MODE,MODE               wrap, clamp (default), mirror or border; missing MODEs equal the last
+//! border=R,G,B,A bias=X clamp=LOW,HIGH the border colour, the level bias, and the least and greatest level
 //! ```
 //!
 //! `margay test --driver PATH` runs the same launches with any other driver library ([`driver`]).

@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     /// Worker threads (default: one for each core).
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// End the launch if it runs longer, in seconds.
+    /// End the launch after this number of seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
     /// Select the engine that executes the kernel.

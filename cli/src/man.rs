@@ -69,7 +69,7 @@ fn render(page: clap::Command) -> Result<String, Failure> {
     Ok(examples_as_they_are(&String::from_utf8_lossy(&text)))
 }
 
-/// Marks the text after the options (examples and notes) as preformatted, so that its lines are not filled.
+/// Marks the text after the options (examples and notes) as preformatted, so that `man` does not join its lines.
 fn examples_as_they_are(page: &str) -> String {
     let Some((before, rest)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();

@@ -108,7 +108,7 @@ pub(crate) fn paint(text: &str, paint: Paint) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Runs `work`, and shows a spinner on the terminal if it takes over a second.
+/// Runs `work`. If the work takes over a second, shows a spinner on the terminal until the work ends.
 pub(crate) fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Worker threads (default: one for each core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     workers: Option<u32>,
-    /// End a launch that runs longer, in seconds.
+    /// End a launch after this number of seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
     /// Select the engine that executes kernels.
@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     /// Write every loaded image, its PTX and a list of what could not run to a folder.
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     dump: Option<PathBuf>,
-    /// Only put the libraries in front; do not change the clients' caches, compilers and assemblers.
+    /// Provide only Margay's libraries; do not change the caches, compilers and assemblers of clients.
     #[arg(long)]
     plain: bool,
     /// The program and its arguments.
@@ -93,7 +93,8 @@ pub(crate) enum Engine {
     Interpreter,
 }
 
-/// The auditing library beside the driver library; it replaces the results of NVIDIA's run-time compilers.
+/// The auditing library, which is in the folder of the driver library. It replaces the results of NVIDIA's run-time
+/// compilers.
 pub(crate) const AUDIT: &str = "libmargay_audit.so";
 
 /// The variable from which the driver library reads the engine.
@@ -156,7 +157,7 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     held(&program)
 }
 
-/// Writes the embedded library to a folder, and returns its path.
+/// Writes the embedded library to a folder, and returns the path of the library.
 #[cfg(feature = "embedded")]
 fn held(program: &Path) -> Result<PathBuf, Failure> {
     embedded::libcuda(program)

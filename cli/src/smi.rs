@@ -155,7 +155,8 @@ fn table(devices: &[Facts], processes: &[(u32, String)]) -> String {
     text
 }
 
-/// Describes the devices that a program sees if it is started with this environment. (The table contains all devices.)
+/// Describes which devices programs see if `CUDA_VISIBLE_DEVICES` has the value `list`. (The table contains all
+/// devices.)
 fn visible(list: &str, devices: &[Facts]) -> String {
     let mut seen: Vec<(u32, u32)> = devices
         .iter()

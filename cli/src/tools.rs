@@ -1,9 +1,10 @@
 //! Replacements of NVIDIA's tools: this program acts as a tool if it is started under the tool's name or by a
 //! replacement script.
 //!
-//! `margay run` puts scripts with these names in front of `PATH`, for clients that start an assembler or a compiler.
-//! The replacements accept the tools' options and return their exit status. They are scripts and not links to this
-//! program, because clients that follow links, such as CuPy, would start the program under its own name.
+//! `margay run` puts a folder with scripts of these names first in `PATH`, for clients that start an assembler or a
+//! compiler. The replacements accept the tools' options and return the exit statuses of the tools. They are scripts and
+//! not links to this program, because clients that follow links, such as CuPy, would start the program under its own
+//! name.
 
 mod nvcc;
 mod ptxas;
@@ -14,7 +15,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The environment variable that contains the path of the real compiler, for the replacement. `margay run` sets it.
+/// `margay run` sets this environment variable to the path of the real compiler, and the replacement of `nvcc` reads
+/// the variable.
 pub(crate) const NVCC_VARIABLE: &str = "MARGAY_NVCC";
 
 /// The start of the first argument with which a replacement script starts this program; the tool's name follows.

@@ -87,14 +87,14 @@ fn the_program_alone_brings_its_libraries() {
     let data = fs::metadata(library.parent().unwrap()).unwrap();
     assert_eq!(data.mode() & 0o777, 0o700);
 
-    // The program writes a damaged file again.
+    // The program replaces a damaged file.
     let length = fs::metadata(&library).unwrap().len();
     assert!(length > 1_000_000);
     fs::write(&library, "damaged").unwrap();
     assert_eq!(prefix.library("home"), library);
     assert_eq!(fs::metadata(&library).unwrap().len(), length);
 
-    // Runs a shell with the auditing library and with all libraries in front, to test the whole path.
+    // Runs a shell with the auditing library, and with the folder of all libraries first in the search path.
     let output = prefix
         .margay("home")
         .args(["run", "--", "sh", "-c", LOADED])

@@ -1,6 +1,6 @@
-//! Calls of functions that the program passes to the driver. Such a function may end its thread.
+//! Calls of functions that the program passes to the driver. Such a function may end the thread that executes it.
 //!
-//! A callback may call `pthread_exit`. CPython does so in threads that wait for the interpreter's lock while the
+//! A callback may call `pthread_exit`. CPython calls it in threads that wait for the interpreter's lock while the
 //! interpreter ends. The C library then unwinds the stack of the thread. Rust stops such unwinding in `catch_unwind`
 //! and aborts the process. Callbacks are therefore called through a routine without unwind information. When the C
 //! library reaches this routine, it stops unwinding and ends the thread, without unwinding the frames of the callers.

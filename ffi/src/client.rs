@@ -65,8 +65,8 @@ fn name_of(words: &[String]) -> Option<String> {
     Some(program)
 }
 
-/// Returns advice about an image without PTX if a recognised library produced the image. For other images, the error
-/// message itself explains how to build them.
+/// Returns advice about an image without PTX if the process has mapped a file of a recognised library. Otherwise the
+/// error message itself explains how to build an image with PTX.
 pub(crate) fn way_out() -> Option<&'static str> {
     way_out_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! Context-local storage: values that NVIDIA's runtime stores for each context.
 //!
-//! The runtime looks up its entry before nearly every call. Each thread therefore caches its last hit, which is valid
-//! until any entry changes. A hit takes no lock.
+//! The runtime looks up its entry before nearly every call. Each thread therefore caches the result of its last lookup.
+//! The cached result is valid until any entry changes. A lookup that finds the cached result takes no lock.
 
 use std::cell::Cell;
 use std::collections::HashMap;

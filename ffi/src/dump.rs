@@ -2,11 +2,11 @@
 //! PTX and the reasons why code could not be run.
 //!
 //! Each process writes to a subfolder that is named by the process ID. The subfolder contains `manifest.json` and the
-//! files that the manifest names. It can be attached to a bug report. An image that is loaded repeatedly is written
-//! once and counted.
+//! files that the manifest names. A user can attach the subfolder to a bug report. An image that is loaded repeatedly
+//! is written once, and the manifest counts the loads.
 //!
-//! Invariants: the manifest on disk is complete after each entry. A write error is reported once and never fails a
-//! call.
+//! Invariants: the manifest on disk is complete after each entry. A write error is reported once and never makes a call
+//! fail.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;

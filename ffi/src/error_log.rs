@@ -112,8 +112,8 @@ fn tell(level: Level, line: String) {
     CALLING.set(false);
 }
 
-/// Registers a callback for each new entry until [`unsubscribe`] removes it. Returns its handle, or `None` if there are
-/// too many callbacks.
+/// Registers a callback for each new entry until [`unsubscribe`] removes the callback. Returns the handle of the
+/// callback, or `None` if there are too many callbacks.
 pub(crate) fn subscribe(callback: LogCallback) -> Option<usize> {
     let handle = callbacks().insert(callback)?;
     LISTENERS.store(true, Ordering::Release);
@@ -153,7 +153,7 @@ impl Log {
         self.first.wrapping_add(self.entries.len() as u32)
     }
 
-    /// Returns the kept entries from number `start` on, and whether entries from `start` on are lost.
+    /// Returns the kept entries from number `start` on, and whether an entry from `start` on is no longer kept.
     fn from(&self, start: Option<u32>) -> (Vec<&str>, bool) {
         let start = start.unwrap_or(self.first);
         let ahead = start.wrapping_sub(self.first) as i32;

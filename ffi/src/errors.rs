@@ -1,4 +1,4 @@
-//! Translates errors of the runtime into result codes. Only this module does so.
+//! Translates errors of the runtime into result codes. No other module translates them.
 //!
 //! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. Details that a code cannot express
 //! (a diagnostic, the name of a missing feature) go to standard error. The runtime itself reports the location of a

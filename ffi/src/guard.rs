@@ -81,7 +81,7 @@ const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuStreamSynchronize",
 ];
 
-/// Returns whether an export is a version of one of `symbols`. It is evaluated at compile time.
+/// Returns whether an export is a version of one of `symbols`. The compiler evaluates the calls of this function.
 const fn is_in(export: &str, symbols: &[&str]) -> bool {
     let mut at = 0;
     while at < symbols.len() {
@@ -259,7 +259,8 @@ const FORKED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(UNINITIALIZED);
 
-/// Marks the library as initialised, and registers a fork handler that marks it as unusable in a child process.
+/// Marks the library as initialised, and registers a fork handler that marks the library as unusable in a child
+/// process.
 ///
 /// # Errors
 /// Returns `NOT_INITIALIZED` in the child of a process that initialised the library.

@@ -1,8 +1,9 @@
 //! The drop-in replacement for `libcuda.so.1`.
 //!
-//! This crate contains only the C interface of the CUDA driver over crate `margay`: the table of entry points
-//! ([`api`]), the guard around each call, handle tables (handles are looked up and never dereferenced), argument
-//! conversion, `cuGetProcAddress`, and the tables that NVIDIA's runtimes request with `cuGetExportTable`.
+//! This crate contains only the C interface of the CUDA driver; the crate `margay` implements the driver. This crate
+//! contains the table of entry points ([`api`]), the guard around each call, handle tables (handles are looked up and
+//! never dereferenced), argument conversion, `cuGetProcAddress`, and the tables that NVIDIA's runtimes request with
+//! `cuGetExportTable`.
 //!
 //! Invariants: every export comes from the table. No panic leaves an entry point. One module maps all errors to result
 //! codes. Set `MARGAY_TRACE_API=1` to trace the calls.

@@ -1,4 +1,4 @@
-//! Uses the tables that NVIDIA's runtimes request as a runtime does.
+//! Calls the functions of the tables that NVIDIA's runtimes request, in the way that a runtime calls them.
 
 mod common;
 

@@ -1,8 +1,8 @@
 //! Checks the exports of the library and the results of `cuGetProcAddress`.
 //!
 //! `data/procaddress.txt` is generated from NVIDIA's headers. Each line contains a symbol, its version and stream
-//! suffix, and the export. For every line, the built library must export this name, and `cuGetProcAddress` must return
-//! its address.
+//! suffix, and the name of an export. For every line, the built library must contain this export, and
+//! `cuGetProcAddress` must return the export's address.
 
 mod common;
 

@@ -110,7 +110,7 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 
-    /// Returns the number of bytes of the allocation that failed if this is [`Code::OUT_OF_MEMORY`].
+    /// Returns the number of bytes of the allocation that failed, if the code is [`Code::OUT_OF_MEMORY`].
     pub fn needed_bytes(&self) -> Option<u64> {
         self.needed_bytes
     }
@@ -202,8 +202,8 @@ pub enum Style {
     Coloured,
 }
 
-/// The part of a file that a diagnostic shows: whole lines around its spans. This keeps drawing fast even if
-/// the text has many megabytes.
+/// The part of a file that a diagnostic shows: whole lines around its spans. The size of this part is limited, so
+/// drawing is fast even if the text has many megabytes.
 struct Window<'s> {
     text: &'s str,
     start: usize,

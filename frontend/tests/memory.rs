@@ -45,8 +45,8 @@ fn state(field: &str) -> usize {
     1024 * number.unwrap_or_else(|| panic!("no {field}"))
 }
 
-/// No test by itself. In a measuring process, reads the text of the case that the environment variable names, and
-/// prints how much memory this takes.
+/// This function tests nothing itself. In a measuring process, it reads the text of the case that the environment
+/// variable names, and prints how much memory the reading takes.
 #[test]
 fn measure() {
     let Ok(case) = std::env::var(CASE) else {

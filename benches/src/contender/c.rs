@@ -1,4 +1,5 @@
-//! The contender in C: the same calculation, compiled when the benchmark runs.
+//! The contender in C: a C function performs the same calculation as the kernel. The benchmark compiles this function
+//! at run time.
 //!
 //! A source of `benches/c` defines the number of phases and a function `run`, which computes one part of one phase. A
 //! phase begins when all parts of the previous phase have ended. `bench.h` is prepended to each source.
@@ -29,14 +30,14 @@ type Run = unsafe extern "C" fn(*const *mut u8, *const i64, c_int, c_int, c_int)
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     program: &'static str,
-    /// Whether the compiler is clang and accepts its options.
+    /// Whether the compiler is clang and accepts the options of clang.
     clang: bool,
     /// The first line of the compiler's version text.
     pub(crate) version: String,
 }
 
 impl Compiler {
-    /// Returns clang, with which the tables compare Margay.
+    /// Returns clang if it is available. The tables compare Margay with C code that clang has compiled.
     pub(crate) fn clang() -> Option<Compiler> {
         ["clang-19", "clang"].into_iter().find_map(Compiler::named)
     }

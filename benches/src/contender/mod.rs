@@ -1,6 +1,7 @@
 //! The contenders, which run the kernels: Margay, another driver, PoCL, and the same calculation in C.
 //!
-//! Invariant: only [`checked`] returns kernels that can be measured, and it compares their results first.
+//! Invariant: only [`checked`] returns kernels that can be measured. Before it returns a kernel, it compares the
+//! kernel's results with the expected results.
 
 pub(crate) mod c;
 pub(crate) mod driver;
@@ -24,7 +25,7 @@ pub(crate) trait Loaded {
     fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String>;
 }
 
-/// Loads work, runs it once, and compares the results.
+/// Loads work, runs it once, and compares the results with the expected results.
 ///
 /// # Errors
 /// An error of the contender, or the first wrong value.

@@ -1,8 +1,8 @@
 //! The contender that runs OpenCL kernels through `libOpenCL.so.1`. It uses only platforms of PoCL.
 //!
 //! The kernels of `benches/opencl` have the names and arguments of the CUDA kernels. Buffers use host memory that this
-//! process allocates in huge pages, as Margay does. To use fewer cores than the machine has, it creates a sub-device
-//! (`clCreateSubDevices`). Invariant: the owner of a handle releases it.
+//! process allocates; large buffers are in huge pages, as in Margay. To run kernels on fewer cores than the machine
+//! has, this module creates a sub-device (`clCreateSubDevices`). Invariant: the owner of a handle releases it.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;

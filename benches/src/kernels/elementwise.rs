@@ -1,4 +1,5 @@
-//! Element-wise operations on two vectors, in the second-level cache and in memory.
+//! Element-wise operations on two vectors. The vectors fit into the second-level cache in some cases, and are larger
+//! than this cache in the other cases.
 //!
 //! For data in the cache, a run computes the same operation [`TIMES`] times, once for each row of the grid, so that the
 //! launch does not dominate the time.

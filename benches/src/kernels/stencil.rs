@@ -1,4 +1,5 @@
-//! Heat flow: a five-point stencil that reads global memory directly, in the second-level cache and in memory.
+//! Heat flow: a five-point stencil that reads global memory and does not use shared memory. The data of the first case
+//! fits into the second-level cache; the data of the second case does not.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

@@ -30,7 +30,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Computes one step; outside the grid, the value of the nearest edge is used.
+/// Computes one step. If a neighbour is outside the plane, the value at the nearest edge replaces it.
 fn step(from: &[f32], width: usize, height: usize) -> Vec<f32> {
     let at = |x: usize, y: usize| from[y.min(height - 1) * width + x.min(width - 1)];
     let mut to = Vec::with_capacity(from.len());

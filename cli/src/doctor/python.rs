@@ -148,8 +148,8 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
 /// Returns the first bytes of a regular file. Does not read other files, because reading a pipe, for example, can
 /// block.
 fn beginning(path: &Path) -> Option<Vec<u8>> {
-    /// Number of bytes to read. They contain the first line of every script that Linux can run, because Linux looks for
-    /// the interpreter in the first 256 bytes of a script.
+    /// Number of bytes to read. The first bytes contain the first line of every script that Linux can run, because
+    /// Linux looks for the interpreter in the first 256 bytes of a script.
     const ENOUGH: u64 = 4096;
     if !fs::metadata(path).ok()?.is_file() {
         return None;
@@ -165,7 +165,7 @@ fn is_python(name: &str) -> bool {
         .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Returns a path unchanged, and searches `PATH` for a bare name.
+/// Returns `path` if it has a folder and exists. If it is a bare name, searches `PATH` for `name`.
 fn find(name: &str, path: &Path) -> Option<PathBuf> {
     if path.components().count() > 1 {
         return path.exists().then(|| path.to_owned());

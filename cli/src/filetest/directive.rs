@@ -371,7 +371,7 @@ fn tolerance(text: &str) -> Result<Tolerance, String> {
     }
 }
 
-/// Splits a text into its type and the words after it.
+/// Splits a text into the type at its start and the words after the type.
 fn typed(text: &str) -> Result<(Type, Vec<String>), String> {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     Ok((named(name)?, list(rest)?))

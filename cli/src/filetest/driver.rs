@@ -293,7 +293,7 @@ impl Driver {
         let _ = unsafe { (self.api.unload)(module) };
     }
 
-    /// Loads the module again and runs a launch. Returns false if the launch cannot be compared.
+    /// Loads the module again, runs a launch, and compares its results. Returns false if the launch cannot be compared.
     fn judge(&self, text: &str, launch: &Launch) -> Result<bool, String> {
         let codes: &[c_int] = match &launch.outcome {
             Outcome::Values => &[SUCCESS],

@@ -1,18 +1,19 @@
 //! Types, values and expectations of file tests.
 //!
-//! Invariant: a value is its bits, zero-extended; parsing never rounds, so a comparison uses exactly the value in the
-//! file. This module depends only on the standard library, because the tests of the front end also compile it.
+//! Invariant: a value is stored as its bits, zero-extended. Parsing never rounds, so a comparison uses exactly the
+//! value in the file. This module depends only on the standard library, because the tests of the front end also compile
+//! it.
 
 /// The interpretation of the bits of a [`Type`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unsigned,
     Signed,
-    /// Numbers of exponent and fraction bits.
+    /// Floating-point numbers with these numbers of exponent bits and fraction bits.
     Float(u32, u32),
 }
 
-/// An element type. Its name is its name in PTX.
+/// An element type with its PTX name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     name: &'static str,
@@ -235,7 +236,8 @@ fn exponent_of(value: f64) -> i32 {
     biased - 1023
 }
 
-/// Returns the number that the bits of a small floating-point format represent.
+/// Returns the number that the bits of a small floating-point format represent. `exponent` and `fraction` are the
+/// numbers of bits of the format's exponent and fraction.
 fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     let sign = if bits >> (exponent + fraction) & 1 == 1 {
         -1.0

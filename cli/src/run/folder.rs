@@ -82,7 +82,8 @@ impl Folder {
     }
 }
 
-/// Returns a folder for files that exist while the user is logged in.
+/// Returns the path of Margay's folder for temporary files: inside `XDG_RUNTIME_DIR`, or else inside the system's
+/// temporary folder.
 pub(super) fn base_folder(user: u32) -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
         Some(runtime) if Path::new(&runtime).is_dir() => PathBuf::from(runtime).join("margay"),
@@ -96,7 +97,7 @@ pub(super) fn own_folder(path: &Path, user: u32) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         other => return other,
     }
-    // If another user has created the folder, that user's library would run with this user's rights.
+    // If another user could write to the folder, that user's library would run with this user's rights.
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(io::Error::new(

@@ -1,8 +1,9 @@
 //! The table of the driver API: all exported functions in one list.
 //!
-//! A row first names the exports that share a signature. The CUDA version that introduced an export follows its name.
-//! The suffix `ptds` or `ptsz` marks an export whose default stream is the per-thread default stream. Then the row
-//! lists the parameters with their C types, and finally the function of [`crate::serve`] that implements the exports.
+//! A row first names the exports that share a signature. Each name is followed by the CUDA version that introduced the
+//! export. The suffix `ptds` or `ptsz` marks an export whose default stream is the per-thread default stream. Then the
+//! row lists the parameters with their C types, and finally the function of [`crate::serve`] that implements the
+//! exports.
 //!
 //! `(refuses function)` marks a function that checks its arguments and can never succeed. A row without a function
 //! names the result of every call: `unsupported`, or the result that CUDA documents for a missing feature

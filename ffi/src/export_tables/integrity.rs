@@ -6,9 +6,9 @@
 //! process, thread, the addresses of two tables and of the check function, the time that the runtime passes, and the
 //! UUID and PCI location of each device.
 //!
-//! This module exists for interoperability alone: programs link the runtime statically, and none of its calls works
-//! without these responses. It is written from the public description of inputs and outputs. A distributor can omit it
-//! by disabling the cargo feature `export-table-integrity`.
+//! This module exists for interoperability alone: programs link the runtime statically, and none of the runtime's calls
+//! works without these responses. The module is written from the public description of inputs and outputs. A
+//! distributor can omit the module by disabling the cargo feature `export-table-integrity`.
 
 use margay::Device;
 

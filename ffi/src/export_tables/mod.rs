@@ -1,8 +1,8 @@
 //! The tables that NVIDIA's runtimes and libraries request with `cuGetExportTable`.
 //!
-//! No public header describes these tables. Their layout was observed from outside. A table is an array of words. The
-//! first word is the size in bytes, and the other words are function pointers. The table of context-local storage has
-//! no size word. A slot of unknown purpose contains a function that warns and returns `NOT_SUPPORTED`.
+//! No public header describes these tables. Their layout was observed from outside the driver. A table is an array of
+//! words. The first word is the size in bytes, and the other words are function pointers. The table of context-local
+//! storage has no size word. A slot of unknown purpose contains a function that warns and returns `NOT_SUPPORTED`.
 //!
 //! Invariant: the addresses of the tables and of their functions never change, and are inside this library.
 
@@ -34,8 +34,8 @@ struct Table<const WORDS: usize>([*const c_void; WORDS]);
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
 
 impl<const WORDS: usize> Table<WORDS> {
-    /// Creates the table with index `TABLE`. The first word is its size, and the other words are slots of unknown
-    /// purpose.
+    /// Creates the table with index `TABLE`. The first word is the table's size in bytes, and the other words are slots
+    /// of unknown purpose.
     const fn sized<const TABLE: usize>() -> Table<WORDS> {
         let unknown = unknown_slots::<TABLE>();
         let mut words = [ptr::null(); WORDS];
@@ -143,7 +143,7 @@ static ERROR_LOG: Table<3> = Table::sized::<6>()
     .slot(1, log_error as *const c_void)
     .slot(2, switch_error_log as *const c_void);
 
-/// A table that callers request and do not call.
+/// A table that callers request, but whose functions they do not call.
 static NEVER_CALLED: Table<8> = Table::sized::<7>();
 
 /// A table that cuFFT requests.
@@ -248,7 +248,7 @@ slots! {
         load(module, image)
     }
 
-    /// Does nothing. The runtime calls it when the program ends.
+    /// Does nothing. The runtime calls this function when the program ends.
     at_exit "CUDART_INTERFACE[7]" () { Ok(()) }
 
     /// Loads a module from a fat binary container.
@@ -291,10 +291,10 @@ slots! {
 
     check_nothing "CONTEXT_CHECKS[3]" () { Ok(()) }
 
-    /// Does nothing. The runtime passes a message for the driver's error log when it rejects an argument itself.
+    /// Does nothing. When the runtime itself rejects an argument, it passes a message for the driver's error log.
     log_error "ERROR_LOG[1]" () { Ok(()) }
 
-    /// Does nothing. The runtime calls it to switch the driver's error log on or off.
+    /// Does nothing. The runtime calls this function to switch the driver's error log on or off.
     switch_error_log ERROR_LOG_SWITCH (on: u32) {
         let _: u32 = on;
         Ok(())

@@ -39,7 +39,7 @@ fn by_id() -> &'static RwLock<HashMap<u64, CUcontext>> {
     BY_ID.get_or_init(RwLock::default)
 }
 
-/// Returns the handle of a context, and creates it at the first call.
+/// Returns the handle of a context. The first call for a context creates the handle.
 pub(crate) fn handle_of(context: &Context) -> Result<CUcontext, CuResult> {
     if let Some(handle) = by_id().read().get(&context.id()) {
         return Ok(*handle);

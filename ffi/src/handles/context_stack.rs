@@ -58,11 +58,11 @@ unsafe extern "C" fn end_thread(value: *mut c_void) {
         return;
     }
     OWNED.set(null());
-    // SAFETY: as above; no pointer to it remains.
+    // SAFETY: as above; no pointer to the stack remains.
     drop(unsafe { Box::from_raw(owned) });
 }
 
-/// Returns the thread's stack, and creates it at the first call.
+/// Returns the thread's stack. The first call in a thread creates the stack.
 fn owned() -> *const Owned {
     if OWNED.get().is_null() {
         let new = Box::into_raw(Box::new(Owned {

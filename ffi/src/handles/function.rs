@@ -1,8 +1,8 @@
 //! Modules, libraries and functions.
 //!
 //! `CUfunction` and `CUkernel` share one kind of handle, because callers pass a handle of one type where the other type
-//! is expected. A function belongs to a module. A kernel belongs to a library. When a kernel is used, it finds its
-//! function in the current context.
+//! is expected. A function belongs to a module. A kernel belongs to a library. When an entry point receives a kernel,
+//! this module looks up the kernel's function in the current context.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -148,7 +148,7 @@ impl FunctionObject {
         }
     }
 
-    /// Returns the mangled name. It lives as long as the handle.
+    /// Returns the mangled name. The name lives as long as the handle.
     pub(crate) fn name(&self) -> &CStr {
         match self {
             FunctionObject::Loaded { name, .. } | FunctionObject::OfLibrary { name, .. } => name,

@@ -1,8 +1,8 @@
 //! Handles of graphs, nodes, executable graphs and user objects.
 //!
 //! The runtime gives graphs and nodes IDs, which are never reused. A handle contains this ID and the kind of object,
-//! and becomes invalid when the object is destroyed. A graph that no node owns stays in the list of owned graphs until
-//! it is destroyed.
+//! and becomes invalid when the object is destroyed. The program owns every graph that no node owns. A list of the
+//! graphs that the program owns keeps these graphs until they are destroyed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -54,7 +54,8 @@ pub(crate) fn node_handle(node: &Node) -> CUgraphNode {
     CUgraphNode(pack(NODE, node.id()))
 }
 
-/// Adds a graph to the list of owned graphs unless a node owns it, and returns its handle.
+/// Adds a graph to the list of the graphs that the program owns, unless a node owns the graph. Returns the graph's
+/// handle.
 pub(crate) fn own_graph(graph: Graph) -> CUgraph {
     let handle = graph_handle(&graph);
     if !graph.is_owned() {
@@ -63,12 +64,13 @@ pub(crate) fn own_graph(graph: Graph) -> CUgraph {
     handle
 }
 
-/// Returns whether a graph is in the list of owned graphs.
+/// Returns whether a graph is in the list of the graphs that the program owns.
 pub(crate) fn is_own_graph(graph: &Graph) -> bool {
     OWNED.lock().contains_key(&graph.id())
 }
 
-/// Removes a graph from the list of owned graphs, because it is destroyed or a node becomes its owner.
+/// Removes a graph from the list of the graphs that the program owns, because the graph is destroyed or a node becomes
+/// its owner.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for invalid handles and for graphs that a node owns.

@@ -32,7 +32,7 @@ pub(crate) struct PoolLocation {
 }
 
 impl PoolLocation {
-    /// Returns pinned memory of a device.
+    /// Returns the location of pinned memory of a device.
     pub(crate) fn device(ordinal: i32) -> PoolLocation {
         PoolLocation {
             managed: false,

@@ -291,7 +291,8 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     channels: c_uint,
     device: Device,
 ) -> Served {
-    // These are integers of 8, 16 and 32 bits, floats of 16 and 32 bits, and the normalised formats of one to four
+    // The known formats are integers of 8, 16 and 32 bits, floats of 16 and 32 bits, and the normalised formats of one
+    // to four channels.
     // channels.
     let known = matches!(format, 1..=3 | 8..=10 | 0x10 | 0x20 | 0xc0..=0xcb);
     if !known || !matches!(channels, 1 | 2 | 4) {
@@ -304,7 +305,7 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     Ok(())
 }
 
-/// Does nothing after checking its arguments, because no other device writes to this memory.
+/// Checks the arguments and has no other effect, because no other device writes to this memory.
 pub(crate) fn flush_gpu_direct_rdma_writes(_: &Call, target: c_uint, scope: c_uint) -> Served {
     current()?.status()?;
     // The only target is `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`; the scopes are the owner and all

@@ -1,4 +1,4 @@
-//! Memory that other processes export.
+//! Sharing of memory between processes.
 //!
 //! A handle names the exporting process and its memory file ([`margay::memory::Address`]). The importing process opens
 //! the file through `/proc`, which the system permits to processes of the same user. From then on the memory lives
@@ -124,7 +124,7 @@ pub(crate) fn ipc_get_mem_handle(_: &Call, out: Out<CUipcMemHandle>, address: u6
     Ok(())
 }
 
-/// Converts errors of the system to the results that CUDA documents for these functions.
+/// Converts errors of the system to the results that CUDA documents for `cuIpc*` functions.
 fn map_failed(error: MemoryError) -> CuResult {
     match error {
         MemoryError::OutOfMemory { .. } => CuResult::OUT_OF_MEMORY,
@@ -146,7 +146,7 @@ pub(crate) fn ipc_open_mem_handle(
     }
     let named = unpack(MAGIC, &to_bytes(handle.reserved)).ok_or(CuResult::INVALID_HANDLE)?;
     if named.file.process == std::process::id() as i32 {
-        // CUDA does not permit a process to open its own handle.
+        // CUDA does not permit a process to open a handle that it exported itself.
         return Err(CuResult::INVALID_CONTEXT);
     }
     let mut opened = opened().lock();

@@ -1,4 +1,4 @@
-//! Events that other processes export.
+//! Sharing of events between processes.
 
 use margay::Event;
 use margay::memory::{SharedKind, SharedMemory};
@@ -38,7 +38,7 @@ pub(crate) fn ipc_open_event_handle(
     context.status()?;
     let named = unpack(MAGIC, &to_bytes(handle.reserved)).ok_or(CuResult::INVALID_HANDLE)?;
     if named.file.process == std::process::id() as i32 {
-        // CUDA does not permit a process to open its own handle.
+        // CUDA does not permit a process to open a handle that it exported itself.
         return Err(CuResult::INVALID_CONTEXT);
     }
     let memory = SharedMemory::open(&named.file).map_err(|_| CuResult::MAP_FAILED)?;

@@ -95,7 +95,7 @@ pub(crate) fn launch_kernel_ex(
     }
 }
 
-/// Reads a launch's configuration without its event, for queries.
+/// Reads a launch's configuration for a query, and ignores the event that the configuration contains.
 pub(crate) fn launch_config(given: &CUlaunchConfig) -> Result<LaunchConfig, CuResult> {
     read_config(given).map(|(config, _)| config)
 }
@@ -218,10 +218,11 @@ fn launch(
     Ok(stream.launch_packed(kernel, config, packed)?)
 }
 
-/// Copies the arguments from either of the two forms.
+/// Copies the arguments from `params` or from `extra`.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for both forms at once, for neither form, and for null pointers.
+/// Returns `INVALID_VALUE` if the caller passes both, or if it passes neither and the kernel has parameters, and for
+/// null pointers inside them.
 ///
 /// # Safety
 /// `params` is null or contains a valid pointer for each parameter. `extra` is null or a list as CUDA documents it.

@@ -219,8 +219,8 @@ unsafe fn ranges(
     Ok(ranges)
 }
 
-/// Returns the index of the attributes of each of the `count` entries of a batch. `firsts` contains the first entry to
-/// which each set of attributes applies.
+/// Returns, for each of the `count` entries of a batch, the index of the attribute set that applies to the entry.
+/// `firsts` contains the first entry to which each attribute set applies.
 pub(super) fn groups(firsts: &[usize], count: usize) -> Result<Vec<usize>, CuResult> {
     let ascending = firsts.windows(2).all(|pair| pair[0] < pair[1]);
     if firsts.first() != Some(&0) || !ascending || firsts.last().is_some_and(|&last| last >= count)
@@ -265,7 +265,7 @@ pub(crate) fn mem_prefetch_batch_async(
     Ok(())
 }
 
-/// Checks the ranges and does nothing: discarded memory may keep its content.
+/// Checks the ranges and has no other effect, because discarded memory may keep its content.
 pub(crate) fn mem_discard_batch_async(
     _: &Call,
     addresses: *mut u64,

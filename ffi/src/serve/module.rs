@@ -105,7 +105,7 @@ pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> C
     };
     options.write_back("", &text, seconds);
     if matches!(error, Error::NoBinary(_)) {
-        // Programs that request a log rarely show it.
+        // Programs that request a log rarely show the log to the user.
         return error.into();
     }
     match options.has_error_log() {

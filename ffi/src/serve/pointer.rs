@@ -189,8 +189,8 @@ fn synchronous() -> &'static Mutex<HashSet<u64>> {
     SYNCHRONOUS.get_or_init(Mutex::default)
 }
 
-/// Stores the attribute for later queries. It has no other effect: it would make copies to the host synchronous, and
-/// such copies always are synchronous.
+/// Stores the attribute for later queries. The attribute has no other effect: CUDA documents that it makes copies to
+/// the host synchronous, and here such copies are always synchronous.
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,

@@ -97,7 +97,7 @@ struct PlacePools {
     current: usize,
 }
 
-/// Runs `work` on the pools of a location, which are created at the first call.
+/// Runs `work` on the pools of a location. The first call for a location creates the pools.
 fn with_pools<R>(
     place: PoolLocation,
     work: impl FnOnce(&mut PlacePools) -> R,

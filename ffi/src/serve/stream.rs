@@ -127,7 +127,8 @@ struct UserData(*mut c_void);
 unsafe impl Send for UserData {}
 
 impl UserData {
-    /// Returns the pointer. It is a method so that a closure captures the whole value, not only the field.
+    /// Returns the pointer. A closure that calls this method captures the whole value, which is `Send`, and not only
+    /// the pointer.
     fn pointer(&self) -> *mut c_void {
         self.0
     }
@@ -178,7 +179,7 @@ pub(crate) fn launch_host_func_v2(
     launch_host_func(call, stream, function, user_data)
 }
 
-/// Checks its arguments and does nothing, because every device and the host can always access managed memory.
+/// Checks the arguments and has no other effect, because every device and the host can always access managed memory.
 pub(crate) fn stream_attach_mem_async(
     _: &Call,
     _stream: Stream,
@@ -200,8 +201,8 @@ fn attributes() -> &'static Mutex<Attributes> {
     ATTRIBUTES.get_or_init(Mutex::default)
 }
 
-/// Attributes that are stored and returned, but have no effect: access policy window (1), synchronisation policy (3), map
-/// of memory synchronisation domains (9), and memory synchronisation domain (10).
+/// Attributes that are stored and returned, but have no effect: access policy window (1), synchronisation policy (3),
+/// map of memory synchronisation domains (9), and memory synchronisation domain (10).
 const HINTS: [c_uint; 4] = [1, 3, 9, 10];
 /// `CU_LAUNCH_ATTRIBUTE_PRIORITY`.
 const PRIORITY: c_uint = 8;

@@ -372,7 +372,8 @@ pub(crate) fn mem_retain_allocation_handle(
     Ok(())
 }
 
-/// Always fails, because memory cannot be exported as DMA buffers. The device attribute reports this.
+/// Always fails, because memory cannot be exported as DMA buffers. The device attribute for DMA buffers also reports
+/// that they are not supported.
 pub(crate) fn mem_get_handle_for_address_range(
     _: &Call,
     out: *mut c_void,

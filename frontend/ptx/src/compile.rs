@@ -55,8 +55,8 @@
 //! - `[name=space]`: an address in this space.
 //! - `[name=?]`: an address in any space.
 //! - `[a, b]`: several operands in brackets.
-//! - `{name*count}`: a vector. A count is `4`, `vec`, `num*2` or `m*k/64`. A `?` after the count permits a
-//!   single element without braces, and a `-` permits fewer elements.
+//! - `{name*count}`: a vector. A count is a number, or is computed from numbers in the modifiers: `4`, `vec`, `num*2`,
+//!   `m*k/64`. A `?` after the count permits a single element without braces, and a `-` permits fewer elements.
 //! - `@name`: a label.
 //! - `=name`: a list of targets or a prototype.
 //! - `&name`: a function.

@@ -171,7 +171,7 @@ pub struct Range {
     pub low: i64,
     /// The largest value.
     pub high: i64,
-    /// Every value must be a multiple of this.
+    /// Every value must be a multiple of this number.
     pub step: i64,
 }
 

@@ -43,13 +43,13 @@ pub struct LocationFunction {
 pub struct Location {
     /// The source position.
     pub position: SourcePosition,
-    /// `function_name label + offset`: the location of the inlined function's name.
+    /// `function_name label + offset`: the location of the inlined function's name in `.debug_str`.
     pub function: Option<LocationFunction>,
     /// `inlined_at file line column`: the position that this code was inlined into. An earlier `.loc` has the
     /// same position.
     pub inlined_at: Option<SourcePosition>,
-    /// The earlier `.loc` of the same function whose position is `inlined_at`, if there is one. The code of this `.loc`
-    /// can be inlined too.
+    /// The earlier `.loc` of the same function whose position is `inlined_at`, if there is one. The code of that
+    /// earlier `.loc` can be inlined code too.
     pub caller: Option<Id<Location>>,
     /// The whole directive.
     pub span: Span,

@@ -11,13 +11,14 @@ pub enum Linkage {
     /// Only this module.
     #[default]
     Internal,
-    /// `.extern`: another module defines it.
+    /// `.extern`: another module defines the variable or function.
     Extern,
-    /// `.visible`: other modules can access it too.
+    /// `.visible`: other modules can access the variable or function too.
     Visible,
-    /// `.weak`: other modules can access it too, and another definition can replace it.
+    /// `.weak`: other modules can access the variable or function too, and another definition can replace this
+    /// definition.
     Weak,
-    /// `.common`: several modules may define it; the largest definition is used.
+    /// `.common`: several modules may define the variable; the largest definition is used.
     Common,
 }
 
@@ -54,15 +55,15 @@ pub enum Attribute {
 pub struct Variable {
     /// The name; for a range, the part before `<`. `_` for an unnamed prototype parameter.
     pub name: Ident,
-    /// Which modules can access it.
+    /// Which modules can access the variable.
     pub linkage: Linkage,
-    /// Its state space.
+    /// The variable's state space.
     pub space: StateSpace,
     /// The bank in `.const[bank]`.
     pub bank: Option<u64>,
-    /// Its element type.
+    /// The variable's element type.
     pub scalar: ScalarType,
-    /// Its vector size.
+    /// The variable's vector size.
     pub vector: VectorSize,
     /// `.align`, in bytes.
     pub align: Option<u64>,
@@ -144,9 +145,9 @@ pub enum FunctionKind {
 pub struct Function {
     /// Kernel or device function.
     pub kind: FunctionKind,
-    /// Its name.
+    /// The function's name.
     pub name: Ident,
-    /// Which modules can access it.
+    /// Which modules can access the function.
     pub linkage: Linkage,
     /// Return parameters.
     pub returns: List<Variable>,
@@ -205,9 +206,9 @@ pub enum DirectiveKind {
 /// `.alias name, target;`
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Alias {
-    /// The declared function that gets a body.
+    /// The name of a declared function, which gets the body of the target.
     pub name: Ident,
-    /// The function whose body it gets.
+    /// The name of the function whose body the declared function gets.
     pub target: Ident,
     /// The whole directive.
     pub span: Span,

@@ -25,9 +25,9 @@ pub enum ImageError {
         what: &'static str,
         /// The position of the part, counted in bytes from the start of the image.
         at: u64,
-        /// The number of bytes that it needs.
+        /// The number of bytes that the part needs.
         needed: u64,
-        /// The number of bytes available.
+        /// The number of bytes from the start of the part to the end of the file.
         have: u64,
     },
     /// A field has a value that the format does not allow.
@@ -122,7 +122,7 @@ impl ImageError {
 pub struct Cubin {
     /// The SM number (80 for `sm_80`), if the file's flags contain it.
     pub sm: Option<u32>,
-    /// Names of its kernels, in the symbol table's order.
+    /// Names of the cubin's kernels, in the symbol table's order.
     pub kernels: Vec<String>,
 }
 
@@ -156,9 +156,9 @@ fn write_names(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
 /// The contents of a fat binary without PTX.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// SM numbers of its machine code, ascending.
+    /// SM numbers of the fat binary's machine code, ascending.
     pub cubins: Vec<u32>,
-    /// SM numbers of its link-time intermediate code, ascending.
+    /// SM numbers of the fat binary's link-time intermediate code, ascending.
     pub lto: Vec<u32>,
     /// Codes of the entries of unknown kinds.
     pub other: Vec<u16>,

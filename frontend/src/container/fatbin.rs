@@ -67,17 +67,17 @@ impl EntryFlags {
     const ARCH_SPECIFIC: u64 = 0x10_0000;
     const FAMILY: u64 = 0x20_0000;
 
-    /// Built with device debugging (`-G`).
+    /// Whether the entry was built with device debugging (`-G`).
     pub fn debug(self) -> bool {
         self.0 & Self::DEBUG != 0
     }
 
-    /// Built for one architecture only (`sm_90a`).
+    /// Whether the entry was built for one architecture only (`sm_90a`).
     pub fn arch_specific(self) -> bool {
         self.0 & Self::ARCH_SPECIFIC != 0
     }
 
-    /// Built for one family of architectures (`sm_100f`).
+    /// Whether the entry was built for one family of architectures (`sm_100f`).
     pub fn family(self) -> bool {
         self.0 & Self::FAMILY != 0
     }
@@ -132,7 +132,7 @@ impl EntryInfo {
 /// One entry of a fat binary.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// Its description.
+    /// The description of the entry.
     pub info: EntryInfo,
     /// The payload as stored. It excludes the padding if the header contains the length of the payload.
     stored: &'a [u8],

@@ -2,8 +2,8 @@
 //!
 //! An image is recognised by its first bytes ([`Image::parse`]). [`select_ptx`] extracts the PTX text to compile: plain
 //! text, or the best PTX entry of a fat binary, decompressed. The code also calls a fat binary a *container*. Cubins
-//! are recognised and rejected with an error that names them. A CUDA *wrapper* contains raw pointers, which only the
-//! driver library can dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] work on
+//! are recognised and rejected with an error that lists their kernels. A CUDA *wrapper* contains raw pointers, which
+//! only the driver library can dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] work on
 //! bytes and dereference no pointers.
 //!
 //! ```

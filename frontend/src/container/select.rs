@@ -134,8 +134,8 @@ fn add<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the PTX of `libcudadevrt`. Its symbols contain the name of its source file and begin at its first
-/// line, so decompressing the beginning is enough.
+/// Whether `entry` is the PTX of `libcudadevrt`. The symbols of this PTX contain the name of its source file and begin
+/// at its first line, so decompressing the beginning is enough.
 fn is_device_runtime(entry: &Entry<'_>) -> bool {
     const LOOK_AT: usize = 4096;
     const MARK: &[u8] = b"_cuda_device_runtime_cu_";

@@ -67,7 +67,8 @@ pub(super) struct Contents<'m> {
 }
 
 impl<'m> Contents<'m> {
-    /// Evaluates a variable's initialiser. `find` returns the relocation target of a name.
+    /// Evaluates a variable's initialiser. `find` receives a name and whether the initialiser contains the generic
+    /// address of this name, and returns the relocation target.
     pub(super) fn of(
         module: &'m Module,
         variable: &Variable,

@@ -18,7 +18,7 @@ use crate::{Code, Diagnostic};
 pub(super) enum ReturnPlace {
     /// In a variable.
     Value(Variable),
-    /// In local memory, because some access reads or writes a part of it.
+    /// In local memory, because some access reads or writes a part of the result.
     Memory(Slot),
 }
 

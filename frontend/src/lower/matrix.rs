@@ -413,9 +413,9 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.results(inst)[0]
     }
 
-    /// Returns the addresses of a lane's part of a matrix. If the matrix is not transposed, this is the address of a
-    /// whole register. If the matrix is transposed, these are the addresses of the two halves of a register, which are
-    /// in two rows.
+    /// Returns the addresses at which a lane accesses its part of a matrix. If the matrix is not transposed, there is
+    /// one address, at which the lane accesses a whole register. If the matrix is transposed, there are two addresses,
+    /// one for each half of the register, because the halves are in two rows.
     fn row_places(&mut self, rows: &Rows, matrix: u32) -> SmallVec<[Value; 2]> {
         let lane = self.lane();
         let (three, two, one) = (self.number(3), self.number(2), self.number(1));

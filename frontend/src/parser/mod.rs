@@ -1,6 +1,6 @@
 //! Parses tokens to a syntax tree.
 //!
-//! This is a recursive-descent parser with one function for each production. A production that fails reports its
+//! The parser is a recursive-descent parser with one function for each production. A production that fails reports its
 //! problem and returns `Err(Failed)`. The enclosing list of statements or items then skips to a token from which it can
 //! continue. Therefore one run reports many problems and always returns a tree.
 //!

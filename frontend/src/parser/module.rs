@@ -39,7 +39,7 @@ impl Parser<'_> {
         self.header_line(Keyword::AddressSize, Self::address_size);
     }
 
-    /// Parses a directive of the header if it is present, and returns whether it is.
+    /// Parses a directive of the header if the directive is present. Returns whether the directive is present.
     fn header_line(&mut self, keyword: Keyword, directive: fn(&mut Self) -> Parse<()>) -> bool {
         let start = self.span;
         let found = self.keyword() == Some(keyword);

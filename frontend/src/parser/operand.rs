@@ -82,8 +82,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses an optional `.selector` after a register. A reserved word is not a selector: it means that a
-    /// semicolon is missing.
+    /// Parses an optional `.selector` after a register. A reserved word is not a selector; after a register, it shows
+    /// that a semicolon is missing.
     fn opt_selector(&mut self) -> Option<Name> {
         if !self.at(Token::DotWord) {
             return None;

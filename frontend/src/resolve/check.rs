@@ -216,8 +216,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks whether a variable may repeat an earlier variable of the same name. Returns true if it replaces the
-    /// earlier variable.
+    /// Checks whether `later` may repeat the earlier variable of the same name. Returns true if `later` replaces
+    /// `earlier`.
     fn redeclared_variable(&mut self, earlier: &Variable, later: &Variable) -> bool {
         let (was_extern, is_extern) = (
             earlier.linkage == Linkage::Extern,

@@ -151,7 +151,7 @@ pub struct InstructionResolver<'m> {
 
 impl<'m> InstructionResolver<'m> {
     /// Creates a resolver for a module. If the version or target is missing or unknown, the resolver uses the newest
-    /// one; other checks report the problem.
+    /// version or target; other checks report the problem.
     pub fn new(module: &'m Module) -> Self {
         let version = module.version.map_or(Version::new(99, 0), |(version, _)| {
             let part = |n: u32| u16::try_from(n).unwrap_or(99).min(99);

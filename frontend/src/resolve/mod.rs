@@ -1,9 +1,9 @@
 //! Resolution: finds what the names in a module refer to, and the form of each instruction.
 //!
 //! [`resolve()`] walks a whole module, reports its errors and keeps the form of every instruction for lowering. A
-//! [`Symbol`] is what a name in a body refers to. [`Lookup`] finds the symbol of a name, and [`Scopes`] implements it
-//! with the scope rules of PTX. [`InstructionResolver`] uses the symbols to match instructions against the syntax table
-//! ([`margay_ptx`]).
+//! [`Symbol`] is what a name in a body refers to. The trait [`Lookup`] finds the symbol of a name, and [`Scopes`]
+//! implements this trait with the scope rules of PTX. [`InstructionResolver`] uses the symbols to match instructions
+//! against the syntax table ([`margay_ptx`]).
 //!
 //! Invariant: resolution reports an error and continues. It never changes the tree.
 

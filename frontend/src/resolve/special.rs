@@ -10,7 +10,7 @@ use margay_ptx::{Target, Version};
 pub struct Special {
     /// The name with `%`; for a family, the part before the number.
     pub name: &'static str,
-    /// Whether it has the components `.x .y .z .w`.
+    /// Whether the register has the components `.x .y .z .w`.
     pub vector: bool,
     /// The number of registers of a family `%name0`, `%name1` and so on; 0 for a single register.
     pub count: u32,

@@ -7,11 +7,11 @@
 //!
 //! Reasons for auditing instead of other methods:
 //!
-//! - Python clients load the libraries of their wheels by absolute path and look functions up in that handle. Neither
-//!   libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
+//! - Python clients load the libraries of their wheels by absolute path and look functions up in the handle that
+//!   `dlopen` returned. Neither libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
 //! - The compilers' files have symbol versions and load companion files (`libnvrtc-builtins`) from their own folder.
 //!   Clients query the path of a library to find headers. A replacement file would break both the loading of companion
-//!   files and this query. Changed bindings do not.
+//!   files and this query. Changed bindings break neither.
 //! - Taichi is loaded with `RTLD_DEEPBIND`, which bypasses preloaded functions but not an auditor.
 //!
 //! The library runs in its own linker namespace with its own C library. It ignores bindings between all other

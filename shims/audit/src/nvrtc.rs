@@ -135,7 +135,7 @@ const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
 /// The spellings of the option that requests link-time code.
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// The option that replaces them. It requests linkable PTX.
+/// The option that replaces the options in [`LATER`]. It requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
 /// Returns the replacement of an option, or `None` if it stays unchanged. An architecture `sm_*`, in the same argument

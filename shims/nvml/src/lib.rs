@@ -1,9 +1,9 @@
 //! `libnvidia-ml.so.1`: the management library for a machine that only has Margay's devices.
 //!
-//! It implements the queries that programs make before they choose a device: number of devices, name, UUID, memory,
-//! compute capability, versions, utilisation and compute processes. Functions for features that a CPU does not have
-//! ([`refused`]) return `NVML_ERROR_NOT_SUPPORTED`. No function starts the runtime, so a program can call this library
-//! and fork before it uses CUDA.
+//! The library implements the queries that programs make before they choose a device: number of devices, name, UUID,
+//! memory, compute capability, versions, utilisation and compute processes. Functions for features that a CPU does not
+//! have ([`refused`]) return `NVML_ERROR_NOT_SUPPORTED`. No function starts the runtime, so a program can call this
+//! library and fork before it uses CUDA.
 //!
 //! The memory of the device is memory of the host. The free memory of the host, up to the device's limit, counts as
 //! free. The rest counts as used.

@@ -28,7 +28,7 @@ pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> c_int {
     nvmlInit_v2()
 }
 
-/// Ends one use of the library. It matches one call of [`nvmlInit_v2`].
+/// Ends one use of the library. Each call of this function matches one call of [`nvmlInit_v2`].
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> c_int {
     end().map_or_else(|code| code.0, |()| Code::SUCCESS.0)

@@ -40,7 +40,7 @@ fn beside() -> Option<CString> {
 }
 
 impl Driver {
-    /// Loads the driver library and creates its primary context.
+    /// Loads the driver library and retains the primary context of its first device.
     pub(crate) fn load() -> Result<Driver, String> {
         // Kernels receive addresses of this process, so memory isolation must be off.
         if std::env::var_os("MARGAY_ISOLATE").is_none() {

@@ -158,7 +158,7 @@ fn add_child(
         0 => Ok(to.add(NodeOp::Child(inner), before)?),
         MOVE => {
             let node = to.add_moved(&inner, before)?;
-            // The node owns the graph now. The graph was in the list of owned graphs, because no node owned it before.
+            // The node owns the graph now. The program owned the graph before, because no node owned it.
             let _ = disown_graph(child.graph);
             Ok(node)
         }

@@ -102,7 +102,8 @@ pub(crate) unsafe fn write_list<T: Copy>(out: *mut T, room: usize, values: &[T],
 }
 
 /// Returns a list to the caller. If `out` is null, this function writes only the list's length to `count`. Otherwise it
-/// writes at most `*count` values and stores the number of written values in `count`.
+/// fills the `*count` elements at `out` with the first values of the list, or with `rest` where the list has ended, and
+/// stores the number of written values in `count`.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` if `count` is null.

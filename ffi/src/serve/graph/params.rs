@@ -215,8 +215,8 @@ fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
 /// Converts the parameters of a fill node.
 ///
 /// # Errors
-/// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. Adding the
-/// node detects other errors of the fill.
+/// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. The functions
+/// that add or change the node detect other errors of the fill.
 pub(crate) fn fill_op(
     params: &CUDA_MEMSET_NODE_PARAMS,
     ctx: CUcontext,

@@ -34,7 +34,8 @@ struct Object(*mut c_void);
 unsafe impl Send for Object {}
 
 impl Object {
-    /// Returns the pointer. It is a method so that a closure captures the whole value, not only the field.
+    /// Returns the pointer. A closure that calls this method captures the whole value, which is `Send`, and not only
+    /// the pointer.
     fn pointer(&self) -> *mut c_void {
         self.0
     }
