@@ -79,6 +79,7 @@ impl Machine {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
         if let Some(findings) = examining {
+            crate::checks::host::begin(findings);
             findings.set_spare(memory.spare()?);
         }
         Ok(Arc::new(Machine {

@@ -13,7 +13,7 @@ use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{Finding, Kind, Place, Tools};
+use super::{Finding, Kind, Place, Shadow, Tools};
 
 /// Maximum number of findings that are kept.
 const MOST: usize = 1 << 14;
@@ -64,12 +64,14 @@ pub struct Findings {
     tools: Tools,
     /// Device memory that suppressed accesses use: for loads, and for other accesses.
     spare: OnceLock<[u64; 2]>,
+    shadow: Shadow,
 }
 
 impl Findings {
     pub(crate) fn new(tools: Tools) -> Findings {
         Findings {
             tools,
+            shadow: Shadow::new(tools),
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
             ..Findings::default()
         }
@@ -78,6 +80,26 @@ impl Findings {
     /// Returns the selected tools.
     pub(crate) fn tools(&self) -> Tools {
         self.tools
+    }
+
+    /// Returns the shadow memory.
+    pub(crate) fn shadow(&self) -> &Shadow {
+        &self.shadow
+    }
+
+    /// Records that a launch has begun.
+    pub(crate) fn begin_launch(&self) {
+        if let Some(races) = &self.shadow.races {
+            races.lock().begin_launch();
+        }
+    }
+
+    /// Records that a launch is over.
+    pub(crate) fn end_launch(&self, launch: u64) {
+        if let Some(races) = &self.shadow.races {
+            races.lock().end_launch(launch);
+        }
+        self.log_counts();
     }
 
     /// Stores the addresses of device memory that suppressed accesses use, each with space for any access.

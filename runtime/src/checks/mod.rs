@@ -15,11 +15,14 @@
 
 mod finding;
 mod findings;
+pub(crate) mod host;
 mod kind;
+mod shadow;
 
 pub use finding::{Access, Finding, HostFrame, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
+pub(crate) use shadow::{Races, Shadow, SiteInfo};
 
 /// A set of tools.
 ///

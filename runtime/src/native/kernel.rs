@@ -332,6 +332,8 @@ pub(super) struct KernelCode {
     /// Precomputed data of the interpreter; empty if the kernel has native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
+    /// A number that no other code of this process has.
+    pub(super) unique: u64,
     pub(super) name: String,
     /// Addresses of all symbols, for this kernel; shared variables have their offsets instead.
     pub(super) symbols: Arc<[u64]>,
@@ -517,6 +519,7 @@ impl Source {
             },
             module,
             code,
+            unique: crate::process::next_id(),
             id: self.id,
             name: self.info.name.clone(),
             symbols: symbols.into(),

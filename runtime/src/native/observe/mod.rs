@@ -3,12 +3,20 @@
 //! An access that is not permitted is reported and suppressed: the thread accesses spare memory instead, from which
 //! loads and atomics read zeros.
 
+mod order;
+
+pub(super) use order::synchronise_cluster;
+
 use margay_exec::{CtaInfo, LaunchInfo};
 use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ops::meaning::Bits;
 use margay_ops::mods::StateSpace;
+use margay_shadow::init::Written;
+use margay_shadow::race::CtaId;
 
 use super::faults;
+use super::kernel::KernelCode;
 use super::launch::PtxLaunch;
 use crate::checks::{Access, Finding, Findings, Kind, Place, ThreadPlace};
 use crate::memory::{Visible, within};
@@ -40,6 +48,8 @@ pub(super) struct Examiner<'a> {
     cta: CtaInfo,
     /// The allocation of the last access to device memory: most accesses are to few allocations.
     last: (u64, u64),
+    /// The linear index of the present CTA, and its index in the race detector.
+    known_cta: Option<(u64, CtaId)>,
 }
 
 impl<'a> Examiner<'a> {
@@ -56,25 +66,90 @@ impl<'a> Examiner<'a> {
             visible,
             cta,
             last: (0, 0),
+            known_cta: None,
         }
     }
 
-    /// Examines an access to `address` by a thread of the CTA with index `cta`. Returns the address that the thread
-    /// accesses instead.
-    pub(super) fn access(&mut self, cta: u64, at: &Observed<'_>, address: u64) -> u64 {
-        self.cta.linear = cta;
-        match self.problem(at.thread, at.access, address) {
-            Some(kind) => {
-                self.report(at, address, kind);
-                self.spare(at.thread, at.access)
+    /// Examines an access to `address` by a thread of the CTA with index `cta`. `operands` are the operands of the
+    /// access. Returns the address that the thread accesses instead.
+    pub(super) fn access(
+        &mut self,
+        cta: u64,
+        at: &Observed<'_>,
+        address: u64,
+        operands: &[Bits],
+    ) -> u64 {
+        self.move_to(cta);
+        let bytes = match at.access.mode {
+            AccessMode::Copy => operands.first().map_or(0, |&bytes| bytes as u32),
+            _ => at.access.bytes,
+        };
+        if bytes == 0 {
+            return address;
+        }
+        if let Some(kind) = self.problem(at.thread, at.access, (address, bytes)) {
+            self.report(at, (address, bytes), kind);
+            return self.spare(at.thread, at.access);
+        }
+        self.initialisation(at, address, bytes);
+        if self.orders() {
+            self.order(at, address, bytes, operands);
+        }
+        address
+    }
+
+    /// Makes the CTA with a linear index the present one.
+    fn move_to(&mut self, cta: u64) {
+        if self.cta.linear != cta {
+            self.cta.linear = cta;
+            self.cta.index = self.info.cta_index(cta);
+        }
+    }
+
+    /// Checks that bytes that a thread reads have been written, and records the bytes that it writes.
+    fn initialisation(&self, at: &Observed<'_>, address: u64, bytes: u32) {
+        let Some(initialised) = &self.findings.shadow().initialised else {
+            return;
+        };
+        if matches!(
+            at.access.space,
+            StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local | StateSpace::Const
+        ) {
+            return;
+        }
+        if at.access.mode != AccessMode::Store {
+            let (kind, part) = match initialised.written(address, bytes.into()) {
+                Written::All => (None, ""),
+                Written::Some => (
+                    Some(Kind::PartlyUninitialized),
+                    " of which some bytes were written",
+                ),
+                Written::None => (Some(Kind::Uninitialized), ""),
+            };
+            if let Some(kind) = kind {
+                let unit = if bytes == 1 { "byte" } else { "bytes" };
+                let text =
+                    format!("Uninitialized __global__ memory read of size {bytes} {unit}{part}");
+                let mut finding = self.finding(kind, text, at);
+                finding.space = Some("__global__");
+                finding.address = Some(address);
+                finding.allocation = self.visible.describe(address);
+                self.findings.add(finding);
             }
-            None => address,
+        }
+        if at.access.mode.writes() {
+            initialised.set(address, bytes.into());
         }
     }
 
     /// Returns what is wrong with an access; `None` if it is permitted.
-    fn problem(&mut self, thread: u32, access: &ObservedAccess, address: u64) -> Option<Kind> {
-        let bytes = u64::from(access.bytes);
+    fn problem(
+        &mut self,
+        thread: u32,
+        access: &ObservedAccess,
+        (address, bytes): (u64, u32),
+    ) -> Option<Kind> {
+        let bytes = u64::from(bytes);
         let writes = access.mode.writes();
         let inside = match access.space {
             StateSpace::Shared | StateSpace::SharedCluster => self.is_shared(address, bytes),
@@ -88,7 +163,12 @@ impl<'a> Examiner<'a> {
         if !inside {
             return Some(self.kind_outside(access.space, address));
         }
-        let aligned = address.is_multiple_of(bytes.next_power_of_two());
+        // The source of a copy has the alignment of its destination, which is checked.
+        let align = match access.mode {
+            AccessMode::Copy => 1,
+            _ => bytes.next_power_of_two(),
+        };
+        let aligned = address.is_multiple_of(align);
         (!aligned).then_some(Kind::Misaligned)
     }
 
@@ -117,6 +197,24 @@ impl<'a> Examiner<'a> {
             }
         };
         rank < u64::from(self.info.cluster_size()) && offset < own && bytes <= own - offset
+    }
+
+    /// Returns whether an address is in the local memory of a thread of the CTA.
+    fn is_in_local_window(&self, address: u64) -> bool {
+        let bytes = u64::from(self.cta.local_stride) * u64::from(self.info.threads());
+        within(
+            &(self.cta.local_base..self.cta.local_base + bytes),
+            address,
+            1,
+        )
+    }
+
+    /// Returns the offset of the present CTA's shared memory in the shared memory of its cluster.
+    fn shared_offset(&self) -> u64 {
+        match self.info.cluster_size() {
+            1 => 0,
+            _ => u64::from(self.info.cluster_rank(&self.cta)) << self.info.shared_shift(),
+        }
     }
 
     fn is_local(&self, thread: u32, address: u64, bytes: u64) -> bool {
@@ -155,8 +253,8 @@ impl<'a> Examiner<'a> {
     /// Returns the address of spare memory for a suppressed access, in the state space of the access.
     fn spare(&self, thread: u32, access: &ObservedAccess) -> u64 {
         let part = match access.mode {
-            AccessMode::Load => 0,
-            _ => PART as u64,
+            AccessMode::Load | AccessMode::Copy => 0,
+            AccessMode::Store | AccessMode::Update => PART as u64,
         };
         let start = match access.space {
             StateSpace::Local => {
@@ -176,10 +274,10 @@ impl<'a> Examiner<'a> {
     }
 
     #[cold]
-    fn report(&self, at: &Observed<'_>, address: u64, kind: Kind) {
+    fn report(&self, at: &Observed<'_>, (address, bytes): (u64, u32), kind: Kind) {
         let space = space_name(at.access.space);
         let access = access_of(at.access.mode);
-        let (what, bytes) = (access.name(), at.access.bytes);
+        let what = access.name();
         let unit = if bytes == 1 { "byte" } else { "bytes" };
         let gap = if space.is_empty() { "" } else { " " };
         let text = format!("Invalid {space}{gap}{what} of size {bytes} {unit}");
@@ -194,13 +292,10 @@ impl<'a> Examiner<'a> {
         let mut finding = Finding::new(kind, text);
         let code = &self.launch.code;
         finding.kernel = Some(code.name.clone());
-        finding.place = Place {
-            ptx_line: (at.loc.ptx_line != 0).then_some(at.loc.ptx_line),
-            source: faults::source_of(code, at.loc),
-        };
+        finding.place = place_of(code, at.loc);
         finding.access = Some(access_of(at.access.mode));
         finding.space = Some(space_name(at.access.space)).filter(|name| !name.is_empty());
-        finding.size = Some(u64::from(at.access.bytes));
+        finding.size = Some(u64::from(at.access.bytes)).filter(|&bytes| bytes != 0);
         finding.thread = Some(ThreadPlace {
             thread: self.info.thread_index(at.thread),
             block: self.info.cta_index(self.cta.linear),
@@ -229,6 +324,14 @@ impl<'a> Examiner<'a> {
     }
 }
 
+/// Returns a source position as reports name it.
+pub(super) fn place_of(code: &KernelCode, loc: SourceLoc) -> Place {
+    Place {
+        ptx_line: (loc.ptx_line != 0).then_some(loc.ptx_line),
+        source: faults::source_of(code, loc),
+    }
+}
+
 /// Returns the name of a state space in reports, which is empty for a generic address.
 fn space_name(space: StateSpace) -> &'static str {
     match space {
@@ -242,7 +345,7 @@ fn space_name(space: StateSpace) -> &'static str {
 
 fn access_of(mode: AccessMode) -> Access {
     match mode {
-        AccessMode::Load => Access::Read,
+        AccessMode::Load | AccessMode::Copy => Access::Read,
         AccessMode::Store => Access::Write,
         AccessMode::Update => Access::Atomic,
     }
