@@ -137,8 +137,7 @@ KERNEL bytes_of_odd_size(char *p) {
 //@ expect memcheck out-of-bounds BUG1
 KERNEL vector_read_past_end(const float4 *p, float4 *out) {
     int i = threadIdx.x;
-    float4 v = p[i]; // BUG1
-    out[i] = v;
+    out[i] = p[i]; // BUG1
 }
 
 //@ case: grid 1 block 32

@@ -19,12 +19,14 @@
 //! //@ copy BUFFER OFFSET BUFFER OFFSET BYTES before the launch, a copy from the first to the second buffer
 //! //@ run KERNEL: grid X block X             before the launch, a launch of another kernel with the same arguments
 //! //@ read BUFFER OFFSET BYTES               after the launch, a copy from the buffer to the host
-//! //@ fault KIND                             the launch fails with this fault (a `margay::FaultKind`)
+//! //@ fault KIND                             the launch fails with this fault (a `margay::FaultKind`); `any`: it may
+//!                                            fail
 //! //@ expect clean                           no findings except remarks (severity info)
 //! //@ expect TOOL KIND [MARK [MARK]] [info|warning|error]
 //!                                            a finding; for races, the marks of both accesses (one mark if both are in
 //!                                            one line); `KIND|KIND` permits several kinds
 //! //@ may TOOL KIND [MARK [MARK]]            a finding that is correct but that a checker need not report
+//! //@ either TOOL KIND [MARK [MARK]]         several of these: at least one of the findings must be reported
 //! ```
 //!
 //! Kernels begin with `KERNEL NAME(`, a macro of each file. A case without a name has the name of its kernel.
@@ -67,6 +69,8 @@ pub struct Case {
     pub fault: Option<String>,
     /// The findings that must be reported.
     pub expected: BTreeSet<Expected>,
+    /// Findings of which at least one must be reported.
+    pub either: BTreeSet<Expected>,
     /// The findings that may be reported.
     pub allowed: BTreeSet<Expected>,
 }
@@ -74,7 +78,13 @@ pub struct Case {
 impl Case {
     /// Returns whether the case has a defect, that is, whether a finding must or may be reported or the launch fails.
     pub fn is_buggy(&self) -> bool {
-        !self.expected.is_empty() || !self.allowed.is_empty() || self.fault.is_some()
+        self.stated().next().is_some() || self.fault.is_some()
+    }
+
+    /// Returns all findings that the directives state.
+    pub fn stated(&self) -> impl Iterator<Item = &Expected> {
+        let all = self.expected.iter().chain(&self.either);
+        all.chain(&self.allowed)
     }
 }
 

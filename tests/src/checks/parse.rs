@@ -118,7 +118,7 @@ fn read_region(region: &Region<'_>, class: &mut String) -> Result<Vec<Case>, Str
                 .after
                 .push(step(word, rest).ok_or_else(|| wrong("step"))?),
             "fault" => case.fault = Some(rest.trim().to_owned()),
-            "expect" | "may" => {
+            "expect" | "may" | "either" => {
                 if let Some(state) = states.last_mut() {
                     state.1 = true;
                 }
@@ -126,6 +126,7 @@ fn read_region(region: &Region<'_>, class: &mut String) -> Result<Vec<Case>, Str
                     let expected = expected(rest, &marks).map_err(|what| wrong(&what))?;
                     match word {
                         "expect" => case.expected.insert(expected),
+                        "either" => case.either.insert(expected),
                         _ => case.allowed.insert(expected),
                     };
                 }
