@@ -17,7 +17,8 @@ mod finding;
 mod findings;
 mod kind;
 
-pub use finding::{Access, Finding, HostFrame, Other, Place, ThreadPlace};
+pub use crate::call_stack::{CallStack, HostFrame};
+pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
 
@@ -72,7 +73,7 @@ impl Tools {
     }
 
     /// Returns the tools that `MARGAY_CHECK` selects; none if the variable is unset.
-    pub(crate) fn from_env() -> Tools {
+    pub fn from_env() -> Tools {
         let value = crate::environment::env("MARGAY_CHECK");
         value
             .and_then(|value| Tools::named(&value))
