@@ -30,7 +30,8 @@ pub struct HostFrame {
 
 /// Parts of the paths of files whose functions the program calls, but does not contain: CUDA's headers and the headers
 /// of language libraries.
-const FOREIGN_FILES: [&str; 9] = [
+const FOREIGN_FILES: [&str; 10] = [
+    ".cudafe1.",
     "/cuda_runtime.h",
     "/cuda_runtime_api.h",
     "/host_runtime.h",
@@ -123,8 +124,9 @@ impl CallStack {
             .get_or_init(|| resolve::frames(&captured.addresses, &captured.python))
     }
 
-    /// Describes the place of the call: see [`site_of`].
-    pub(crate) fn site(&self) -> Option<String> {
+    /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns
+    /// `None` if there are no frames.
+    pub fn site(&self) -> Option<String> {
         site_of(self.frames())
     }
 

@@ -152,7 +152,11 @@ impl Interpreter {
         let owned = match text.is_null() {
             true => None,
             // SAFETY: the text ends with a NUL and is valid as long as the object.
-            false => Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()),
+            false => Some(
+                unsafe { CStr::from_ptr(text) }
+                    .to_string_lossy()
+                    .into_owned(),
+            ),
         };
         if owned.is_none() {
             // SAFETY: the thread holds the lock.

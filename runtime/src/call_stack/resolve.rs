@@ -112,7 +112,10 @@ impl CodeFile {
         let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads();
         let first = out.len();
         while let Ok(Some(frame)) = frames.as_mut().ok()?.next() {
-            let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+            let name = frame
+                .function
+                .as_ref()
+                .and_then(|name| name.demangle().ok());
             let place = frame.location;
             let file = place.as_ref().and_then(|place| place.file);
             out.push(HostFrame {
@@ -133,7 +136,9 @@ fn lines_of<'a>(
     file: &object::File<'a, &'a ReadCache<File>>,
 ) -> Option<addr2line::Context<Reader>> {
     let debug = |name: &str| name.starts_with(".debug_");
-    let sizes = file.sections().filter(|section| section.name().is_ok_and(debug));
+    let sizes = file
+        .sections()
+        .filter(|section| section.name().is_ok_and(debug));
     if sizes.map(|section| section.size()).sum::<u64>() > MOST_DEBUG {
         return None;
     }
@@ -232,7 +237,10 @@ mod tests {
     fn a_line_of_maps_is_read() {
         let line = "7f00-7f20 r-xp 00003000 08:01 1234                       /usr/lib/lib x.so";
         let found = Mapping::parse(line).expect("a file");
-        assert_eq!((found.start, found.end, found.offset), (0x7f00, 0x7f20, 0x3000));
+        assert_eq!(
+            (found.start, found.end, found.offset),
+            (0x7f00, 0x7f20, 0x3000)
+        );
         assert_eq!(found.file, "/usr/lib/lib x.so");
         assert_eq!(Mapping::parse("10-20 rw-p 00000000 00:00 0 "), None);
         assert_eq!(Mapping::parse("10-20 rw-p 00000000 00:00 0   [heap]"), None);
@@ -241,7 +249,10 @@ mod tests {
     #[test]
     fn names_of_both_languages_are_demangled() {
         assert_eq!(demangled("_Z3runPfi"), "run(float*, int)");
-        assert_eq!(demangled("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"), "core::fmt::Write::write_str");
+        assert_eq!(
+            demangled("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"),
+            "core::fmt::Write::write_str"
+        );
         assert_eq!(demangled("main"), "main");
     }
 }

@@ -18,6 +18,7 @@ mod findings;
 mod kind;
 
 pub use crate::call_stack::{CallStack, HostFrame};
+pub use crate::memory::grouped_bytes;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};

@@ -36,7 +36,10 @@ pub(crate) fn report_all(machine: &Machine) {
         return;
     };
     let contexts = Context::all_of(machine);
-    if contexts.iter().any(|context| context.fault_status().is_err()) {
+    if contexts
+        .iter()
+        .any(|context| context.fault_status().is_err())
+    {
         return;
     }
     report_unfreed(machine, findings, None);
@@ -56,7 +59,8 @@ fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>) {
         let kind = match found.kind {
             MemoryKind::Registered => {
                 let bytes = grouped_bytes(size);
-                let text = format!("Registration of {bytes} of host memory at {base:#x} not removed");
+                let text =
+                    format!("Registration of {bytes} of host memory at {base:#x} not removed");
                 let mut finding = Finding::new(Kind::LeakedObject, text);
                 finding.address = Some(base);
                 findings.add(finding, call.as_ref());
@@ -69,7 +73,13 @@ fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>) {
             MemoryKind::Mapped => " of mapped device memory",
             MemoryKind::Imported => " of another process's memory",
         };
-        report(findings, leaked(size, kind, base), base, size, call.as_ref());
+        report(
+            findings,
+            leaked(size, kind, base),
+            base,
+            size,
+            call.as_ref(),
+        );
     }
 }
 

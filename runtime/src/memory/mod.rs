@@ -51,7 +51,8 @@ pub use space::{
 };
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use visible::{Visible, outside, within};
-pub(crate) use whose::{grouped_bytes, host_memory, host_rights};
+pub use whose::grouped_bytes;
+pub(crate) use whose::{host_memory, host_rights};
 pub(crate) use windows::affordable_slots;
 pub use windows::{CtaWindow, WindowGeometry, Windows};
 

@@ -101,7 +101,7 @@ fn bytes(count: u64) -> String {
 }
 
 /// Formats a number of bytes with thousands separators.
-pub(crate) fn grouped_bytes(count: u64) -> String {
+pub fn grouped_bytes(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -136,7 +136,10 @@ impl Found {
         let size = bytes(self.allocation.size);
         match (&self.place, self.by) {
             (_, Some(FreedBy::Call)) => {
-                format!("{what} of {size}, freed by {}", end_of(self.allocation.kind))
+                format!(
+                    "{what} of {size}, freed by {}",
+                    end_of(self.allocation.kind)
+                )
             }
             (_, Some(FreedBy::Owner)) => format!("{what} of {size}, freed with its context"),
             (Place::Inside(at), None) => format!("{} into {what} of {size}", bytes(*at)),
@@ -231,7 +234,9 @@ impl AddressSpace {
             calls: record.calls,
         };
         match (near(beyond), near(ahead)) {
-            (Some((distance, record)), other) if other.as_ref().is_none_or(|(d, _)| distance <= *d) => {
+            (Some((distance, record)), other)
+                if other.as_ref().is_none_or(|(d, _)| distance <= *d) =>
+            {
                 Some(found(Place::After(distance), record))
             }
             (_, Some((distance, record))) => Some(found(Place::Before(distance), record)),
