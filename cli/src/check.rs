@@ -8,8 +8,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use margay::checks::REMARK;
-
 use crate::output::{Outcome, Report};
 use crate::run;
 
@@ -46,9 +44,10 @@ impl Log {
     /// Returns the number of findings and the number of remarks.
     fn lines(&self) -> (usize, usize) {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
-        let remark = |line: &&str| line.contains(&format!("check: {REMARK}"));
-        let remarks = text.lines().filter(remark).count();
-        (text.lines().count() - remarks, remarks)
+        let records = text.lines().filter(|line| line.contains("\"tool\""));
+        let remark = |line: &&str| line.contains("\"severity\":\"info\"");
+        let (remarks, found): (Vec<&str>, Vec<&str>) = records.partition(remark);
+        (found.len(), remarks.len())
     }
 }
 

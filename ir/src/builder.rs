@@ -39,7 +39,7 @@ pub struct FunctionBuilder {
     /// The function under construction.
     pub function: Function,
     variables: PrimaryMap<Variable, Type>,
-    /// The value that a block last wrote to a variable, or read from it.
+    /// For a block and a variable, the value that the block last wrote to the variable or read from the variable.
     current: FxHashMap<(Block, Variable), Value>,
     /// The placeholder for the value of a variable at the start of a block.
     incoming: FxHashMap<(Block, Variable), Value>,
@@ -484,8 +484,9 @@ impl FunctionBuilder {
     }
 }
 
-/// Maximum number of values that the branches of a function pass to block parameters. A switch with `n` cases behind which
-/// `n` variables merge has the square of `n`; compilers make functions with fewer than a million.
+/// Maximum number of values that the branches of a function pass to block parameters. If `n` variables merge after a
+/// switch with `n` cases, the branches pass `n * n` values. Functions that compilers generate have fewer than a million
+/// such values.
 const MAX_PASSED: usize = 8 << 20;
 
 /// The blocks where variables are live. Each mark is the index of a variable, so nothing has to be cleared between two
@@ -602,7 +603,8 @@ mod tests {
         assert_eq!(f.dfg.ty(arg), Type::F32);
     }
 
-    /// A switch behind whose cases variables merge, and which only its first case writes.
+    /// Builds a function with a switch over `cases` cases. The variables merge after the switch, and only the first
+    /// case writes them.
     fn switch(cases: usize, variables: usize) -> Function {
         let mut b = FunctionBuilder::new(Function {
             kernel: Some(Default::default()),

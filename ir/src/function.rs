@@ -34,7 +34,7 @@ pub struct InstData {
     pub ty: OpType,
     /// The second type, such as the source type of a conversion.
     pub src: OpType,
-    /// Operands.
+    /// The operands of the instruction.
     pub args: List,
     /// Modifiers or payload.
     pub mods: Mods,
@@ -64,7 +64,7 @@ pub enum ValueDef {
     Result(Inst, u16),
     /// A parameter of a block; the second field is the index among the parameters.
     Param(Block, u16),
-    /// An alias of another value; [`Dfg::resolve`] follows it.
+    /// An alias of another value. [`Dfg::resolve`] follows aliases to a value that is not an alias.
     Alias(Value),
     /// Not defined yet. This variant occurs only while a function is built.
     Pending,
@@ -73,18 +73,18 @@ pub enum ValueDef {
 /// Type and definition of a value.
 #[derive(Clone, Copy, Hash, Debug)]
 pub struct ValueData {
-    /// Type.
+    /// The type of the value.
     pub ty: Type,
-    /// Definition.
+    /// How the value is defined.
     pub def: ValueDef,
 }
 
 /// A branch target with the arguments for its parameters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct BlockCall {
-    /// Target.
+    /// The target block.
     pub block: Block,
-    /// One argument for each parameter.
+    /// One argument for each parameter of the target block.
     pub args: SmallVec<[Value; 4]>,
 }
 
@@ -110,7 +110,7 @@ pub struct SourceLoc {
 /// Parameters of a block.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct BlockData {
-    /// Parameters.
+    /// The parameters, in order.
     pub params: Vec<Value>,
 }
 
@@ -285,10 +285,11 @@ pub struct SlotData {
 /// The types of the parameters and results of a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Signature {
-    /// Parameters. For a byte array, the caller makes a copy and passes the generic address of the copy.
+    /// Parameters. If PTX declares a parameter as a byte array, the caller makes a copy and passes the generic address
+    /// of the copy.
     pub params: Vec<Type>,
-    /// Results. For a byte array, the function has an additional first parameter: the address to which it writes the
-    /// array.
+    /// Results. If PTX declares a result as a byte array, the function has an additional first parameter instead of the
+    /// result: the address to which the function writes the array.
     pub returns: Vec<Type>,
 }
 
@@ -361,8 +362,8 @@ pub struct Function {
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// The unsupported instructions, because of which the body cannot run: the line and the name of each. Empty if the
-    /// whole body was lowered.
+    /// The unsupported instructions, and the limits that the function exceeds, because of which the body cannot run:
+    /// the PTX line and the name of each. Empty if the whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
     /// Number of declared registers, for attribute queries.
     pub declared_registers: u32,

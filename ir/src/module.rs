@@ -32,7 +32,7 @@ pub struct Reloc {
     /// Number of bits by which the address is shifted right before it is truncated to `size` bytes (for PTX byte
     /// masks).
     pub shift: u8,
-    /// The function or variable whose address it is.
+    /// The function or variable whose address is written.
     pub target: RelocTarget,
     /// Number of bytes added to the address.
     pub addend: i64,
@@ -69,7 +69,7 @@ pub struct Symbol {
 pub struct Loc {
     /// Index into [`Module::files`].
     pub file: u32,
-    /// Line.
+    /// Line in the source file.
     pub line: u32,
     /// Column.
     pub column: u32,

@@ -18,8 +18,8 @@ use crate::function::Function;
 use crate::module::Module;
 use cursor::Cursor;
 
-/// A text of `n` bytes may have at most `n + MAX_GAPS` values and blocks in total. In each function, all numbers from 0
-/// to the largest one count, used or not.
+/// A text of `n` bytes may have at most `n + MAX_GAPS` values and blocks in total. In each function, every number from
+/// 0 to the largest number counts, whether or not the text uses it.
 pub const MAX_GAPS: usize = 1 << 20;
 
 /// An error in a text: its position and a description.

@@ -438,7 +438,8 @@ block3:
     );
 }
 
-/// Returns whether lanes that have reached block `number` the same number of times are in the same instance of it.
+/// Returns whether lanes that have reached block `number` the same number of times are in the same iteration of every
+/// loop around the block.
 fn is_converged(body: &str, number: u32) -> bool {
     let (function, uniformity) = check(ROWS, body);
     let cfg = Cfg::new(&function);

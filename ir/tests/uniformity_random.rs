@@ -312,8 +312,8 @@ fn run(
     panic!("a program without end");
 }
 
-/// For each instance in each group of threads, a base value, from which the values of all threads of the group must
-/// follow.
+/// For each instance and each group of threads for which the value must be equal or affine, the base: the value of lane
+/// 0, computed from the first value that the test has seen.
 #[derive(Default)]
 struct Bases(BTreeMap<(u32, u32, Instance), Bits>);
 

@@ -143,7 +143,7 @@ fn kernel(callee: FuncId) -> Function {
     b.finish()
 }
 
-/// Returns the kernel's instruction with an op.
+/// Returns the first instruction of a function with the given op.
 fn find(function: &Function, opcode: Opcode) -> Inst {
     let all = function.blocks().iter().flat_map(|&b| function.insts(b));
     all.copied()

@@ -13,9 +13,9 @@ use margay_ops::mods::StateSpace;
 
 use crate::sync_points::SyncPointPlaces;
 
-/// Status that a region, CTA form or device function returns. The status is 0 if the function ran to its end.
+/// Status values that a region, CTA form or device function returns.
 pub mod status {
-    /// All lanes stopped at a sync point or exited.
+    /// All lanes stopped at a sync point or exited, or the device function returned.
     pub const OK: i32 = 0;
     /// A helper recorded a fault in the host's data.
     pub const HELPER: i32 = 1;
@@ -29,7 +29,7 @@ pub mod status {
     pub const STACK: i32 = 5;
     /// The kernel called a handle that names no function that can be called.
     pub const INVALID_PC: i32 = 6;
-    /// No fault: the scheduler must continue the context's CTA.
+    /// No fault occurred, but only the scheduler can continue the CTA whose data the context contains.
     pub const GENERAL: i32 = 7;
 }
 
@@ -39,16 +39,16 @@ pub mod sorted {
     pub const GROUP: i32 = 0;
     /// All lanes of the warp that have not exited wait at the barrier `sync_point`, or all lanes have exited.
     pub const ARRIVED: i32 = 1;
-    /// Only the scheduler can decide.
+    /// Only the scheduler can decide which lanes continue.
     pub const GENERAL: i32 = 2;
 }
 
-/// Maximum number of turns that a lane spends, before it yields, in loops that only read memory which other threads may
-/// write.
+/// Number of turns that a lane may use before it yields. An iteration of a waiting loop that only reads memory uses one
+/// turn.
 pub const TURNS: i32 = 1 << 14;
 
-/// Number of turns that count for one turn of a loop with atomics, fences or volatile accesses. Such a loop probably
-/// waits.
+/// Number of turns that an iteration of a waiting loop with atomics, fences or volatile accesses uses. Such a loop
+/// probably waits for another thread.
 pub const WAITING_TURN: i32 = 64;
 
 /// Launch and CTA data that generated code reads and writes.
@@ -63,19 +63,19 @@ pub struct NativeContext {
     pub local_base: u64,
     /// Size in bytes of the local memory of a thread.
     pub local_stride: u32,
-    /// Number of turns of waiting loops that are left before a lane yields.
+    /// Number of turns ([`TURNS`]) that are left before a lane in a waiting loop yields.
     pub turns: i32,
-    /// CTA coordinates.
+    /// Coordinates of the CTA in the grid.
     pub ctaid: [u32; 3],
-    /// `%smid`.
+    /// Value of `%smid`.
     pub sm: u32,
-    /// Block shape.
+    /// Number of threads of a CTA in x, y and z.
     pub ntid: [u32; 3],
     /// Number of threads of a CTA.
     pub threads: u32,
-    /// Grid shape.
+    /// Number of CTAs of the grid in x, y and z.
     pub nctaid: [u32; 3],
-    /// Depth of nested native calls.
+    /// Number of native calls of device functions that have not returned yet.
     pub depth: u32,
     /// Linear index of the CTA.
     pub cta: u64,
@@ -89,7 +89,7 @@ pub struct NativeContext {
     /// The handle that names no function, if the call ended with [`status::INVALID_PC`]. [`UNKNOWN_HANDLE`] if vector
     /// code ended the call.
     pub ended_handle: u64,
-    /// `%nwarpid`.
+    /// Value of `%nwarpid`: the number of warps of a CTA.
     pub warps: u32,
     /// For a function that runs phases, the caller stores here the resume point at which the function begins. If the
     /// function returns `GENERAL`, it has stored here the resume point at which the CTA's current phase began.
@@ -119,8 +119,8 @@ pub struct NativeContext {
     /// Size of the range of device memory in bytes if inaccessible margins of [`crate::MARGIN`] bytes surround the
     /// range, else 0.
     pub margin_bytes: u64,
-    /// Number of bytes of shared memory that the CTA may access. In a cluster, the shared memory of all its CTAs
-    /// counts.
+    /// Number of bytes of shared memory that the CTA may access. If the CTA belongs to a cluster, this number includes
+    /// the shared memory of all CTAs of the cluster.
     pub shared_bytes: u64,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
@@ -181,8 +181,8 @@ pub struct Helpers {
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// Performs `cp.async`. Arguments: context, target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
-    /// Completes a collective at which all lanes of a warp wait. Arguments: context, frame, sync point, lanes. Returns
-    /// a nonzero value if the collective is not complete.
+    /// Computes the results of a collective at which all lanes of a warp wait. Arguments: context, frame, sync point,
+    /// lanes. Returns a nonzero value and changes nothing if the scheduler must complete the collective.
     pub collective:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Decides which lanes of a diverged warp continue, from the header of the warp's frame. Arguments: context, frame,
@@ -288,5 +288,6 @@ pub type CtaFn = unsafe extern "C" fn(*mut NativeContext, u64, u64) -> i32;
 /// The CTA form of a kernel with sync points. Arguments: context, frames, number of CTAs to run. The first of them is
 /// the CTA in the context.
 pub type PhasesFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
-/// A device function. Arguments: context, thread, offset of its local memory, array for arguments and results.
+/// A device function. Arguments: context, thread, offset of the function's frame in the local memory of the thread,
+/// array for arguments and results.
 pub type DeviceFn = unsafe extern "C" fn(*mut NativeContext, u32, u32, *mut Bits) -> i32;

@@ -83,7 +83,7 @@ impl Site {
 }
 
 /// Writes the addresses of this process into the code. Returns `None` if a site is outside the code or its target does
-/// not exist; the function may have written other addresses before.
+/// not exist. In this case, the function may already have written some of the addresses.
 pub(crate) fn fill(
     code: &mut [u8],
     sites: &[Site],
@@ -100,7 +100,8 @@ pub(crate) fn fill(
     Some(())
 }
 
-/// Replaces all addresses with zeros, so that the code is equal in all processes.
+/// Replaces all addresses with zeros, so that the code is equal in all processes. Returns `None` if a site is outside
+/// the code.
 pub(crate) fn clear(code: &mut [u8], sites: &[Site]) -> Option<()> {
     for site in sites {
         bytes_of(code, site)?.fill(0);

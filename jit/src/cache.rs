@@ -85,7 +85,7 @@ impl DiskCache {
         self.folder.refusal()
     }
 
-    /// Returns the number of functions read from the cache and the number written to it.
+    /// Returns the number of functions read from the cache and the number of functions written to the cache.
     pub fn counts(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.found), read(&self.kept))

@@ -2,9 +2,9 @@
 
 use memmap2::{Mmap, MmapMut};
 
-/// Returns the user whose files this process may execute as code: its effective user. Returns `None` if the
-/// process runs with another user's rights (set-user-ID), because a less privileged user then controls its
-/// environment.
+/// Returns the effective user of this process. The process may execute files of this user as code. Returns `None` if
+/// the process runs with another user's rights (set-user-ID), because a less privileged user then controls the
+/// environment variables of the process.
 pub(crate) fn trusted_user() -> Option<u32> {
     // SAFETY: getauxval has no preconditions.
     let raised = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;

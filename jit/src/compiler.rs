@@ -39,8 +39,8 @@ use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
 
-/// Identifies one native function of a kernel. A form is part of the function's cache key, so everything that the code
-/// depends on besides the kernel and the compiler must be a field here.
+/// Identifies one native function of a kernel. A form is part of the function's cache key, so the fields of the
+/// variants must contain everything that the code depends on besides the kernel and the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Form {
     /// The warp form of the region with this index.
@@ -53,7 +53,8 @@ pub(crate) enum Form {
     Device,
 }
 
-/// A kernel that is ready to compile. Its regions are computed. Each native function is compiled at its first use.
+/// A kernel that is ready to compile: its regions have been computed. Each native function of the kernel is compiled at
+/// its first use.
 #[derive(Debug)]
 pub struct CompiledKernel {
     /// The prepared function.
@@ -77,7 +78,8 @@ pub struct CompiledKernel {
     pub(crate) sync_points: SyncPointTable,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
-    /// Chunk widths, which the first compiler that needs them computes. A kernel is used with one compiler only.
+    /// Chunk widths. They are computed when a compiler first needs them. Callers must use a kernel with one compiler
+    /// only.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
@@ -302,7 +304,8 @@ impl CompiledKernel {
         )
     }
 
-    /// Compiles vector code. Falls back to scalar code if that fails.
+    /// Compiles vector code. Compiles scalar code instead if the specialisation is scalar or if compiling vector code
+    /// fails.
     fn in_slices(
         &self,
         compiler: &Compiler,
@@ -400,7 +403,7 @@ impl CompiledKernel {
     /// Checks that all regions may be compiled, each as a separate function.
     ///
     /// # Errors
-    /// Returns [`CompileError::Budget`] if compiling them would take too long.
+    /// Returns [`CompileError::Budget`] if compiling the regions would take too long.
     pub fn check_regions(&self) -> Result<(), CompileError> {
         let resume_points = self.regions.resume_points.len();
         if resume_points > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
@@ -411,8 +414,9 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// Returns the number of values that yielding lanes store, over all sync points where lanes may yield, times the
-    /// number of instructions of the function.
+    /// Returns an estimate of the number of stores that yielding lanes execute, times the number of instructions of the
+    /// function. The estimate is the number of live values after each sync point that only the scheduler can complete,
+    /// such as a `yield`, summed over these sync points.
     fn stores_to_yield(&self) -> usize {
         let resume_points = self.regions.resume_points.iter().enumerate();
         let yields = |index| self.sync_points.completion(index) == Completion::General;
@@ -498,23 +502,24 @@ impl CompiledKernel {
     }
 }
 
-/// Maximum number of instructions, over all regions, of a kernel that is compiled as phases.
+/// Maximum number of instructions of a kernel that is compiled as phases, summed over all regions that the phases
+/// contain.
 const MAX_PHASES: usize = 30_000;
-/// Maximum number of regions of a kernel that are compiled as separate functions, and maximum number of their
-/// instructions.
+/// Limits for a kernel whose regions are compiled as separate functions: the number of regions, and the number of
+/// instructions that [`CompiledKernel::size_in_regions`] counts.
 const MAX_REGIONS: usize = 4_000;
 const MAX_IN_REGIONS: usize = 100_000;
 
 /// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
-    /// For scalar code. Cranelift's optimiser folds addresses and computes each of them only once.
+    /// Generates scalar code. Cranelift's optimiser folds addresses and computes each of them only once.
     isa: OwnedTargetIsa,
-    /// For vector code. Cranelift's optimiser would move all loads of an unrolled loop body to its front and spill
-    /// their results, which halves the speed of a matrix multiply. Without the optimiser, instructions stay in the
-    /// order in which they are emitted.
+    /// Generates vector code. Cranelift's optimiser would move all loads of an unrolled loop body to its front and
+    /// spill their results, which halves the speed of a matrix multiply. Without the optimiser, instructions stay in
+    /// the order in which they are emitted.
     plain: OwnedTargetIsa,
-    /// For functions so large that the better register allocator would take minutes. If tens of thousands of values are
-    /// live at once, the time of that allocator grows quadratically.
+    /// Generates code of functions so large that the better register allocator would take minutes. If tens of thousands
+    /// of values are live at once, the time of that allocator grows quadratically.
     large: OwnedTargetIsa,
     has_fma: bool,
     /// Whether generated code tests that accesses stay in the kernel's memory.
@@ -529,8 +534,8 @@ pub struct Compiler {
 /// Maximum number of Cranelift instructions of a function that gets the better register allocator.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Maximum product of stores by yielding lanes and instructions ([`CompiledKernel::stores_to_yield`]) of a function
-/// that gets the better register allocator. A function of a hundred loops with twenty live values would take minutes.
+/// Maximum value of [`CompiledKernel::stores_to_yield`] of a function that gets the better register allocator. For a
+/// function of a hundred loops with twenty live values, the better allocator would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
 /// Further limits for the better register allocator: the number of loops (each nested loop counts), the number

@@ -1,8 +1,9 @@
 //! Writing to files and standard error in a process with a limit on file sizes (`RLIMIT_FSIZE`).
 //!
-//! A write past the limit ends the process by `SIGXFSZ`, unless the signal is ignored or blocked. If it is, the write
-//! fails with `EFBIG` [setrlimit(2)]. A program must not end because this library writes a cache, and the library must
-//! not change the program's action for the signal. The library therefore blocks the signal during a write.
+//! A write past the limit ends the process by `SIGXFSZ`, unless the signal is ignored or blocked. If the signal is
+//! ignored or blocked, the write fails with `EFBIG` [setrlimit(2)]. A program must not end because this library writes
+//! a cache, and the library must not change the program's action for the signal. The library therefore blocks the
+//! signal during a write.
 
 use std::io::Write;
 use std::mem::MaybeUninit;

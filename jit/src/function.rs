@@ -33,8 +33,9 @@ pub struct CompiledFunction {
 }
 
 impl CompiledFunction {
-    /// Returns the source position of the instruction at an address, and the index difference between its lane and the
-    /// thread in the context. Returns `None` if the address is not in this function.
+    /// Returns the source position of the instruction at an address, and the index of the instruction's lane in its
+    /// chunk. The sum of this index and the thread index in the context is the thread that runs the instruction.
+    /// Returns `None` if the address is not in this function.
     pub fn loc_at(&self, pc: u64) -> Option<(SourceLoc, u32)> {
         let offset = pc.checked_sub(self.code.start() as u64)?;
         if offset >= self.code.bytes().len() as u64 {

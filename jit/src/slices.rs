@@ -15,13 +15,14 @@ use crate::fallback::{Fallback, Fallbacks};
 /// Approximate maximum number of vector instructions of a native function. More instructions would take too long to
 /// compile.
 const BUDGET: usize = 20_000;
-/// Maximum number of live vectors at the start of a block. The machine has 16 vector registers, but a moderate number
-/// of spills costs little.
+/// Maximum number of live vectors at the start of a block, except for chunks of 4 lanes. The machine has 16 vector
+/// registers, but a moderate number of spills costs little.
 const MAX_LIVE: usize = 40;
 /// Maximum number of live vectors for chunks of a whole warp in a kernel with collectives. With narrower chunks, the
 /// host would have to perform the collectives.
 const MAX_LIVE_WARP: usize = 160;
-/// Maximum number of blocks. The time to order the blocks of masked code grows with their number and nesting depth.
+/// Maximum number of blocks. The time to order the blocks of masked code grows with the number of blocks and the
+/// nesting depth of loops.
 const MAX_BLOCKS: usize = 2_000;
 /// Maximum number of edges between blocks. The analysis follows the edges from each branch to find where the lanes
 /// reconverge, and masked code updates a mask for each edge. Only functions with branch tables have that many edges
@@ -55,7 +56,8 @@ impl Widths {
     }
 }
 
-/// Chooses the chunk widths of a function. `asked` replaces the preferred width, but the limits still apply to it.
+/// Chooses the chunk widths of a function. If `asked` is given, it replaces the preferred width, and the limits on live
+/// vectors do not apply. All other limits still apply.
 pub(crate) fn widths(
     function: &Function,
     regions: &Regions,

@@ -12,8 +12,8 @@ impl Specialisation {
     /// Number of specialisations.
     pub const COUNT: usize = 18;
 
-    /// Scalar code, which runs one lane after the other, for blocks of any shape. It compiles in a tenth of the time of
-    /// vector code.
+    /// Scalar code, which runs one lane after the other, for blocks of any shape. Scalar code compiles in a tenth of
+    /// the time of vector code.
     pub const SINGLE: Specialisation = Specialisation(8);
 
     /// Every chunk is located in one row of the block.
@@ -60,8 +60,8 @@ impl Specialisation {
     }
 
     /// Returns this specialisation with or without trust in addresses. A launch may run the specialisation with trust
-    /// only if it meets the conditions of [`crate::CompiledKernel::roots`] and its shared memory ends exactly at the
-    /// end of its accessible pages.
+    /// only if the launch meets the conditions of [`crate::CompiledKernel::roots`] and the shared memory of each CTA
+    /// ends exactly at the end of its accessible pages.
     pub fn trusted(self, trusted: bool) -> Specialisation {
         let without = self.0 & !Specialisation::TRUSTED;
         Specialisation(without | if trusted { Specialisation::TRUSTED } else { 0 })

@@ -31,7 +31,7 @@ pub enum LaneStorage {
     },
 }
 
-/// How a sync point is completed if all live lanes of a warp wait at it.
+/// How a sync point is completed if all lanes of a warp that have not exited wait at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
     /// Nothing is needed: the lanes continue.
@@ -42,7 +42,7 @@ pub enum Completion {
     Barrier,
     /// All warps of the CTA must arrive at the same barrier, and the host then computes the results.
     Reduction,
-    /// The scheduler decides.
+    /// Only the scheduler can complete the sync point.
     General,
 }
 

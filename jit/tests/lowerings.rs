@@ -1,6 +1,6 @@
 //! Compares native code of single operations with their reference functions and with the literal tables of
-//! `margay-ops`. Each head of the tables becomes a device function. The test runs this function on the table's operands
-//! and on random operands. Both fast lowerings and the slow path are compared.
+//! `margay-ops`. Each head of the tables (an op with types and modifiers) becomes a device function. The test runs this
+//! function on the table's operands and on random operands. The test covers both fast lowerings and the slow path.
 //!
 //! All NaNs count as equal: PTX does not define the bits of most NaNs, and fast lowerings keep the NaNs of the host.
 
@@ -94,8 +94,8 @@ fn result_type(desc: &Desc, index: usize) -> Type {
 }
 
 /// Builds a device function that computes one operation of its parameters. Parameters for which `fixed` returns a value
-/// become constants. If debug assertions are on, passes verify functions, and this function returns `None` if the
-/// verifier refuses the operation's types or operands.
+/// become constants. If debug assertions are on, the verifier checks the function after each pass. `function_of` then
+/// returns `None` if the verifier refuses the operation's types or operands.
 fn function_of(
     desc: Desc,
     params: &[Type],

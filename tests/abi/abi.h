@@ -1,9 +1,9 @@
-// What the programs of this folder share: the driver's interface as a C program sees it, and checks.
+// Declarations of the driver API and macros for checks, for the programs of this folder.
 //
-// The declarations are our own, for the functions used here, so that building the programs needs no CUDA
-// header and a difference between our library and the interface shows as a wrong call. A program prints
-// "PASS" and exits with 0, or says what was wrong and exits with 1. `tests/tests/abi.rs` builds and runs
-// them all; each can also be linked with another libcuda.so.1, a real GPU's too.
+// The declarations are our own and cover the functions that the programs call, so no CUDA header is needed. If a
+// function of the library has another signature than its declaration, the calls fail. A program prints "PASS" and exits
+// with 0, or prints the failed checks and exits with 1. `tests/tests/abi.rs` builds and runs all programs. Each program
+// can also be linked with another libcuda.so.1, such as that of a GPU's driver.
 #pragma once
 
 #include <stddef.h>
@@ -138,7 +138,7 @@ static const char *result_name(CUresult result) {
     return cuGetErrorName(result, &name) == SUCCESS && name ? name : "an unknown result";
 }
 
-// The call must give this very result.
+// Checks that the call returns the result `want`.
 #define EXPECT(call, want)                                                                                   \
     do {                                                                                                     \
         CUresult got_ = (call);                                                                              \
@@ -149,7 +149,7 @@ static const char *result_name(CUresult result) {
         }                                                                                                    \
     } while (0)
 
-// The call must fail, with whatever code: the interface leaves it open.
+// Checks that the call fails. The API does not specify the error code.
 #define EXPECT_ERROR(call)                                                                                   \
     do {                                                                                                     \
         if ((call) == SUCCESS) {                                                                             \
@@ -158,7 +158,7 @@ static const char *result_name(CUresult result) {
         }                                                                                                    \
     } while (0)
 
-// The rest of the program makes no sense when this call fails.
+// Ends the program if the call fails, because later calls depend on this call.
 #define REQUIRE(call)                                                                                        \
     do {                                                                                                     \
         CUresult got_ = (call);                                                                              \
@@ -181,7 +181,7 @@ static inline int finish(void) {
     return failures ? 1 : 0;
 }
 
-// Device 0 with its primary context current.
+// Makes the primary context of device 0 current and returns it.
 static inline CUcontext start(void) {
     CUdevice device;
     CUcontext context;
@@ -192,8 +192,8 @@ static inline CUcontext start(void) {
     return context;
 }
 
-// Kernels in PTX, written by hand. scale: v[i] = v[i] * f for i < n. poke: writes 7 to an address.
-// spin: waits until *flag is not 0. twice: calls a function of another module.
+// Kernels in hand-written PTX. scale: v[i] = v[i] * f for i < n. poke: writes 7 to the address p. spin: waits until
+// *flag is not 0.
 static const char KERNELS[] =
     ".version 7.0\n"
     ".target sm_70\n"

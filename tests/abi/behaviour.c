@@ -1,5 +1,5 @@
-// How the library behaves at its edges: calls from host functions, forks, errors that stick and errors that do not,
-// many threads with contexts of their own, and a process that ends while work is pending.
+// Tests calls in host functions, forks, sticky and other errors, threads with contexts of their own, and the end of a
+// process while work is pending.
 #include "abi.h"
 
 #include <pthread.h>
@@ -13,7 +13,8 @@ enum { NOT_PERMITTED = 800, CONTEXT_DESTROYED = 709 };
 static CUresult from_callback[4];
 
 static void callback(void *data) {
-    // What waits for work would wait for itself; the rest may be refused or not.
+    // Calls that wait for work are errors here, because the work includes this function. The result of
+    // `cuCtxSetCurrent` is not specified.
     from_callback[0] = cuCtxSetCurrent(data);
     from_callback[1] = cuCtxSynchronize();
     from_callback[2] = cuStreamSynchronize(NULL);
@@ -40,7 +41,7 @@ static void forks(void) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        // The child of a process that uses the driver cannot use it.
+        // A child process cannot use the driver that its parent initialised.
         int count;
         CUdeviceptr other;
         int good = cuInit(0) == NOT_INITIALIZED && cuDeviceGetCount(&count) == NOT_INITIALIZED &&
@@ -51,7 +52,7 @@ static void forks(void) {
     int status = -1;
     waitpid(child, &status, 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    // An ordinary exit of a child, with its exit handlers, ends too.
+    // A child process that calls `exit`, which runs the exit handlers, ends without an error.
     child = fork();
     if (child == 0)
         exit(0);
@@ -63,7 +64,8 @@ static void forks(void) {
     REQUIRE(cuMemFree_v2(at));
 }
 
-// A kernel that fails makes its context useless until it is reset; a call that is refused does not.
+// Checks that all calls in a context fail after a fault of a kernel until the context is reset, and that a call that
+// returns an error does not affect later calls.
 static void errors(CUcontext context) {
     CUmodule module;
     CUfunction poke;
@@ -98,7 +100,7 @@ static void errors(CUcontext context) {
         EXPECT(cuStreamQuery(stream), INVALID_HANDLE);
         EXPECT(cuMemFree_v2(at), INVALID_VALUE);
     }
-    // A context that was made, not retained: its fault is its own, and it goes with it.
+    // A fault in a context from `cuCtxCreate` does not affect the primary context, and the context can be destroyed.
     CUcontext other;
     REQUIRE(cuCtxCreate_v2(&other, 0, 0));
     REQUIRE(cuModuleLoadData(&module, KERNELS));
@@ -162,14 +164,16 @@ static void threads(void) {
 }
 
 static void at_exit_use(void) {
-    // Handlers that were registered before the library's run after them; the driver may still be asked.
+    // The program registers this handler before and after it initialises the library, so the handler also runs after
+    // the library's exit handlers. Calls must then still return.
     int count = -1;
     CUresult result = cuDeviceGetCount(&count);
     if (result != SUCCESS && result != 4 /* deinitialised */)
         _exit(9);
 }
 
-// A kernel that never ends, copies and host functions behind it.
+// Submits a kernel that never ends and, in the same stream, a fill, a copy and a host function. If `last` is not null,
+// submits it to another stream.
 static void begin_work(void (*last)(void *)) {
     CUmodule module;
     CUfunction spin;
@@ -203,8 +207,8 @@ static void *wait_for_ever(void *context) {
     return NULL;
 }
 
-// The ways to end: returning from `main`; `exit` in a host function while the main thread waits; returning while another
-// thread waits.
+// Ends the process in one of three ways: `main` returns; a host function calls `exit` while the main thread waits;
+// `main` returns while another thread waits.
 static int leave_by(const char *way) {
     pthread_t thread;
     atexit(at_exit_use);
@@ -242,7 +246,8 @@ static void exits(const char *program, const char *way) {
         kill(child, 9);
 }
 
-// A fork while a kernel runs: the child is told that it cannot use the driver and ends, the parent goes on.
+// Forks while a kernel runs. Calls in the child return an error, and the child ends. The kernel of the parent
+// continues.
 static void fork_at_work(void) {
     CUmodule module;
     CUfunction spin;

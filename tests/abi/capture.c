@@ -1,4 +1,4 @@
-// Stream capture: what becomes of each kind of work, branches, and every rule that can be broken.
+// Tests stream capture: the node that each operation becomes, branches, and the error for each violated rule.
 #include "graphs.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ static void run(CUgraph graph) {
     EXPECT(cuStreamSynchronize(a), SUCCESS);
 }
 
-// The capture in `stream` is broken: ending it says how, and leaves no graph.
+// Checks that ending an invalidated capture returns `want` and no graph, and that the stream then no longer captures.
 static void ends_with(CUstream stream, CUresult want) {
     CUgraph graph = (CUgraph)1;
     EXPECT(cuStreamEndCapture(stream, &graph), want);
@@ -48,7 +48,7 @@ static size_t nodes_of(CUgraph graph, unsigned kind) {
     return found;
 }
 
-// Every asynchronous operation becomes a node; nothing runs before the launch.
+// Checks that every asynchronous operation becomes a node and that nothing runs before the graph is launched.
 static void all_operations(void) {
     CUgraph graph, inner;
     CUgraphExec inner_exec;
@@ -83,7 +83,7 @@ static void all_operations(void) {
     unsigned words[4];
     REQUIRE(cuMemcpyDtoH_v2(words, y, sizeof words));
     CHECK(words[0] == 5 && words[1] == 77 && words[3] == 77);
-    // A captured kernel tells its function and its arguments.
+    // The parameters of a captured kernel node contain the kernel's function and arguments.
     CUgraphNode nodes[16];
     size_t count = 16;
     REQUIRE(cuGraphGetNodes(graph, nodes, &count));
@@ -99,7 +99,7 @@ static void all_operations(void) {
     REQUIRE(cuMemFree_v2(y));
 }
 
-// a forks into b and c, which come back.
+// Stream a forks into b and c, which join a again.
 static void branches(void) {
     CUgraph graph, shown = NULL;
     CUdeviceptr y, z;
@@ -113,7 +113,7 @@ static void branches(void) {
     EXPECT(cuEventRecord(fork_event, a), SUCCESS);
     EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
     CHECK(status_of(b) == ACTIVE && status_of(c) == NONE);
-    EXPECT(cuMemcpyDtoHAsync_v2(&(unsigned){0}, x, 4, c), SUCCESS); // c runs
+    EXPECT(cuMemcpyDtoHAsync_v2(&(unsigned){0}, x, 4, c), SUCCESS); // c does not capture yet, so this copy runs
     EXPECT(cuStreamWaitEvent(c, fork_event, 0), SUCCESS);
     EXPECT(launch_step(b, y, 2), SUCCESS);
     EXPECT(launch_step(c, z, 3), SUCCESS);
@@ -141,7 +141,7 @@ static void branches(void) {
     CHECK(count == 6);
     run(graph);
     CHECK(read_word(x) == ((1 * 3 + 1) * 3 + 4) * 3 + 5 && read_word(y) == 2 && read_word(z) == 3);
-    // The event was captured: it tells nothing, and holds nobody up, until it is recorded again.
+    // `fork_event` was last recorded in a capture. Until it is recorded again, queries and waits return an error.
     EXPECT(cuEventQuery(fork_event), CAPTURED_EVENT);
     EXPECT(cuEventSynchronize(fork_event), CAPTURED_EVENT);
     EXPECT(cuStreamWaitEvent(a, fork_event, 0), CAPTURED_EVENT);
@@ -160,7 +160,7 @@ static void into_a_graph(void) {
     REQUIRE(cuStreamBeginCaptureToGraph(a, graph, &first, NULL, 1, GLOBAL));
     EXPECT(launch_step(a, x, 2), SUCCESS);
     EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), INVALID_VALUE);
-    // Another node that the program adds itself takes its place in the stream's order.
+    // The program adds a node to the graph itself and makes the stream's later work depend on this node.
     const CUgraphNode *deps;
     size_t count;
     int status;
@@ -194,7 +194,7 @@ static void rules_of_beginning(void) {
     CHECK(count == 0);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
     EXPECT(cuStreamIsCapturing(a, NULL), INVALID_VALUE);
-    // Flags that make sense in a capture alone.
+    // These flags are valid only in a capture.
     EXPECT(cuEventRecordWithFlags(third, a, 1), INVALID_VALUE);
     EXPECT(cuStreamWaitEvent(a, third, 1), INVALID_VALUE);
 }
@@ -203,7 +203,8 @@ static void nothing(CUstream stream, CUresult result, void *data) {
     (void)stream, (void)result, (void)data;
 }
 
-// Asking about, or waiting for, work that does not run.
+// Checks that calls that query captured work or wait for it invalidate the capture, and that some other calls do so in
+// certain capture modes.
 static void forbidden_calls(void) {
     unsigned word = 0;
     REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
@@ -225,14 +226,14 @@ static void forbidden_calls(void) {
     REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
     EXPECT(cuStreamAddCallback(a, nothing, NULL, 0), CAPTURE_UNSUPPORTED);
     ends_with(a, CAPTURE_INVALIDATED);
-    // Memory of the outside cannot be freed inside.
+    // A capture cannot free memory that was allocated outside of it.
     CUdeviceptr y;
     REQUIRE(cuMemAllocAsync(&y, 64, a));
     REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
     EXPECT_ERROR(cuMemFreeAsync(y, a));
     ends_with(a, CAPTURE_INVALIDATED);
     EXPECT(cuMemFreeAsync(y, a), SUCCESS);
-    // Calls that may synchronise, in the strict mode; in the other modes they are fine.
+    // Calls that may synchronise invalidate a capture in the mode GLOBAL and succeed in the mode RELAXED.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuMemAlloc_v2(&y, 64), CAPTURE_UNSUPPORTED);
     ends_with(a, CAPTURE_INVALIDATED);
@@ -245,7 +246,7 @@ static void forbidden_calls(void) {
     EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
     EXPECT(cuMemFree_v2(y), SUCCESS);
-    // A thread that says it knows what it does.
+    // If the thread itself has the mode RELAXED, these calls also succeed during a capture in the mode GLOBAL.
     int mode = RELAXED;
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuThreadExchangeStreamCaptureMode(&mode), SUCCESS);
@@ -260,7 +261,7 @@ static void forbidden_calls(void) {
     EXPECT(cuMemFree_v2(y), SUCCESS);
 }
 
-// The legacy stream would wait for a blocking stream that captures.
+// Checks calls in the legacy stream, which would have to wait for a blocking stream that captures.
 static void implicit_order(void) {
     CUstream blocking;
     CUgraph graph;
@@ -272,7 +273,7 @@ static void implicit_order(void) {
     ends_with(blocking, CAPTURE_INVALIDATED);
     EXPECT(cuStreamIsCapturing(NULL, &status), SUCCESS);
     EXPECT(launch_step(NULL, x, 1), SUCCESS);
-    // A stream that the legacy one does not wait for is not concerned.
+    // The legacy stream does not wait for a non-blocking stream, so a capture in such a stream has no effect on it.
     REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
     EXPECT(launch_step(NULL, x, 1), SUCCESS);
     EXPECT(launch_step(a, x, 1), SUCCESS);
@@ -284,7 +285,7 @@ static void implicit_order(void) {
     EXPECT(cuStreamWaitEvent(NULL, fork_event, 0), CAPTURE_IMPLICIT);
     ends_with(a, CAPTURE_INVALIDATED);
     EXPECT(cuStreamDestroy_v2(blocking), SUCCESS);
-    // The thread's own stream can capture.
+    // The per-thread default stream, (CUstream)2, can capture.
     REQUIRE(cuStreamBeginCapture_v2((CUstream)2, RELAXED));
     EXPECT(launch_step((CUstream)2, x, 1), SUCCESS);
     EXPECT(cuStreamEndCapture((CUstream)2, &graph), SUCCESS);
@@ -294,39 +295,39 @@ static void implicit_order(void) {
 
 static void borders(void) {
     CUgraph graph;
-    // A branch that does not come back.
+    // A branch with work that does not join the stream where the capture began is an error.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuEventRecord(fork_event, a), SUCCESS);
     EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
     EXPECT(launch_step(b, x, 1), SUCCESS);
     ends_with(a, CAPTURE_UNJOINED);
     CHECK(status_of(b) == NONE);
-    // One that has nothing of its own is joined as it is.
+    // A branch without work need not join.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(launch_step(a, x, 1), SUCCESS);
     EXPECT(cuEventRecord(fork_event, a), SUCCESS);
     EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
     EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
-    // Ending where it did not begin.
+    // A capture cannot end in another stream than the one where it began.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuEventRecord(fork_event, a), SUCCESS);
     EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
     EXPECT(cuStreamEndCapture(b, &graph), CAPTURE_UNMATCHED);
     ends_with(a, CAPTURE_INVALIDATED);
-    // Waiting for what is outside.
+    // A captured stream cannot wait for an event that was recorded outside of the capture.
     REQUIRE(cuEventRecord(third, c));
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuStreamWaitEvent(a, third, 0), CAPTURE_ISOLATION);
     ends_with(a, CAPTURE_INVALIDATED);
-    // Two captures do not become one.
+    // An event cannot merge two captures.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     REQUIRE(cuStreamBeginCapture_v2(b, GLOBAL));
     EXPECT(cuEventRecord(fork_event, a), SUCCESS);
     EXPECT(cuStreamWaitEvent(b, fork_event, 0), CAPTURE_MERGE);
     ends_with(a, CAPTURE_INVALIDATED);
     ends_with(b, CAPTURE_INVALIDATED);
-    // A branch whose stream goes: what it left has to be joined as ever.
+    // The stream of a branch is destroyed. If the branch has work, the missing join is still an error.
     CUstream gone;
     for (int works = 0; works < 2; ++works) {
         REQUIRE(cuStreamCreate(&gone, 1));
@@ -343,7 +344,7 @@ static void borders(void) {
             EXPECT(cuGraphDestroy(graph), SUCCESS);
         }
     }
-    // The capture of a stream that goes is over.
+    // Destroying the stream where a capture began ends the capture, so `cuMemAlloc` succeeds again.
     REQUIRE(cuStreamCreate(&gone, 1));
     REQUIRE(cuStreamBeginCapture_v2(gone, GLOBAL));
     EXPECT(cuStreamDestroy_v2(gone), SUCCESS);
@@ -382,26 +383,27 @@ static void meanwhile(struct Other *other) {
 static void threads(CUcontext context) {
     CUgraph graph;
     struct Other other = {context, a, SUCCESS, SUCCESS, 0};
-    // The strict mode forbids other threads what it forbids its own.
+    // In the mode GLOBAL, other threads cannot make the forbidden calls either, unless they have exchanged their own
+    // mode.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     meanwhile(&other);
     CHECK(other.allocated == CAPTURE_UNSUPPORTED && other.ended == CAPTURE_WRONG_THREAD);
     ends_with(a, CAPTURE_INVALIDATED);
-    // Unless they say that they do not care.
+    // The other thread has exchanged its mode for THREAD_LOCAL, so its call succeeds.
     other.exchange = 1;
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     meanwhile(&other);
     CHECK(other.allocated == SUCCESS);
     EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
-    // The thread's own mode leaves others alone.
+    // In the mode THREAD_LOCAL, other threads can make these calls, but they cannot end the capture.
     other.exchange = 0;
     REQUIRE(cuStreamBeginCapture_v2(a, THREAD_LOCAL));
     meanwhile(&other);
     CHECK(other.allocated == SUCCESS && other.ended == CAPTURE_WRONG_THREAD);
     EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
-    // A relaxed capture may end anywhere.
+    // In the mode RELAXED, any thread can end the capture.
     REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
     meanwhile(&other);
     CHECK(other.allocated == SUCCESS && other.ended == SUCCESS && status_of(a) == NONE);
@@ -413,7 +415,8 @@ static void *let_go(void *flag) {
     return NULL;
 }
 
-// A module goes while another thread captures for itself alone: the capture stays whole, and the module's kernels end first.
+// Unloads a module while another thread captures in the mode THREAD_LOCAL. The call waits for the module's kernel, and
+// the capture stays valid.
 static void *unloads(void *context) {
     CUmodule module;
     CUfunction spin;
@@ -450,7 +453,7 @@ static void modules_go_meanwhile(CUcontext context) {
     EXPECT(cuGraphDestroy(graph), SUCCESS);
 }
 
-// A kernel's node has the priority that the launch asks for, else that of the stream.
+// Checks that a kernel node has the priority of the launch's attribute, or that of the stream if there is no attribute.
 static void priorities(void) {
     enum { PRIORITY = 8 };
     struct {
@@ -512,7 +515,7 @@ int main(void) {
     priorities();
     threads(context);
     modules_go_meanwhile(context);
-    // A reset ends what captures.
+    // A reset ends all captures, so `cuMemAlloc` succeeds.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuDevicePrimaryCtxReset_v2(device), SUCCESS);
     EXPECT(cuMemAlloc_v2(&x, 4), SUCCESS);

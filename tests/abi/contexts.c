@@ -1,4 +1,4 @@
-// Current contexts: per thread, a stack; the primary one counted.
+// Tests current contexts: each thread has its own stack of contexts, and the primary context has a reference count.
 #include "abi.h"
 
 #include <pthread.h>
@@ -36,7 +36,7 @@ int main(void) {
     CHECK(active == 1);
     EXPECT(cuDevicePrimaryCtxRetain(&again, 77), INVALID_DEVICE);
 
-    // Retaining does not make it current.
+    // `cuDevicePrimaryCtxRetain` does not make the context current.
     EXPECT(cuCtxGetCurrent(&current), SUCCESS);
     CHECK(current == NULL);
     REQUIRE(cuCtxPushCurrent_v2(context));
@@ -44,7 +44,7 @@ int main(void) {
     CHECK(device == 0);
     EXPECT(cuCtxSynchronize(), SUCCESS);
 
-    // A context of our own becomes current when created, above the other.
+    // `cuCtxCreate` pushes the new context onto the stack.
     REQUIRE(cuCtxCreate_v2(&own, 0, device));
     EXPECT(cuCtxGetCurrent(&current), SUCCESS);
     CHECK(current == own && own != context);

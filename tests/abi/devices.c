@@ -1,4 +1,4 @@
-// Several devices (`MARGAY_DEVICES=3`): what each says of itself, memory and contexts of each, access between them.
+// Tests three devices (`MARGAY_DEVICES=3`): their properties, memory and contexts, and access and copies between them.
 #include "abi.h"
 
 #include <pthread.h>
@@ -113,7 +113,7 @@ static void peers(CUcontext *contexts) {
     REQUIRE(cuCtxDestroy_v2(same));
 }
 
-// Memory belongs to the device of the context that was current, and counts there alone.
+// Checks that an allocation belongs to the device of the current context and uses memory of this device only.
 static void memory(CUcontext *contexts) {
     CUdeviceptr at[DEVICES];
     size_t free[DEVICES], now, total;
@@ -142,7 +142,7 @@ static void memory(CUcontext *contexts) {
     REQUIRE(cuCtxSynchronize());
     REQUIRE(cuMemcpyDtoH_v2(seen, at[0], 4096));
     CHECK(seen[0] == 2 && seen[99] == 2 && seen[100] == 3 && seen[199] == 3 && seen[200] == 1);
-    // A box of 4 x 2 x 2 bytes out of slices of 8 x 4.
+    // Copies a box of 4 x 2 x 2 bytes from layers of 4 rows of 8 bytes.
     PeerCopy copy = {
         .src = {.x = 1, .y = 1, .type = 2, .device = at[1], .context = contexts[1], .pitch = 8, .height = 4},
         .dst = {.type = 2, .device = at[2], .context = contexts[2], .pitch = 16, .height = 2},
@@ -161,13 +161,14 @@ static void memory(CUcontext *contexts) {
     EXPECT(cuMemcpy3DPeer(NULL), INVALID_VALUE);
     for (int i = 0; i < DEVICES; ++i)
         REQUIRE(cuMemFree_v2(at[i]));
-    // Freed through another device's context, as the interface allows.
+    // The arrays were freed while the context of device 2 was current; this also freed the memory of the other devices.
     REQUIRE(cuCtxSetCurrent(contexts[1]));
     REQUIRE(cuMemGetInfo_v2(&now, &total));
     CHECK(now == free[1]);
 }
 
-// Kernels of every device at once, each in a thread with its own context; one of them fails, the others do not.
+// Contexts of the threads below. Each thread runs kernels on its own device at the same time. A fault on device 1 does
+// not affect the other devices.
 static CUcontext threads_contexts[DEVICES];
 
 static void *work(void *argument) {
@@ -203,8 +204,8 @@ static void *let_go(void *flag) {
     return NULL;
 }
 
-// A copy between two contexts, made in a third, is in order with all work of the three: streams that wait for nothing else
-// included.
+// Checks a copy between two contexts while a third context is current: the copy waits for earlier work of all streams
+// of these contexts, also of non-blocking streams, and later work waits for the copy.
 static void copies_in_order(CUcontext *contexts, int in_three_dimensions) {
     CUmodule module;
     CUfunction spin;

@@ -1,4 +1,4 @@
-// A kernel that writes to a wrong address: a sticky error, until the context is reset.
+// A kernel writes to a wrong address. The error is sticky until the context is reset.
 #include "abi.h"
 
 static CUresult poke(CUdeviceptr address) {
@@ -23,7 +23,7 @@ int main(void) {
         CHECK(value == 7);
         CUdeviceptr wrong[] = {0, 1 << 20, v + (1 << 20)};
         EXPECT(poke(wrong[round]), ILLEGAL_ADDRESS);
-        // Everything fails alike until the reset.
+        // Every call returns the same error until the reset.
         EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
         EXPECT(cuMemAlloc_v2(&other, 16), ILLEGAL_ADDRESS);
         EXPECT(cuMemcpyDtoH_v2(&value, v, 4), ILLEGAL_ADDRESS);

@@ -1,8 +1,10 @@
-// Kernels that wait for what another process does to memory that both share: CUDA's memory opened through a handle, and
-// memory of the system that both map and register. Whatever the other process uses sets the flag: a fill, a copy, a
-// kernel, a stream's write of a value, plain C. Then kernels of both processes hand each other numbers, turn by turn.
+// Tests kernels that poll memory that another process writes: memory from `cuMemAlloc` that the other process opens by
+// an IPC handle, and host memory that both processes map and register. The other process sets the flags with a fill, a
+// copy, a kernel, a stream memory operation or plain C. Afterwards, kernels of both processes exchange numbers in
+// turns.
 //
-// With one worker as well (MARGAY_WORKERS=1): a kernel that waits gives it away. A watchdog ends what hangs.
+// The test also runs with one worker (MARGAY_WORKERS=1), so a kernel that waits must let other work run. An alarm ends
+// the program if it hangs.
 #include "abi.h"
 
 #include <sys/mman.h>
@@ -24,15 +26,16 @@ CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, unsigned, unsigned);
 enum {
     WORDS = 16384,
     TURNS = 2000,
-    // Words of the shared memory: one flag for each way to set, and the two players' flags and numbers.
+    // Indices of words in the shared memory. The words before FIRST are the flags that the processes set. FIRST and
+    // SECOND are the flags of the two `turns` kernels, and the numbers of these kernels begin at NUMBERS.
     FIRST = 512,
     SECOND = 513,
     NUMBERS = 1024,
-    LIMIT = 120, // Seconds.
+    LIMIT = 120, // Time limit of the program in seconds.
 };
 
-// wait_*: until the word is 1. set_*: makes it 1. turns: writes number i to out[i] and i to its flag, waits until the
-// other's flag is i, and adds in[i] to the sum, for i of 1 to n.
+// wait_*: waits until *flag is 1. set_*: sets *flag to 1. turns: for i from 1 to n, writes 3 * i to out[i] and i to its
+// own flag, waits until the other flag is at least i, and adds in[i] to the sum.
 static const char POLLING[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
 #define WAIT(name, load)                                                                                     \
@@ -84,7 +87,8 @@ static void launch(const char *name, void **arguments) {
     REQUIRE(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
 }
 
-// Sets the word at `at` in one of the ways. `host` is where plain C sees it, if it does.
+// Sets the word at `at` in the way with the number `way`. `host` is the host's address of the word, or null if the host
+// cannot access the word.
 static void set(int way, CUdeviceptr at, volatile unsigned *host) {
     unsigned one = 1;
     void *arguments[] = {&at};
@@ -112,14 +116,14 @@ static void hear(char word) {
         exit(2);
 }
 
-// One process waits in every way for each of the flags from `first` on, and the other sets them one by one.
+// For each flag from `first` on, launches a kernel that waits for it. Meanwhile the other process runs `set_all`.
 static void wait_for_all(CUdeviceptr memory, int first) {
     for (int flag = 0; flag < WAITERS * WAYS; ++flag) {
         CUdeviceptr at = memory + 4 * (size_t)(first + flag);
         void *arguments[] = {&at};
         launch(WAITS[flag % WAITERS], arguments);
         say('w');
-        // It hangs until the other process comes to it.
+        // The kernel waits until the other process sets the flag.
         usleep(300);
         EXPECT(cuStreamQuery(stream), NOT_READY);
         say('g');
@@ -136,7 +140,7 @@ static void set_all(CUdeviceptr memory, int first, unsigned *host) {
     }
 }
 
-// Both processes run `turns` at the same time.
+// Runs the kernel `turns`. Both processes call this function at the same time.
 static void turns(CUdeviceptr memory, int second) {
     CUdeviceptr own = memory + 4 * FIRST, other = memory + 4 * SECOND, sum;
     CUdeviceptr out = memory + 4 * NUMBERS, in = out + 4 * (TURNS + 1);
@@ -174,7 +178,7 @@ int main(void) {
     int ends[2];
     if (shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
         return 2;
-    // Before either uses the driver: a driver does not survive a fork.
+    // The fork precedes all calls of the driver, because a child cannot use a driver that its parent initialised.
     pid_t child = fork();
     int second = child == 0;
     pipe_to_other = ends[second];

@@ -1,4 +1,4 @@
-// Device memory that was freed: kernels that still use it end with an error, and the report says whose it was.
+// Checks that kernels that use freed device memory end with an error.
 #include "abi.h"
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream);
@@ -27,7 +27,7 @@ int main(void) {
         REQUIRE(cuMemAlloc_v2(&a, sizes[i]));
         REQUIRE(cuMemAlloc_v2(&b, sizes[i]));
         EXPECT(poke(a), SUCCESS);
-        // Whole pages end where the array does.
+        // An array of whole pages ends at the end of a page, so an access after the array faults.
         if (sizes[i] % 4096 == 0) {
             EXPECT(poke(a + sizes[i]), ILLEGAL_ADDRESS);
             again();
@@ -37,7 +37,7 @@ int main(void) {
         REQUIRE(cuMemFree_v2(a));
         EXPECT(poke(a), ILLEGAL_ADDRESS);
         again();
-        // The reset freed what was left.
+        // The reset has freed b.
         EXPECT(poke(b), ILLEGAL_ADDRESS);
         again();
         REQUIRE(cuMemAllocAsync(&a, sizes[i], NULL));

@@ -1,4 +1,4 @@
-// Graphs built by calls: structure, every kind of node, instantiation, launches, changes, copies.
+// Tests graphs that are built by calls: their structure, kinds of nodes, instantiation, launches, changes and copies.
 #include "graphs.h"
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ static void structure(void) {
     EXPECT(cuGraphNodeGetDependentNodes(a, nodes, &count), SUCCESS);
     CHECK(count == 2 && nodes[0] == b && nodes[1] == c);
 
-    // Edges: all or none, none twice, none to itself.
+    // A call adds all edges or none. It adds no edge twice and no edge from a node to itself.
     EXPECT(cuGraphAddDependencies(graph, &a, &b, 1), INVALID_VALUE);
     EXPECT(cuGraphAddDependencies(graph, &a, &a, 1), INVALID_VALUE);
     EXPECT(cuGraphRemoveDependencies(graph, &b, &a, 1), INVALID_VALUE);
@@ -72,7 +72,7 @@ static void structure(void) {
     EXPECT(cuGraphAddDependencies_v2(graph, &a, &c, &strange, 1), INVALID_VALUE);
     EXPECT(cuGraphAddDependencies(graph, NULL, NULL, 0), SUCCESS);
 
-    // A cycle is found when the graph is made executable, and named.
+    // Instantiation detects a cycle and returns one of its nodes.
     CUgraphExec exec = NULL;
     CUgraphNode culprit = NULL;
     char log[200] = "x";
@@ -110,7 +110,7 @@ static void structure(void) {
     EXPECT(cuGraphNodeGetType(a, &number), INVALID_VALUE);
 }
 
-// Fill, copy, two kernels that must not be swapped, a host function, and a copy back.
+// The graph consists of a fill, a copy, two kernels whose order matters, a host function, and a copy back.
 static void every_kind(void) {
     CUgraph graph;
     CUgraphNode fill, copy, first, second, host, back;
@@ -131,7 +131,7 @@ static void every_kind(void) {
     CopyParams out_params = copy_of(&out, 0, NULL, x, 4);
     REQUIRE(cuGraphAddMemcpyNode(&back, graph, &host, 1, &out_params, context));
 
-    // What the nodes say of themselves; the arguments are the node's own.
+    // Queries return the parameters of the nodes. A kernel node contains a copy of the arguments.
     KernelParams kernel;
     EXPECT(cuGraphKernelNodeGetParams_v2(second, &kernel), SUCCESS);
     CHECK(kernel.func == step_function && kernel.grid[0] == 1 && kernel.extra == NULL);
@@ -162,7 +162,7 @@ static void every_kind(void) {
         CHECK(called == 7 * round);
     }
 
-    // New parameters, for the executable graph alone.
+    // Sets new parameters in the executable graph only.
     unsigned eight = 8;
     void *params[] = {&x, &eight};
     kernel = (KernelParams){.func = step_function, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = params};
@@ -186,7 +186,7 @@ static void every_kind(void) {
     REQUIRE(cuMemcpyDtoH_v2(filled, y, sizeof filled));
     CHECK(filled[0] == 1 && filled[7] == 1 && filled[8] == 0);
 
-    // A step that is left out, and taken in again.
+    // Disables a node and enables it again.
     unsigned enabled = 7;
     EXPECT(cuGraphNodeGetEnabled(exec, first, &enabled), SUCCESS);
     CHECK(enabled == 1);
@@ -199,7 +199,7 @@ static void every_kind(void) {
     CHECK(enabled == 0);
     EXPECT(cuGraphNodeSetEnabled(exec, first, 1), SUCCESS);
 
-    // The graph itself has not changed: it can be made executable again, and changed.
+    // The graph itself has not changed: it can be changed and instantiated again.
     CUgraphExec again;
     unsigned four = 4;
     void *four_params[] = {&x, &four};
@@ -211,7 +211,7 @@ static void every_kind(void) {
     EXPECT(cuGraphExecDestroy(again), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(out == (1 * 3 + 4) * 3 + 2);
-    // Launches of one executable graph come one after the other, whatever their streams.
+    // Launches of one executable graph run one after another, also in different streams.
     CUstream streams[4];
     called = 0;
     for (int i = 0; i < 4; ++i)
@@ -241,7 +241,7 @@ static void copies_and_children(void) {
     CUgraphNode before = add_step(outer, x, 3, NULL, 0);
     REQUIRE(cuGraphAddChildGraphNode(&child, outer, &before, 1, inner));
     behind = add_step(outer, x, 4, &child, 1);
-    // The child is a copy: what happens to the original later does not matter.
+    // The child node contains a copy of the graph, so later changes of the original have no effect on the child.
     EXPECT(cuGraphDestroyNode(two), SUCCESS);
     EXPECT(cuGraphChildGraphNodeGetGraph(child, &found_graph), SUCCESS);
     CHECK(found_graph != inner);
@@ -263,7 +263,7 @@ static void copies_and_children(void) {
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(read_word(x) == (((1 * 3 + 3) * 3 + 1) * 3 + 2) * 3 + 4);
-    // Another graph of the same shape in the child's place.
+    // Replaces the child graph by another graph of the same shape.
     CUgraphNode child_copy;
     count = 1;
     CUgraphNode nodes[3];
@@ -280,7 +280,7 @@ static void copies_and_children(void) {
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(read_word(x) == (((1 * 3 + 3) * 3 + 5) * 3 + 6) * 3 + 4);
-    // A graph that is moved into a node is the node's own.
+    // A node owns a graph that is moved into it.
     CUgraph owner;
     NodeParams move = {.kind = NODE_GRAPH, .graph = {shape, 1}};
     REQUIRE(cuGraphCreate(&owner, 0));
@@ -320,23 +320,23 @@ static void updates(void) {
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(read_word(x) == 5 * 3 + 6);
-    // Another number of nodes.
+    // This graph has another number of nodes.
     REQUIRE(cuGraphCreate(&other, 0));
     CUgraphNode lone = add_step(other, x, 1, NULL, 0);
     EXPECT(cuGraphExecUpdate_v2(exec, other, &info), GRAPH_EXEC_UPDATE_FAILURE);
     CHECK(info.result == 2 && info.node == NULL);
-    // As many, without the edge.
+    // This graph has the same number of nodes, but no edge.
     CUgraphNode loose = add_step(other, x, 1, NULL, 0);
     EXPECT(cuGraphExecUpdate_v2(exec, other, &info), GRAPH_EXEC_UPDATE_FAILURE);
     CHECK(info.result == 2 && (info.node == lone || info.node == loose));
-    // Another kind of node in a place.
+    // A node of this graph has another kind.
     EXPECT(cuGraphDestroyNode(loose), SUCCESS);
     CUgraphNode empty;
     REQUIRE(cuGraphAddEmptyNode(&empty, other, &lone, 1));
     EXPECT(cuGraphExecUpdate(exec, other, &node, &result), GRAPH_EXEC_UPDATE_FAILURE);
     CHECK(result == 3 && node == empty);
     EXPECT(cuGraphDestroy(other), SUCCESS);
-    // A kernel that became cooperative.
+    // A kernel of this graph is cooperative.
     other = two_steps(x, 7, 8);
     CUgraphNode nodes[2];
     size_t count = 2;
@@ -350,7 +350,7 @@ static void updates(void) {
     CHECK(info.result == 8 && info.node == nodes[1]);
     EXPECT(cuGraphKernelNodeCopyAttributes(nodes[1], nodes[0]), SUCCESS);
     EXPECT(cuGraphExecUpdate_v2(exec, other, &info), SUCCESS);
-    // A refused update has changed nothing.
+    // The executable graph has the parameters of the update that succeeded.
     write_word(x, 0);
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
@@ -389,7 +389,7 @@ static void events(void) {
     EXPECT(cuGraphEventWaitNodeGetEvent(record, &told), INVALID_VALUE);
     EXPECT(cuGraphAddEventWaitNode(&wait, graph, NULL, 0, NULL), INVALID_VALUE);
     REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    // The graph waits for another stream, which waits for the host; a third stream waits for it.
+    // The graph waits for an event of the stream `other`, which waits for the host.
     EXPECT(cuStreamWaitValue32_v2(other, flag, 1, 1), SUCCESS);
     EXPECT(cuEventRecord(in, other), SUCCESS);
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
@@ -448,7 +448,7 @@ static void user_objects(void) {
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     wait_for(1);
     EXPECT(cuUserObjectRetain(object, 1), INVALID_VALUE);
-    // The program's last reference.
+    // The program releases its three references, which are the last ones.
     REQUIRE(cuUserObjectCreate(&object, &one, destroy, 3, 1));
     EXPECT(cuUserObjectRelease(object, 3), SUCCESS);
     wait_for(2);
@@ -462,7 +462,8 @@ static void hold(void *data) {
         usleep(100);
 }
 
-// An executable graph that is updated holds what the new graph holds; what the old one held goes when no launch needs it.
+// Checks that an updated executable graph holds the user objects of the new graph, and that an object of the old graph
+// is destroyed when no launch needs it.
 static void updates_replace_user_objects(void) {
     static int one = 1;
     CUgraph graphs[2], wider;
@@ -487,7 +488,7 @@ static void updates_replace_user_objects(void) {
     EXPECT(cuGraphDestroy(graphs[1]), SUCCESS);
     EXPECT(cuGraphDestroy(wider), SUCCESS);
     usleep(20000);
-    CHECK(destroyed == 0); // The launch has the first one.
+    CHECK(destroyed == 0); // The pending launch still holds the first object.
     let_go = 1;
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     wait_for(1);

@@ -1,5 +1,4 @@
-// What the programs about graphs share: the interface's declarations, in our own words, and a kernel whose
-// results tell every order of steps from every other.
+// Declarations of graph functions for several programs, and a kernel whose result depends on the order of its launches.
 #pragma once
 
 #include "abi.h"
@@ -278,7 +277,8 @@ CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, uint32_t val
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned flags);
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, MemOp *ops, unsigned flags);
 
-// step: *x = *x * 3 + s. countdown: decides by --*x whether a loop goes on. choose: passes *x on.
+// step: *x = *x * 3 + s. countdown: decrements *x and sets the conditional handle h to the result. choose: sets the
+// conditional handle h to *x.
 static const char STEPS[] =
     ".version 7.0\n"
     ".target sm_70\n"
@@ -324,7 +324,7 @@ static inline CUmodule load_steps(void) {
     return module;
 }
 
-// A node that does step `s` on `x` behind `count` others.
+// Adds a kernel node that runs `step` with `x` and `s` and depends on the `count` nodes in `before`.
 static inline CUgraphNode add_step(CUgraph graph, CUdeviceptr x, unsigned s, const CUgraphNode *before,
                                    size_t count) {
     CUgraphNode node = NULL;

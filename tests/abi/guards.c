@@ -1,12 +1,14 @@
-// What guard pages and fault handling cost: the same kernels over device memory, where every array has closed
-// pages behind it, with the library's signal handlers; and over one plain mapping where the arrays lie side by
-// side, with the system's default actions instead of the handlers.
+// Measures the cost of guard pages and fault handling: runs the same kernels in two variants. The guarded variant uses
+// device memory, in which inaccessible pages follow every array, and the library's signal handlers. The plain variant
+// uses one mapping with contiguous arrays and the system's default actions for signals.
 //
-// Without an argument each kernel runs once in both ways and the results are compared. With a number of rounds the
-// ways take turns, and the least times are printed. A second argument, 0 or 1, says which way's memory is written
-// first: which physical pages a way gets decides more than the guards do (`cargo xtask guards` takes turns there too).
-// What this cannot take away is the entry into generated code (about 5 ns for a range of blocks) and the windows of
-// shared memory.
+// Without an argument, each kernel runs once in both variants, and the program compares the results. With a number of
+// rounds, the variants alternate, and the program prints the shortest times. The second argument selects the variant
+// whose memory is written first (0: guarded, 1: plain). The choice of physical pages for a variant changes the times
+// more than guards do, so `cargo xtask guards` alternates between 0 and 1.
+//
+// Both variants include the entry into generated code (about 5 ns for a range of blocks) and the windows of shared
+// memory, so the program does not measure the cost of these.
 #include "abi.h"
 
 #include <signal.h>
@@ -15,14 +17,14 @@
 
 static const char TEXT[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
-    // y[i] = a x[i] + y[i]
+    // y[i] = 0.5 * x[i] + y[i]
     ".visible .entry stream(.param .u64 x, .param .u64 y, .param .u32 mask) {\n"
     " .reg .b32 %i, %n, %t; .reg .b64 %x, %y; .reg .f32 %a, %b;\n"
     " mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;\n"
     " ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mad.wide.u32 %x, %i, 4, %x; mad.wide.u32 %y, %i, 4, %y;\n"
     " ld.global.f32 %a, [%x]; ld.global.f32 %b, [%y]; fma.rn.f32 %b, %a, 0f3F000000, %b; st.global.f32 [%y], %b;\n"
     " ret; }\n"
-    // y[i] = x[i * large & mask] + 1
+    // y[i] = x[(i * 0x9e3779b1) & mask] + 1
     ".visible .entry gather(.param .u64 x, .param .u64 y, .param .u32 mask) {\n"
     " .reg .b32 %i, %n, %t; .reg .b64 %x, %y; .reg .f32 %a;\n"
     " mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %i, %n, %t;\n"
@@ -30,7 +32,7 @@ static const char TEXT[] =
     " mad.wide.u32 %y, %i, 4, %y; mul.lo.u32 %t, %i, 0x9E3779B1; and.b32 %t, %t, %n;\n"
     " mad.wide.u32 %x, %t, 4, %x; ld.global.f32 %a, [%x]; add.rn.f32 %a, %a, 0f3F800000; st.global.f32 [%y], %a;\n"
     " ret; }\n"
-    // Each block reads an array of its own, of mask + 1 elements; y gets the threads' sums.
+    // Each block reads an array of mask + 1 elements, whose address is x[block]. y contains the sum of each thread.
     ".visible .entry tables(.param .u64 x, .param .u64 y, .param .u32 mask) {\n"
     " .reg .pred %p; .reg .b32 %i, %n, %t, %m; .reg .b64 %x, %y, %at; .reg .f32 %a, %s;\n"
     " mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x;\n"
@@ -44,10 +46,10 @@ static const char TEXT[] =
 enum { ARRAYS = 256, ELEMENTS = 25 << 10, LARGE = 8 << 20, SIGNALS = 4 };
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
-// Where the arrays of one way lie.
+// The addresses of the arrays of one variant.
 typedef struct {
     CUdeviceptr x, y, pointers, arrays[ARRAYS];
-    // The same arrays, in plain memory as far apart as guards put them.
+    // Arrays that are as far apart as in the guarded variant. In the guarded variant these are the arrays above.
     CUdeviceptr pointers_apart, arrays_apart[ARRAYS];
 } Memory;
 
@@ -82,7 +84,7 @@ static void plain(Memory *memory) {
     size_t bytes = 8 * (size_t)LARGE + tables + (distance + page) * ARRAYS;
     void *start = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(start != MAP_FAILED);
-    // The library asks for huge pages for large arrays.
+    // The library requests huge pages for large arrays, so the plain variant does so, too.
     CUdeviceptr at = ((CUdeviceptr)start + huge - 1) / huge * huge;
     madvise((void *)at, 8 * (size_t)LARGE, MADV_HUGEPAGE);
     memory->x = at;
@@ -95,7 +97,7 @@ static void plain(Memory *memory) {
         memory->arrays_apart[i] = memory->pointers_apart + page + distance * i;
 }
 
-// Device memory is host memory; copies are checked by other programs.
+// The host writes device memory directly, because it is host memory.
 static void fill(const Memory *memory) {
     float *x = (float *)memory->x, *y = (float *)memory->y;
     for (int i = 0; i < LARGE; ++i) {
@@ -132,7 +134,7 @@ static double run(const Work *work, CUfunction kernel, Memory *memory) {
 }
 
 int main(int count, char **arguments) {
-    // Plain memory of the program is compared with device memory, so kernels have to reach it.
+    // Kernels must access the plain mapping, which is not device memory.
     setenv("MARGAY_ISOLATE", "0", 1);
     static Memory memories[2];
     static double least[WORKS][2];

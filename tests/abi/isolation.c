@@ -1,7 +1,7 @@
-// Kernels reach the memory that CUDA gives them and nothing else: docs/security.md has a sentence for each check.
+// Checks that kernels access only the memory that CUDA gives them. docs/security.md states each rule that is checked.
 //
-// The host's variables keep their values, the launch ends with CUDA_ERROR_ILLEGAL_ADDRESS, and registered memory is
-// reached to its last byte. One argument: the number of threads that run a kernel (1, or enough for vector code).
+// After a forbidden access, the host's variables have their old values, and the launch has ended with
+// CUDA_ERROR_ILLEGAL_ADDRESS. The argument is the number of threads in a block: 1, or enough for vector code.
 #include "abi.h"
 
 #include <sys/mman.h>
@@ -10,8 +10,9 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *p);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 
-// Moves a pointer (%rd1), or a counter (%rd6) that is added to one, towards %rd2 in steps of `step` times four bytes, as long as it
-// stays on this side; in every turn runs `access`. A counter counts 1 << shift bytes.
+// Moves a pointer (%rd1), or a counter (%rd6) that is added to a pointer, towards %rd2 in steps of `step` * 4, as long
+// as the distance is at least one step. Each iteration runs `access`. One unit of the counter stands for 1 << shift
+// bytes.
 #define MOVE(label, moved, at, shift, steps, access) \
     "  mul.wide.s32 %rd3, %r" steps ", 4; mul.lo.s64 %rd5, %rd3, %rd9; shl.b64 %rd5, %rd5, " shift ";\n" \
     "again" label ": " at " sub.s64 %rd4, %rd2, %rd10; mul.lo.s64 %rd4, %rd4, %rd9;\n" \
@@ -30,7 +31,7 @@ static const char PTX[] =
     ".version 8.0\n.target sm_80\n.address_size 64\n"
     ".global .align 4 .b8 format[4] = {37, 115, 10, 0};\n"
     ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
-    // Each thread adds 1 to p[t]; p is a parameter, so its range is known before the launch.
+    // Each thread adds 1 to p[t]. p is a parameter, so the launch tests it once.
     ".visible .entry add(.param .u64 p, .param .u32 n) {\n"
     "  .reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %q;\n"
     "  ld.param.u64 %rd1, [p]; ld.param.u32 %r5, [n];\n"
@@ -39,7 +40,7 @@ static const char PTX[] =
     "  mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;\n"
     "  ld.global.u32 %r4, [%rd3]; add.u32 %r4, %r4, 1; st.global.u32 [%rd3], %r4;\n"
     "done: ret; }\n"
-    // The same through a pointer in memory, and by an index that is read from memory.
+    // The same through a pointer that is loaded from memory. Thread t uses element t ^ 5.
     ".visible .entry add_indirect(.param .u64 pp, .param .u32 n) {\n"
     "  .reg .b64 %rd<6>; .reg .b32 %r<6>; .reg .pred %q;\n"
     "  ld.param.u64 %rd1, [pp]; ld.global.u64 %rd4, [%rd1]; ld.param.u32 %r5, [n];\n"
@@ -70,7 +71,7 @@ static const char PTX[] =
     "  mov.u64 %rd2, a; cvta.local.u64 %rd3, %rd2; st.u64 [%rd3], %rd1; mov.u64 %rd4, format; cvta.global.u64 %rd5, %rd4;\n"
     "  { .param .b64 f; .param .b64 b; .param .b32 r; st.param.b64 [f], %rd5; st.param.b64 [b], %rd3;\n"
     "    call.uni (r), vprintf, (f, b); } ret; }\n"
-    // Byte offsets into dynamic shared memory: thread t stores to t * step + first.
+    // Thread t stores to byte t * step + first of dynamic shared memory.
     ".extern .shared .align 4 .b8 dynamic[];\n"
     ".visible .entry shared(.param .u32 first, .param .u32 step) {\n"
     "  .reg .b32 %r<6>; ld.param.u32 %r1, [first]; ld.param.u32 %r2, [step]; mov.u32 %r3, %tid.x;\n"
@@ -89,7 +90,7 @@ static const char PTX[] =
     ".visible .entry param(.param .u64 o, .param .s32 at, .param .align 4 .b8 last[20]) {\n"
     "  .reg .b64 %rd<6>; .reg .b32 %r<3>; ld.param.u64 %rd1, [o]; ld.param.s32 %r1, [at]; cvt.s64.s32 %rd2, %r1;\n"
     "  mov.b64 %rd3, last; add.s64 %rd3, %rd3, %rd2; ld.param.u8 %r2, [%rd3]; st.global.u32 [%rd1], %r2; ret; }\n"
-    // Writes the parameter `p` through its generic address and stores through what it then is.
+    // Writes `target` to the parameter `p` through its generic address, then stores through the new value of p.
     ".visible .entry replace(.param .u64 p, .param .u64 target) {\n"
     "  .reg .b64 %rd<6>; ld.param.u64 %rd2, [target]; mov.u64 %rd3, p; cvta.param.u64 %rd3, %rd3; st.u64 [%rd3], %rd2;\n"
     "  ld.param.u64 %rd1, [p]; mov.u64 %rd4, 42; st.global.u64 [%rd1], %rd4; ret; }\n"
@@ -129,7 +130,7 @@ static CUresult launch_with(const char *name, unsigned blocks, unsigned block, u
 
 static CUresult launch(const char *name, void **params) { return launch_with(name, 1, 1, 0, params); }
 
-// Every instruction that names an address, at an address of the host's.
+// Checks that each instruction that accesses memory fails at the host's address `host` and does not change the memory.
 static void refused(const void *host) {
     uint64_t before = *(const volatile uint64_t *)host;
     uint64_t p = (uint64_t)(uintptr_t)host;
@@ -142,7 +143,7 @@ static void refused(const void *host) {
     }
 }
 
-// Parameters are tested once for a launch, so kernels cannot write them.
+// Checks that kernels cannot write their parameters. They must not, because a launch tests its pointer parameters once.
 static void read_only_parameters(const void *host) {
     uint64_t before = *(const volatile uint64_t *)host, target = (uint64_t)(uintptr_t)host;
     const char *names[] = {"replace", "replace_atomically", "replace_in_place"};
@@ -163,31 +164,33 @@ static CUresult add(const char *name, uint64_t p, unsigned n) {
     return launch_with(name, (n + threads - 1) / threads, threads, 0, params);
 }
 
-// Registered memory is reached to its last byte and not beyond, whatever lanes lie behind it.
+// Checks that registered memory is accessible up to its last byte and not beyond, also if the last block has threads
+// beyond the last element.
 static void registered(unsigned elements) {
     const char *names[] = {"add", "add_indirect"};
     size_t page = 4096, bytes = (elements * 4 + page - 1) / page * page;
     char *memory = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
-    // The last element is the last of the registration; what follows is the program's own.
+    // The registration ends with the last element. The program's own memory follows.
     uint32_t *first = (uint32_t *)(memory + bytes - elements * 4);
     for (size_t i = 0; i < 2; ++i) {
         memset(memory, 0, bytes + page);
         EXPECT(add(names[i], (uint64_t)(uintptr_t)first, 8), ILLEGAL_ADDRESS);
         REQUIRE(cuMemHostRegister_v2(first, elements * 4, 0));
-        // add_indirect exchanges threads within eights.
+        // add_indirect exchanges elements within groups of eight, so `elements` is a multiple of 8.
         EXPECT(add(names[i], (uint64_t)(uintptr_t)first, elements), SUCCESS);
         for (unsigned e = 0; e < elements; ++e) CHECK(first[e] == 1);
         EXPECT(add(names[i], (uint64_t)(uintptr_t)first, elements + 8), ILLEGAL_ADDRESS);
         CHECK(*(uint32_t *)(memory + bytes) == 0);
         EXPECT(add(names[i], (uint64_t)(uintptr_t)(first - 8), elements), ILLEGAL_ADDRESS);
-        // The reset of the context has ended the registration, as it ends all.
+        // The reset after the fault has ended all registrations, so this call may fail.
         cuMemHostUnregister(first);
     }
     munmap(memory, bytes + page);
 }
 
-// Kernels that move step by step from device memory to a target, with an access at every step, or none but the last.
+// Runs a kernel that moves in steps from device memory to a target, with an access at every step (walk) or only at the
+// target (leap).
 static CUresult walk(const char *name, uint64_t from, uint64_t target) {
     int sign = target < from ? -1 : 1;
     int far = sign * (1 << 30), middle = sign * (1 << 18), near = sign * 2;
@@ -207,7 +210,7 @@ static void walks(const void *host) {
         const uint64_t ends[][2] = {{16, bytes - 8}, {bytes - 16, 24}};
         for (size_t way = 0; way < 2; ++way) {
             uint64_t value = 0;
-            // An index counts in steps of eight bytes times eight.
+            // The smallest step of walk_index is 2 * 4 units of 8 bytes.
             uint64_t from = large + ends[way][0], to = large + ends[way][1];
             EXPECT(walk(names[i], from, to), SUCCESS);
             if (strcmp(names[i], "walk_index") == 0) to = from + (int64_t)(to - from) / 64 * 64;
@@ -218,7 +221,7 @@ static void walks(const void *host) {
     }
 }
 
-// `bytes` of shared memory hold offsets 0 to bytes - 1.
+// Checks that the valid offsets in `bytes` of shared memory are 0 to bytes - 1.
 static void shared_memory(unsigned bytes, unsigned block) {
     const char *names[] = {"shared", "shared_generic"};
     for (size_t i = 0; i < 2; ++i) {
@@ -263,12 +266,12 @@ int main(int argc, char **argv) {
     registered(70000);
     for (unsigned bytes = 96; bytes <= 112; bytes += 5) shared_memory(bytes, threads > 64 ? 64 : threads);
     shared_memory(4096, threads);
-    // What lies behind a thread's variables may be its stack, so the next thread's memory is not the next byte.
+    // The thread's stack may follow its variables, so only a large offset is certainly invalid.
     for (unsigned at = 63; at <= 1 << 20; at += (1 << 20) - 63) {
         void *params[] = {&at};
         EXPECT(launch("local", params), at == 63 ? SUCCESS : ILLEGAL_ADDRESS);
     }
-    // The last parameter begins at offset 12 of the parameters and ends with them, at 32.
+    // The last parameter is at offsets 12 to 31, the end of the parameters.
     char last[20] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 5};
     for (int at = -13; at <= 20; at += at == -13 || at == 19 ? 1 : 31) {
         void *params[] = {&out, &at, last};

@@ -1,4 +1,4 @@
-// The limits of a context: all of cuda.h 13.
+// Tests all limits of a context that cuda.h of CUDA 13 defines.
 #include "abi.h"
 
 CUresult cuCtxGetLimit(size_t *value, int limit);
@@ -11,7 +11,7 @@ int main(void) {
     size_t value;
     for (int limit = 0; limit <= 10; ++limit) EXPECT(cuCtxGetLimit(&value, limit), SUCCESS);
     EXPECT(cuCtxGetLimit(&value, 11), UNSUPPORTED_LIMIT);
-    // Shared memory, and whether the context was made for graphics, can only be asked.
+    // The program can query, but not set, the limit of shared memory (7) and whether the context is for graphics (8).
     EXPECT(cuCtxSetLimit(7, 1), UNSUPPORTED_LIMIT);
     EXPECT(cuCtxSetLimit(8, 1), UNSUPPORTED_LIMIT);
     EXPECT(cuCtxGetLimit(&value, 7), SUCCESS);

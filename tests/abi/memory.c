@@ -1,4 +1,4 @@
-// Allocating, copying, filling, asking; and every kind of wrong address.
+// Tests allocation, copies, fills and queries, and calls with every kind of wrong address.
 #include "abi.h"
 
 CUresult cuPointerSetAttribute(const void *, int, CUdeviceptr);
@@ -6,7 +6,8 @@ CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
 CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
 CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, unsigned, unsigned);
 
-// Later work of a stream has the memory that earlier work frees, though the stream has not come that far.
+// Checks that an allocation can use memory that earlier work of the same stream frees, before the stream has executed
+// the free.
 static void in_turns(size_t total) {
     CUstream stream;
     CUdeviceptr place, at[3] = {0}, one;
@@ -24,7 +25,7 @@ static void in_turns(size_t total) {
         EXPECT(cuMemcpyDtoHAsync_v2(flag + 1 + i, one + part - 4, 4, stream), SUCCESS);
         EXPECT(cuMemFreeAsync(one, stream), SUCCESS);
     }
-    // What the stream keeps is not there for others.
+    // Each part has two fifths of the memory, so a third part does not fit.
     EXPECT(cuMemAllocAsync(at, part, stream), SUCCESS);
     EXPECT(cuMemAllocAsync(at + 1, part, stream), SUCCESS);
     EXPECT(cuMemAllocAsync(at + 2, part, stream), OUT_OF_MEMORY);
@@ -82,7 +83,7 @@ int main(void) {
     CHECK(base == a && bytes == 1000);
     EXPECT_ERROR(cuMemGetAddressRange_v2(&base, &bytes, 0x10));
 
-    // A device pointer is looked up, never followed.
+    // A wrong device pointer is an error; the driver does not dereference it.
     EXPECT(cuMemcpyHtoD_v2(0, in, 8), INVALID_VALUE);
     EXPECT(cuMemcpyHtoD_v2(0x10, in, 8), INVALID_VALUE);
     EXPECT(cuMemcpyHtoD_v2(~0ull - 4, in, 8), INVALID_VALUE);
@@ -119,7 +120,7 @@ int main(void) {
     CHECK(words[0] == 42);
     EXPECT(cuPointerGetAttribute(&kind, 2, a), SUCCESS);
     CHECK(kind == 2);
-    // Whether copies are synchronous is remembered for the whole allocation.
+    // Whether copies are synchronous is an attribute of the whole allocation.
     unsigned synchronous = 1;
     EXPECT(cuPointerSetAttribute(&synchronous, 6, a + 8), SUCCESS);
     EXPECT(cuPointerGetAttribute(&kind, 6, a), SUCCESS);

@@ -1,4 +1,5 @@
-// Allocations of graphs: lifetimes across launches, who frees, what is counted; and conditional nodes.
+// Tests allocations of graphs (their lifetime over several launches, who frees them, the counters of their memory) and
+// conditional nodes.
 #include "graphs.h"
 
 CUresult cuMemPoolCreate(void **, const PoolProps *);
@@ -19,7 +20,7 @@ static AllocParams request(size_t bytes) {
     return (AllocParams){.props = {.type = 1, .location = {1, device}}, .bytes = bytes};
 }
 
-// Allocated, used and freed by the graph.
+// The graph allocates, uses and frees memory.
 static void inside(void) {
     CUgraph graph, clone;
     CUgraphNode alloc, fill, step, back, free_node;
@@ -46,7 +47,7 @@ static void inside(void) {
     REQUIRE(cuGraphAddMemFreeNode(&free_node, graph, &back, 1, x));
     EXPECT(cuGraphAddMemFreeNode(&free_node, graph, &back, 1, x), INVALID_VALUE);
     EXPECT(cuGraphAddMemFreeNode(&free_node, graph, &back, 1, x + 4), INVALID_VALUE);
-    // What such a graph cannot.
+    // A graph with memory nodes cannot be cloned, changed in these ways, or instantiated twice.
     EXPECT(cuGraphClone(&clone, graph), INVALID_VALUE);
     EXPECT(cuGraphDestroyNode(step), INVALID_VALUE);
     EXPECT(cuGraphRemoveDependencies(graph, &fill, &step, 1), INVALID_VALUE);
@@ -61,7 +62,7 @@ static void inside(void) {
         EXPECT(cuStreamSynchronize(stream), SUCCESS);
         CHECK(out == 2 * 3 + 1);
     }
-    // Freed, but still mapped.
+    // The memory is freed but still mapped.
     CHECK(counted(0) >= 4096 && counted(1) >= 4096 && counted(2) >= 4096);
     EXPECT(cuMemFree_v2(x), INVALID_VALUE);
     EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
@@ -92,7 +93,7 @@ static CUgraph allocating(CUdeviceptr *x) {
     return graph;
 }
 
-// Allocated by the graph, used and freed outside of it.
+// The graph allocates memory. Other work uses and frees it.
 static void outside(void) {
     CUdeviceptr x;
     CUgraphExec exec;
@@ -106,7 +107,7 @@ static void outside(void) {
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(read_word(x) == 9 * 3 + 1);
     EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
-    CHECK(counted(0) == 64); // In use.
+    CHECK(counted(0) == 64); // The memory is in use.
     EXPECT(cuMemFreeAsync(x, stream), SUCCESS);
     CHECK(counted(0) == 64);
     EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
@@ -114,7 +115,7 @@ static void outside(void) {
     EXPECT(cuMemFreeAsync(x, stream), INVALID_VALUE);
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     EXPECT(cuMemFree_v2(x), SUCCESS);
-    // The program keeps it when the graphs are gone.
+    // The memory stays allocated after the graphs are destroyed.
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     EXPECT(cuGraphExecDestroy(exec), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
@@ -122,14 +123,14 @@ static void outside(void) {
     CHECK(read_word(x) == 9);
     EXPECT(cuMemFree_v2(x), SUCCESS);
     EXPECT(cuMemFree_v2(x), INVALID_VALUE);
-    CHECK(counted(0) == 64 && counted(2) == 64); // Until it is trimmed, or the next graph has it.
-    // A graph that frees what its last launch has left.
+    CHECK(counted(0) == 64 && counted(2) == 64); // The memory stays mapped until a trim or use by another graph.
+    // Each launch of this graph frees the memory that its previous launch left allocated.
     graph = allocating(&x);
     REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 1));
     for (int i = 0; i < 3; ++i)
         EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
     CHECK(counted(0) == 64);
-    // Another graph that frees it.
+    // Another graph frees the memory.
     CUgraph freeing;
     CUgraphExec freeing_exec;
     CUgraphNode node;
@@ -172,7 +173,8 @@ static void captured(void) {
     REQUIRE(cuMemFree_v2(kept));
 }
 
-// Memory that the host sees: managed, and pinned memory of the host. It is filled by the graph and read in place.
+// Tests memory that the host can access: managed memory, and pinned memory of the host. A graph writes the memory, and
+// the host reads it in place.
 static void seen_by_the_host(void) {
     static const struct {
         int type, location, memory_type, managed;
@@ -189,7 +191,7 @@ static void seen_by_the_host(void) {
     wrong.props.type = 7;
     EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
     wrong = request(64);
-    wrong.props.location.type = 4; // The calling thread's node of the host's memory.
+    wrong.props.location.type = 4; // The NUMA node of the calling thread.
     EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
     wrong = request(64);
     wrong.props.location.type = 0;
@@ -212,7 +214,7 @@ static void seen_by_the_host(void) {
         uint64_t before = counted(0);
         EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
         EXPECT(cuStreamSynchronize(stream), SUCCESS);
-        CHECK(counted(0) == before); // What is counted is memory of devices.
+        CHECK(counted(0) == before); // The counter covers device memory only.
         const volatile unsigned *words = (const volatile unsigned *)(uintptr_t)params.pointer;
         CHECK(words[0] == 7 && words[1022] == 7 && words[1023] == 7 * 3 + 1);
         EXPECT(cuPointerGetAttribute(&value, 2, params.pointer), SUCCESS);
@@ -228,7 +230,7 @@ static void seen_by_the_host(void) {
         EXPECT(cuGraphExecDestroy(exec), SUCCESS);
         EXPECT(cuGraphDestroy(graph), SUCCESS);
     }
-    // Captured from pools of such memory.
+    // A capture allocates from pools of such memory.
     for (int i = 0; i < KINDS; ++i) {
         PoolProps props = {.type = kinds[i].type, .location = {kinds[i].location, 0}};
         void *pool;
@@ -276,7 +278,7 @@ static CUgraphNode add_setter(CUgraph graph, CUfunction function, unsigned long 
     return node;
 }
 
-// A loop whose body counts down, in a choice by the number that the loop leaves.
+// Tests a loop whose body counts *n down, then an if-else node and a switch node whose value is *k.
 static void conditionals(void) {
     CUgraph graph, bodies[3], other;
     CUgraphExec exec, second;
@@ -289,7 +291,7 @@ static void conditionals(void) {
     EXPECT(cuGraphConditionalHandleCreate(&loop, graph, context, 1, 2), INVALID_VALUE);
     EXPECT(cuGraphConditionalHandleCreate(NULL, graph, context, 1, 1), INVALID_VALUE);
     REQUIRE(cuGraphConditionalHandleCreate(&loop, graph, context, 1, 1));
-    // Not before every handle has its node.
+    // A graph cannot be instantiated before each of its conditional handles has a node.
     InstantiateParams how = {0};
     EXPECT(cuGraphInstantiateWithParams(&exec, graph, &how), INVALID_VALUE);
     CHECK(how.result == 5);
@@ -317,7 +319,7 @@ static void conditionals(void) {
     NodeParams told;
     EXPECT(cuGraphNodeGetParams(cases, &told), SUCCESS);
     CHECK(told.kind == NODE_CONDITIONAL && told.conditional.size == 3 && told.conditional.graphs[2] == bodies[2]);
-    // What such a graph cannot.
+    // A graph with conditional nodes cannot be cloned or instantiated twice.
     EXPECT(cuGraphClone(&other, graph), INVALID_VALUE);
     REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
     EXPECT(cuGraphInstantiateWithFlags(&second, graph, 0), INVALID_VALUE);
@@ -341,7 +343,7 @@ static void conditionals(void) {
     }
     EXPECT(cuGraphExecDestroy(exec), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
-    // A node that may not be in a body is named.
+    // Instantiation returns the node that is not allowed in a body.
     REQUIRE(cuGraphCreate(&graph, 0));
     REQUIRE(cuGraphConditionalHandleCreate(&loop, graph, context, 1, 1));
     conditional(graph, 0, 1, loop, NULL, 0, bodies);
@@ -355,7 +357,7 @@ static void conditionals(void) {
     REQUIRE(cuMemFree_v2(k));
 }
 
-// Loops inside loops; the inner number begins anew only with the launch, so the body sets it.
+// Tests a loop in a loop. Only a launch sets a handle to its default value, so the outer body sets the inner handle.
 static void nested(void) {
     CUgraph graph, outer_body, inner_body;
     CUgraphExec exec;
@@ -396,7 +398,7 @@ static void nested(void) {
     REQUIRE(cuMemFree_v2(x));
 }
 
-// A loop that never ends is ended by a reset.
+// A reset ends a loop that never ends by itself.
 static void endless(void) {
     CUgraph graph, body;
     CUgraphExec exec;

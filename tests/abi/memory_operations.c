@@ -1,4 +1,5 @@
-// Stream memory operations: waits for values, writes, batches; in streams, in graphs, and never met.
+// Tests stream memory operations: waits, writes and batches, in streams and in graphs, and waits for values that never
+// come.
 #include "graphs.h"
 #include <unistd.h>
 
@@ -8,7 +9,7 @@ static CUstream stream, writer;
 static volatile unsigned *words;
 static CUdeviceptr memory;
 
-// The wait holds the stream up until `good` is there, and not with `bad`.
+// Checks that the stream waits while the word is `bad` and continues when it is `good`.
 static void wait_32(unsigned flags, unsigned operand, unsigned bad, unsigned good) {
     words[0] = bad;
     EXPECT(cuStreamWaitValue32_v2(stream, memory, operand, flags), SUCCESS);
@@ -49,7 +50,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < 64; ++i)
         words[i] = 0;
     if (count > 1 && strcmp(arguments[1], "leave") == 0) {
-        // The process goes while a wait is open.
+        // The process exits while a wait is pending.
         EXPECT(cuStreamWaitValue32_v2(stream, memory, 1, EQ), SUCCESS);
         EXPECT(launch_step(stream, memory, 1), SUCCESS);
         return finish();
@@ -61,7 +62,7 @@ int main(int count, char **arguments) {
     }
 
     wait_32(GEQ, 10, 9, 10);
-    wait_32(GEQ, 0xfffffff0, 0xffffffef, 5); // around the top
+    wait_32(GEQ, 0xfffffff0, 0xffffffef, 5); // the comparison is cyclic
     wait_32(EQ, 7, 8, 7);
     wait_32(AND, 6, 9, 4);
     wait_32(NOR, 0xffff0000, 0xffff, 0x7fff);
@@ -71,7 +72,7 @@ int main(int count, char **arguments) {
     wait_64(AND, 1ull << 35, 1, 3ull << 35);
     wait_64(NOR, 0, ~0ull, ~1ull);
 
-    // A write of one stream ends the wait of another; work behind it has waited.
+    // A write in one stream ends the wait of another stream. The other stream's later work runs after the wait.
     CUdeviceptr x;
     REQUIRE(cuMemAlloc_v2(&x, 64));
     write_word(x, 1);
@@ -87,7 +88,7 @@ int main(int count, char **arguments) {
     CHECK(words[2] == 0x55667788 && words[3] == 0x11223344);
     EXPECT(cuStreamWriteValue32(writer, memory, 4, 1), SUCCESS);
 
-    // A batch does one after the other.
+    // A batch executes its operations in order.
     words[4] = 0;
     words[5] = 0;
     words[6] = 0;
@@ -104,7 +105,7 @@ int main(int count, char **arguments) {
     CHECK(words[6] == 9 + 33);
     EXPECT(cuStreamBatchMemOp_v2(stream, 0, NULL, 0), SUCCESS);
 
-    // Wrong numbers.
+    // Wrong arguments.
     EXPECT(cuStreamWaitValue32_v2(stream, memory + 2, 1, EQ), INVALID_VALUE);
     EXPECT(cuStreamWaitValue64_v2(stream, memory + 4, 1, EQ), INVALID_VALUE);
     EXPECT(cuStreamWaitValue32_v2(stream, memory, 1, 4), INVALID_VALUE);
@@ -117,7 +118,7 @@ int main(int count, char **arguments) {
     MemOp odd = op_of(7, memory, 1, 0);
     EXPECT(cuStreamBatchMemOp_v2(stream, 1, &odd, 0), INVALID_VALUE);
 
-    // The same as a node.
+    // A graph node executes a batch.
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
@@ -140,7 +141,7 @@ int main(int count, char **arguments) {
     EXPECT(cuGraphExecDestroy(exec), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
 
-    // Many open waits take no worker, and a reset ends those that nobody will.
+    // Many pending waits occupy no worker. A reset ends waits for values that never come.
     CUstream streams[40];
     words[0] = 0;
     for (int i = 0; i < 40; ++i) {

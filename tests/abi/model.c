@@ -1,9 +1,9 @@
-// Random programs of the driver's calls, beside a model of what each has to answer: contexts, memory, copies, modules,
-// streams and pools, arrays, virtual memory. model FIRST COUNT runs the programs with these numbers; a third argument prints
-// every call. Two devices (`MARGAY_DEVICES=2`).
+// Runs random programs and compares the result of each driver call with the prediction of a model of contexts, memory,
+// copies, modules, streams, pools, arrays and virtual memory. `model FIRST COUNT` runs the random programs with these
+// numbers; a third argument prints every call. There must be two devices (`MARGAY_DEVICES=2`).
 //
-// `model/world.h` says how a call is judged. At the end of a program all bytes are compared, everything is freed, and both
-// devices have as much free memory as before.
+// `model/world.h` describes how a result is judged. At the end of a random program, all bytes are compared and
+// everything is freed. Both devices must then have as much free memory as before.
 #include "model/arrays.h"
 #include "model/contexts.h"
 #include "model/modules.h"
@@ -56,7 +56,8 @@ static void begin(void) {
     }
 }
 
-// In a context of its own, so that whatever was current does not matter.
+// Ends a random program with the primary context of device 0 as the current context, whatever context was current
+// before.
 static void end(void) {
     Problems none = {.count = 0};
     while (w.depth > 0) {

@@ -1,6 +1,6 @@
-// Loading images of every kind, looking things up, launching; and what is wrong with each.
+// Tests loading images of every kind, lookups and launches, and the errors of these calls.
 //
-// Arguments: the folder with the images of frontend/tests/data.
+// The argument is the folder with the images of frontend/tests/data.
 #include "abi.h"
 
 static char *read_file(const char *folder, const char *name) {
@@ -18,7 +18,7 @@ static char *read_file(const char *folder, const char *name) {
     return bytes;
 }
 
-// Doubles 1000 values with a kernel called as `scale` is.
+// Doubles the first 999 of 1000 values with the kernel `scale`, then halves all values.
 static void run_scale(CUfunction scale) {
     static float values[1000];
     CUdeviceptr v;
@@ -33,7 +33,7 @@ static void run_scale(CUfunction scale) {
     EXPECT(cuMemcpyDtoH_v2(values, v, sizeof values), SUCCESS);
     CHECK(values[0] == 0 && values[1] == 2 && values[998] == 1996 && values[999] == 999);
 
-    // The same with a packed buffer.
+    // This launch passes the arguments in a packed buffer.
     struct {
         CUdeviceptr v;
         float factor;
@@ -131,7 +131,7 @@ static void images_from_files(const char *folder) {
 static void bad_text(void) {
     CUmodule module;
     char log[1024] = "";
-    // CU_JIT_ERROR_LOG_BUFFER and its size, which comes back as what was used.
+    // CU_JIT_ERROR_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES.
     int options[] = {5, 6};
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     const char *bad = ".version 7.0\n.target sm_70\n.entry k() { bad.instruction; }\n";

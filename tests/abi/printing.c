@@ -1,5 +1,6 @@
-// printf in kernels: its output comes with the calls that wait, between the program's own lines, and what
-// nobody has waited for comes when the program ends. `tests/tests/abi.rs` compares the whole output.
+// Tests printf in kernels. Calls that wait for work print the output of kernels, so it appears between the program's
+// own lines. Output for which no call has waited appears when the program ends. `tests/tests/abi.rs` compares the whole
+// output.
 #include <unistd.h>
 
 #include "abi.h"
@@ -32,7 +33,7 @@ static void say(int number) {
     REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 }
 
-// Waits without a call that waits.
+// Waits by polling, because a call that waits would print the output.
 static void until_idle(void) {
     while (cuStreamQuery(NULL) == NOT_READY)
         usleep(1000);

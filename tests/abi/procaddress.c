@@ -1,6 +1,7 @@
-// cuGetProcAddress against a table of every symbol, and against what dlsym finds.
+// Compares cuGetProcAddress with a table of every symbol and with dlsym.
 //
-// Arguments: the table, with lines `SYMBOL SINCE_VERSION[:STREAM_SUFFIX] EXPORT` in order of versions.
+// The argument is the table. Its lines have the form `SYMBOL SINCE_VERSION[:STREAM_SUFFIX] EXPORT` and are in the order
+// of versions.
 #define _GNU_SOURCE
 #include "abi.h"
 
@@ -20,7 +21,8 @@ static void *lookup(const char *symbol, int version, uint64_t flags, int *status
     return function;
 }
 
-// One line: at its own version the symbol is this export, with the flag that its suffix asks for.
+// Checks a line of the table: the library exports the function, and if the lookup with the line's version finds a
+// function, it is this one. A stream suffix selects the flag for per-thread streams.
 static void check_row(const char *symbol, int version, const char *suffix, const char *export) {
     int status;
     void *direct = dlsym(RTLD_DEFAULT, export);
@@ -73,7 +75,7 @@ int main(int argc, char **argv) {
     CHECK(status == SYMBOL_NOT_FOUND);
     lookup("", driver, DEFAULT, &status);
     CHECK(status != FOUND);
-    // The suffix is not part of a symbol's name.
+    // A symbol's name does not contain the version suffix `_v2`.
     lookup("cuMemAlloc_v2", driver, DEFAULT, &status);
     CHECK(status == SYMBOL_NOT_FOUND);
     void *function = NULL;

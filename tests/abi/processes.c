@@ -1,5 +1,5 @@
-// Memory that two processes share: a second instance of this program, started afresh, gets handles through a socket
-// and does what it is told. Both directions, and an exporter that dies.
+// Tests memory and events that two processes share. The program starts a second instance of itself, which receives
+// handles and requests through a socket. Both processes export memory, and a process is killed whose memory is open.
 #include "abi.h"
 
 #include <signal.h>
@@ -59,7 +59,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *, Pool, Opaque *);
 enum { MAP_FAILED_ = 205 };
 static const size_t G = 2 << 20;
 
-// What is asked of the other process.
+// The requests to the other process.
 enum { CHANGE, OFFER, PHYSICAL, POOL, EVENT, HANG, END };
 typedef struct {
     int what;
@@ -119,7 +119,7 @@ static int holds(CUdeviceptr at, size_t bytes, unsigned value) {
     return good;
 }
 
-// Runs a kernel over what was shared, so that device code of both processes meets the same bytes.
+// Runs a kernel that writes to shared memory, so that device code of both processes accesses the same bytes.
 static void poke(CUdeviceptr at) {
     static CUfunction kernel;
     if (!kernel) {
@@ -132,7 +132,7 @@ static void poke(CUdeviceptr at) {
     REQUIRE(cuCtxSynchronize());
 }
 
-// A kernel in the stream that waits for a word of pinned memory.
+// Launches a kernel that waits for a word of pinned memory. Returns the address of the word.
 static unsigned *hang(CUstream stream) {
     CUmodule module;
     CUfunction spin;
@@ -157,7 +157,8 @@ static CUdeviceptr map(Handle handle) {
     return base;
 }
 
-// The other process. Memory holds 3 when it comes and is to hold 4 when it goes, with a 7 in the first word.
+// The other process. Each byte of shared memory contains 3 at first. This process sets the first word to 7 and all
+// other bytes to 4.
 static int other(int socket) {
     start();
     for (;;) {
@@ -169,7 +170,7 @@ static int other(int socket) {
         switch (message.what) {
         case CHANGE:
             message.results[0] = cuIpcOpenMemHandle_v2(&at, message.handle, 1);
-            // Opened twice it is one mapping, closed twice.
+            // Memory that is opened twice has one mapping, which must be closed twice.
             message.results[1] = cuIpcOpenMemHandle_v2(&again, message.handle, 1);
             message.results[2] = at == again && cuMemFree_v2(at) != SUCCESS && holds(at, message.bytes, 3);
             fill(at, message.bytes, 4);
@@ -219,11 +220,11 @@ static int other(int socket) {
             REQUIRE(cuStreamWaitEvent(stream, event, 0));
             REQUIRE(cuEventRecord(own, stream));
             EXPECT(cuEventQuery(own), NOT_READY);
-            // The other process lets its kernel go.
+            // Asks the first process to end its kernel.
             put(socket, &message, -1);
             EXPECT(cuEventSynchronize(own), SUCCESS);
             EXPECT(cuEventQuery(event), SUCCESS);
-            // And now the other way round.
+            // Now the first process waits for a kernel of this process.
             unsigned *flag = hang(stream);
             EXPECT(cuEventRecord(event, stream), SUCCESS);
             EXPECT(cuEventQuery(event), NOT_READY);
@@ -287,7 +288,7 @@ static void changes(int socket, size_t bytes) {
     fill(neighbour, bytes, 9);
     Message message = {.what = CHANGE, .bytes = bytes};
     REQUIRE(cuIpcGetMemHandle(&message.handle, at));
-    // The handle of an address inside is that of the allocation.
+    // The handle of an address inside an allocation is the allocation's handle.
     REQUIRE(cuIpcGetMemHandle(&again, at + bytes / 2));
     CHECK(memcmp(&again, &message.handle, sizeof again) == 0);
     CUdeviceptr own;
@@ -300,7 +301,7 @@ static void changes(int socket, size_t bytes) {
     CHECK(word(at) == 7);
     CHECK(holds(at + 4, bytes - 4, 4));
     CHECK(holds(neighbour, bytes, 9));
-    // Freed and given out again it is this process's alone.
+    // Memory that is allocated after the free is not shared.
     REQUIRE(cuMemFree_v2(at));
     REQUIRE(cuMemFree_v2(neighbour));
     REQUIRE(cuMemAlloc_v2(&at, bytes));
@@ -328,7 +329,7 @@ static void physical(int socket) {
     REQUIRE(cuMemAddressFree(at, G));
 }
 
-/* A pool of a device (1) or of a node of the host (3). */
+// Tests a pool of a device (`location` 1) or of a NUMA node of the host (3).
 static void pools(int socket, int location, size_t bytes) {
     PoolProperties properties = {.type = 1, .handles = 1, .location = {location, 0}, .most = 64 << 20};
     Pool pool;
@@ -351,7 +352,7 @@ static void pools(int socket, int location, size_t bytes) {
     CHECK(word(at) == 7);
     CHECK(holds(at + 4, bytes - 4, 4));
     CHECK(holds(first, 100, 8));
-    // What is freed holds zeroes when it comes again.
+    // Memory that is allocated again after a free contains zeros.
     REQUIRE(cuMemFreeAsync(at, NULL));
     REQUIRE(cuCtxSynchronize());
     REQUIRE(cuMemAllocFromPoolAsync(&at, bytes, pool, NULL));
@@ -411,10 +412,10 @@ static void death(const char *program) {
     CHECK(holds(at, large.bytes, 5));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    // Nobody waits for the dead.
+    // A wait for an event of a killed process ends.
     EXPECT(cuEventSynchronize(never), SUCCESS);
     EXPECT(cuIpcOpenEventHandle(&never, hanging.handle), MAP_FAILED_);
-    // What is open stays; what is not is gone.
+    // Open memory of a killed process stays accessible. Memory that is not open can no longer be opened.
     CHECK(holds(at, large.bytes, 5));
     poke(at);
     CHECK(word(at) == 7);
@@ -428,7 +429,7 @@ static void death(const char *program) {
 int main(int count, char **arguments) {
     if (count > 1)
         return other(3);
-    // Both at once, the parent with the driver in use before the child begins.
+    // Both processes run at the same time. The parent initialises the driver before the child starts.
     start();
     int socket;
     pid_t child = begin(arguments[0], &socket);

@@ -1,4 +1,5 @@
-// Processes with few addresses, threads, files or little stack: calls work or answer an error. Nothing hangs or dies.
+// Tests processes with low limits on addresses, threads, files or stack. Calls succeed or return an error. No call
+// hangs, and no signal ends the process.
 #define _GNU_SOURCE
 #include "abi.h"
 
@@ -15,7 +16,7 @@ static void limit(int resource, rlim_t value) {
     }
 }
 
-// Scales an array of `bytes` bytes; the first error of all calls.
+// Runs a kernel on an array of `bytes` bytes. Returns the first error of a call.
 static CUresult scaled(size_t bytes) {
     CUdevice device;
     CUcontext context;
@@ -43,7 +44,7 @@ static CUresult scaled(size_t bytes) {
 
 static void works(void) { EXPECT(scaled(1 << 20), SUCCESS); }
 
-// With so many addresses: the memory that is reported is really there, but for a part that guards take.
+// Checks that half of the reported free memory (at most 512 MiB) is usable in a process with this limit on addresses.
 static void few_addresses(rlim_t bytes) {
     size_t free, total;
     limit(RLIMIT_AS, bytes);
@@ -64,14 +65,14 @@ static void two_gigabytes(void) { few_addresses(2ul << 30); }
 static void five_gigabytes(void) { few_addresses(5ul << 30); }
 static void fifty_gigabytes(void) { few_addresses(50ul << 30); }
 
-// Too few for anything: an error that says so.
+// With too few addresses, calls may return these errors.
 static void hardly_any(void) {
     limit(RLIMIT_AS, 150ul << 20);
     CUresult result = scaled(1 << 20);
     CHECK(result == SUCCESS || result == OUT_OF_MEMORY || result == 304 || result == NOT_INITIALIZED);
 }
 
-// As a user without rights: threads of the whole user count.
+// Runs as an unprivileged user, whom the limit affects. All threads of this user count.
 static CUresult with_threads(rlim_t count) {
     if (getuid() == 0 && setresuid(61234, 61234, 61234)) return SUCCESS;
     limit(RLIMIT_NPROC, count);

@@ -1,5 +1,6 @@
-// Signal handlers of the program: faults of kernels are CUDA errors whatever handlers it sets and when, and its own faults
-// reach its handlers as the kernel of the system would have delivered them. Each case is a process of its own.
+// Tests signal handlers of the program. Faults of kernels are CUDA errors, whatever handlers the program installs and
+// whenever it does so. The program's handlers get the program's own faults as the operating system would have delivered
+// them. Each case runs in its own process.
 #define _GNU_SOURCE
 #include "abi.h"
 
@@ -21,7 +22,7 @@ static const char FAULTS[] =
     "  .reg .b64 %a; ld.param.u64 %a, [p]; st.global.u32 [%a+2], 1; ret; }\n"
     ".visible .entry fine(.param .u64 p) {\n"
     "  .reg .b64 %a; ld.param.u64 %a, [p]; st.global.u32 [%a], 7; ret; }\n"
-    // Counts, and then writes to a wrong address.
+    // Loops n times, then writes to a wrong address.
     ".visible .entry later(.param .u64 n) {\n"
     "  .reg .b64 %a, %n; .reg .pred %p; ld.param.u64 %n, [n]; mov.u64 %a, 0x1234567890;\n"
     "again: mul.lo.u64 %a, %a, 3; add.u64 %n, %n, -1; setp.ne.u64 %p, %n, 0; @%p bra again;\n"
@@ -44,7 +45,7 @@ static CUresult launched(const char *name, unsigned long long argument) {
     return result ? result : cuCtxSynchronize();
 }
 
-// Faults of kernels, each followed by a reset, and a kernel without one.
+// Launches a kernel without a fault and a kernel with a fault, then resets the device, four times.
 static void device_faults(void) {
     static const struct {
         const char *name;
@@ -58,7 +59,7 @@ static void device_faults(void) {
     }
 }
 
-// What handlers leave, shared with the parent of a process that dies.
+// What handlers record. The parent process can read it after the process has died.
 static struct seen {
     volatile int calls;
     volatile int signal, code;
@@ -108,7 +109,7 @@ static void passes_on(int signal, siginfo_t *info, void *context) {
         signal = 0, sigaction(SIGSEGV, &found, NULL);
 }
 
-// As Python's faulthandler does: puts back what was found, and raises the signal again.
+// Restores the earlier handler and raises the signal again, as Python's faulthandler does.
 static void gives_up(int signal, siginfo_t *info, void *context) {
     note(signal, info);
     if (seen->calls > 3) _exit(9);
@@ -126,7 +127,7 @@ static void set(void (*handler)(int, siginfo_t *, void *), int flags, int also_b
 
 static void own_fault(void) { *(volatile int *)8 = 1; }
 
-// A fault of the program whose handler leaves.
+// Causes a fault of the program itself. The handler leaves by a jump.
 static void caught(int calls) {
     seen->calls = 0;
     if (!sigsetjmp(back, 1)) {
@@ -187,7 +188,7 @@ static void ignored(void) {
 
 static void by_system_call(void) {
     up();
-    // The kernel's own structure: handler, flags, restorer, mask.
+    // The operating system's own structure: handler, flags, restorer and mask, all 0 (the default action).
     unsigned long action[4] = {0};
     CHECK(syscall(SYS_rt_sigaction, SIGSEGV, action, NULL, 8) == 0);
     CHECK(syscall(SYS_rt_sigaction, SIGILL, action, NULL, 8) == 0);
@@ -201,7 +202,7 @@ static void old_interface(void) {
     device_faults();
     CHECK(seen->calls == 0);
     caught(1);
-    // Another one, for a while; what was found is put back.
+    // The program sets another action for a while and then restores the handler.
     void (*before)(int) = signal(SIGSEGV, SIG_DFL);
     device_faults();
     signal(SIGSEGV, before);
@@ -297,7 +298,7 @@ static void all_blocked(void) {
     CHECK(seen->calls == 0);
 }
 
-// While a kernel runs, the thread that waits for it installs a handler.
+// The main thread installs a handler while a kernel runs, and then waits for the kernel.
 static void during_a_launch(void) {
     up();
     CUfunction function;
@@ -331,7 +332,7 @@ static void many_actions(void) {
     caught(1);
 }
 
-// All real-time signals taken, and a launch that has to be stopped.
+// The program has handlers for all real-time signals, and a reset has to stop a launch.
 static void stop_signal_taken(void) {
     up();
     struct sigaction action = {.sa_sigaction = returns, .sa_flags = SA_SIGINFO};
@@ -353,7 +354,7 @@ static void stop_signal_taken(void) {
     CHECK(seen->calls == SIGRTMAX - SIGRTMIN + 1);
 }
 
-// A program that waits for a real-time signal gets every one that is sent to the process.
+// Checks that a program that waits for a real-time signal gets every such signal that is sent to the process.
 static void waits_for_signals(void) {
     int number = SIGRTMAX - 2, got = 0;
     struct timespec second = {1, 0};

@@ -1,4 +1,5 @@
-// Slots of export tables whose meaning nobody knows: calls answer CUDA_ERROR_NOT_SUPPORTED, and each slot is told once.
+// Calls slots of export tables whose purpose is unknown. The calls return CUDA_ERROR_NOT_SUPPORTED, and the library
+// prints one warning for each slot.
 #include "abi.h"
 
 CUresult cuGetExportTable(const void **table, const CUuuid *id);

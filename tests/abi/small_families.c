@@ -1,5 +1,5 @@
-// Managed memory's advice, batches of copies, functions of before CUDA 3.2, green contexts, events of whole contexts,
-// the driver's log, and settings of core dumps.
+// Tests small groups of functions: advice for managed memory, batches of copies, functions from before CUDA 3.2, green
+// contexts, events of whole contexts, the driver's log, and settings of core dumps.
 #include "abi.h"
 
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ static void managed(void) {
     for (int attribute = 1; attribute <= 8; ++attribute)
         if (attribute != 3)
             CHECK(ranged(attribute, at, bytes) == (attribute == 1 || attribute == 5 || attribute == 7 ? 0 : -2));
-    // Read-mostly for half of it: for all of it the answer is no.
+    // The advice "read mostly" covers half of the memory, so a query for all of the memory returns 0.
     EXPECT(cuMemAdvise_v2(at, bytes / 2, 1, device), SUCCESS);
     CHECK(ranged(1, at, bytes / 2) == 1 && ranged(1, at, bytes) == 0 && ranged(1, at + bytes / 2, 8) == 0);
     EXPECT(cuMemAdvise(at, bytes / 4, 2, 0), SUCCESS);
@@ -85,7 +85,7 @@ static void managed(void) {
     EXPECT(cuMemAdvise(at, bytes, 3, 7), INVALID_DEVICE);
     EXPECT(cuMemAdvise(plain, bytes, 1, 0), INVALID_VALUE);
     EXPECT(cuMemRangeGetAttribute(users, 3, 3, at, bytes), INVALID_VALUE);
-    // What is freed is forgotten.
+    // Advice ends when the memory is freed.
     REQUIRE(cuMemFree_v2(at));
     EXPECT(cuMemRangeGetAttribute(users, 4, 1, at, bytes), INVALID_VALUE);
     REQUIRE(cuMemAllocManaged(&at, bytes, 1));
@@ -159,7 +159,8 @@ static void batches(void) {
     attributes[0].order = 0;
     EXPECT(cuMemcpyBatchAsync_v2(dsts, srcs, sizes, 1, attributes, firsts, 1, stream), INVALID_VALUE);
     EXPECT(cuMemcpyWithAttributesAsync(device, device + 4096, 16, attributes, stream), INVALID_VALUE);
-    // Read during the call although the stream is busy: what is written afterwards does not matter.
+    // The copy reads its source during the call, although the stream is busy, so a later write to the source has no
+    // effect.
     CopyAttributes during = {.order = 2};
     unsigned *pinned;
     REQUIRE(cuMemHostAlloc((void **)&pinned, 4096, 0));
@@ -180,7 +181,7 @@ static void batches(void) {
     unsigned word = 0;
     REQUIRE(cuMemcpyDtoH_v2(&word, device, 4));
     CHECK(word == 1);
-    // A box of 3 x 2 x 2 bytes out of rows of 10 and layers of 5 rows.
+    // Copies a box of 3 x 2 x 2 bytes from rows of 10 bytes and layers of 5 rows.
     unsigned char cube[2 * 5 * 10];
     for (size_t i = 0; i < sizeof cube; ++i)
         cube[i] = (unsigned char)i;
@@ -217,7 +218,7 @@ CUresult cuMemcpyDtoH(void *, unsigned, unsigned);
 CUresult cuMemsetD16(unsigned, unsigned short, unsigned);
 CUresult cuMemsetD2D8(unsigned, unsigned, unsigned char, unsigned, unsigned);
 
-// Sizes and addresses of 32 bits: what they reach is registered memory below 4 GiB.
+// Tests functions with sizes and addresses of 32 bits. They can access only registered memory below 4 GiB.
 static void old(void) {
     unsigned free = 0, total = 0, at = 0;
     EXPECT(cuMemGetInfo(&free, &total), SUCCESS);
@@ -285,7 +286,7 @@ static void green(CUcontext primary) {
     EXPECT(cuDeviceGetDevResource(0, &all, 3), BAD_TYPE);
     unsigned count = 0;
     EXPECT(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 5), SUCCESS);
-    // Parts of a device of capability 8 have at least 4 multiprocessors, and an even number.
+    // A part has an even number of multiprocessors, at least 4. A request for 5 therefore gives parts of 6.
     CHECK(count == (unsigned)sms / 6);
     count = 2;
     EXPECT(cuDevSmResourceSplitByCount(parts, &count, &all, &rest, 0, 5), SUCCESS);
@@ -317,7 +318,7 @@ static void green(CUcontext primary) {
     REQUIRE(cuCtxPushCurrent_v2(context));
     EXPECT(cuCtxGetCurrent(&current), SUCCESS);
     CHECK(current == context);
-    // Modules and memory are those of the primary context.
+    // A green context uses the modules and memory of the primary context.
     CUmodule module;
     CUfunction scale;
     CUdeviceptr values;
@@ -357,7 +358,7 @@ static void green(CUcontext primary) {
     REQUIRE(cuStreamCreate(&other, 1));
     EXPECT(cuStreamGetGreenCtx(other, &owner), SUCCESS);
     CHECK(owner == NULL);
-    // Events of the whole context: one that waits for a kernel that waits for the host.
+    // Records an event of the whole context while a kernel waits for the host.
     unsigned *flag;
     CUdeviceptr place;
     CUfunction spin;
@@ -370,7 +371,7 @@ static void green(CUcontext primary) {
     EXPECT(cuCtxRecordEvent(primary, event), SUCCESS);
     EXPECT(cuEventQuery(event), NOT_READY);
     EXPECT(cuCtxWaitEvent(primary, event), SUCCESS);
-    // A stream that existed, and one that did not, both wait now.
+    // After `cuCtxWaitEvent`, both an existing stream and a new stream wait for the event.
     CUevent behind;
     CUstream late;
     REQUIRE(cuEventCreate(&behind, 2));
@@ -402,7 +403,7 @@ static int heard;
 
 static void listen(void *data, int level, char *message, size_t length) {
     heard += data == &heard && level == 0 && strlen(message) == length && strstr(message, "cuMemAlloc_v2") != NULL;
-    // What the callback does wrong itself is not told to it.
+    // The library does not report errors of the callback's own calls to the callback.
     cuMemAlloc_v2(NULL, 1);
 }
 

@@ -1,9 +1,10 @@
-// Many threads in many contexts do random things to the driver, and everything that comes out is compared with what the
-// host computes beside it. soak SECONDS THREADS SEED; `cargo xtask soak` runs it for long, the tests for a moment.
+// Runs many threads that make random driver calls in many contexts, and compares all results with values that the host
+// computes. Usage: soak SECONDS THREADS SEED. `cargo xtask soak` runs the program for ten minutes, the tests for two
+// seconds.
 //
-// A thread works in episodes: a context of a device (shared with others, or of its own), streams, buffers of all
-// kinds, then some dozens of operations in random order, and the bytes of every buffer at the end. All threads also add
-// to counters in the shared contexts, which are looked at when everybody has stopped.
+// A thread runs episodes. An episode has a context (shared with other threads, or its own), streams, and buffers of all
+// kinds. It makes dozens of operations in random order and then compares the bytes of every buffer. All threads also
+// add to counters in the shared contexts. The program checks these counters after all threads have ended.
 #include "soak_operations.h"
 
 #include <time.h>
@@ -76,10 +77,10 @@ static void episode(Thread *t) {
     }
     if (alone) {
         counter_is_right(t, &own);
-        CALL(t, cuCtxDestroy_v2(own.context)); // With its streams, module and counter.
+        CALL(t, cuCtxDestroy_v2(own.context)); // Also destroys its streams, module and counter.
     } else {
         for (int i = 0; i < STREAMS; ++i)
-            CALL(t, cuStreamDestroy_v2(t->streams[i])); // Counting may still go on.
+            CALL(t, cuStreamDestroy_v2(t->streams[i])); // A `count` kernel may still run.
     }
     ++t->episodes;
 }

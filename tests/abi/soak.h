@@ -1,5 +1,5 @@
-// What an episode of the soak consists of: a context with streams, buffers whose bytes the host computes as well, and
-// kernels. `soak_operations.h` has the operations.
+// The data of an episode: a context with streams, buffers whose bytes the host also computes, and kernels.
+// `soak_operations.h` contains the operations.
 #pragma once
 
 #include "graphs.h"
@@ -15,12 +15,12 @@ CUresult cuMemcpyPeer(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t, CUstream);
 
-// A context that threads share, with its module and the counter that all add to.
+// A context that threads share, with its module and the counter to which all threads add.
 typedef struct {
     CUcontext context;
     CUmodule module;
     CUdeviceptr counter;
-    unsigned long long counted; // What the counter has to hold; atomic.
+    unsigned long long counted; // The expected value of the counter; accessed atomically.
 } Place;
 
 static Place places[CONTEXTS];
@@ -31,10 +31,10 @@ typedef enum { PLAIN, MANAGED, PINNED, POOLED } Kind;
 typedef struct {
     CUdeviceptr at;
     Kind kind;
-    void *host;       // PINNED's own address.
-    unsigned *mirror; // What it has to hold.
+    void *host;       // The host's address of PINNED memory.
+    unsigned *mirror; // The expected content.
     unsigned words;
-    int stream; // Work on it goes there, in order.
+    int stream; // The stream that executes the buffer's work in order.
 } Buffer;
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     CUfunction affine, sum, turn_round, count;
     CUstream streams[STREAMS];
     Buffer buffers[BUFFERS];
-    unsigned long long called; // By host functions.
+    unsigned long long called; // Unused.
     const char *doing;
 } Thread;
 
@@ -61,7 +61,7 @@ static inline unsigned below(Thread *thread, unsigned bound) {
     return (unsigned)(next(thread) % bound);
 }
 
-// Ends the program: one wrong value is enough, and what follows it would hide it.
+// Ends the program at the first wrong value, because this value can affect later results.
 #define DEMAND(thread, condition)                                                                            \
     do {                                                                                                     \
         if (!(condition)) {                                                                                  \
@@ -85,8 +85,8 @@ static inline unsigned below(Thread *thread, unsigned bound) {
         }                                                                                                    \
     } while (0)
 
-// affine: v[i] = v[i] * a + b + bias. sum: adds all to a word, by a tree in shared memory. turn_round: the n words of
-// each block in the opposite order, through shared memory. count: each thread adds 1 to a word of 64 bits.
+// affine: v[i] = v[i] * a + b + bias. sum: adds all values to a word, with a tree in shared memory. turn_round:
+// reverses the words of each block in shared memory. count: each thread adds 1 to a 64-bit word.
 static const char SOAK_KERNELS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .global .align 4 .u32 bias = 0;\n"

@@ -1,5 +1,5 @@
-// What a thread of the soak may do at any time. Each operation changes the buffers and, in the same way, what the host
-// knows of them.
+// The operations of a thread. Each operation changes the buffers, and in the same way the contents that the host
+// expects.
 #pragma once
 
 #include "soak.h"
@@ -18,7 +18,8 @@ static Buffer *any(Thread *t) {
     return &t->buffers[below(t, BUFFERS)];
 }
 
-// Stream 0 is ordered with calls that name no stream; for the others the host waits.
+// Waits for the work on a buffer before a call that names no stream, unless such calls are ordered after the work. This
+// is so for work of stream 0 on device memory.
 static void settle(Thread *t, const Buffer *buffer) {
     if (buffer->stream != 0 || buffer->kind == MANAGED || buffer->kind == PINNED)
         CALL(t, cuStreamSynchronize(stream_of(t, buffer)));
@@ -100,7 +101,7 @@ static void fill(Thread *t) {
     case 1:
         settle(t, buffer);
         CALL(t, cuMemsetD16_v2(at, (unsigned short)(value * 0x101), 2 * (size_t)count));
-        // It need not be over, and only stream 0 waits for it.
+        // The fill may still run. Only stream 0 is ordered after it, so the thread waits for it here.
         CALL(t, cuStreamSynchronize(NULL));
         break;
     default:
@@ -172,7 +173,7 @@ static void count(Thread *t) {
     launch(t, t->count, blocks * BLOCK, t->streams[below(t, STREAMS)], arguments);
 }
 
-// From one buffer to another whose work goes to another stream: events order the two.
+// Copies between two buffers. Events order the copy with the work on both buffers.
 static void copy(Thread *t) {
     Buffer *from = any(t), *to = any(t);
     if (from == to)
@@ -210,11 +211,11 @@ static void host_function(Thread *t) {
     DEMAND(t, calls == 3);
 }
 
-// What a stream is given becomes a graph, which runs some times.
+// Captures work of a stream in a graph and launches the graph up to three times.
 static void graph(Thread *t) {
     Buffer *buffer = any(t);
     if (buffer->stream == 0)
-        return; // Others use the stream that has no name meanwhile.
+        return; // Other threads use the null stream, with which stream 0 is ordered.
     CUstream stream = stream_of(t, buffer);
     unsigned a = (unsigned)next(t) | 1, b = (unsigned)next(t), n = buffer->words, value = (unsigned)next(t);
     unsigned filled = 1 + below(t, n), times = 1 + below(t, 3);
@@ -243,7 +244,7 @@ static void replace(Thread *t) {
     make(t, buffer);
 }
 
-// A module of its own, whose variable the host sets.
+// Loads a separate module, sets its variable, and runs its kernel.
 static void module(Thread *t) {
     Buffer *buffer = any(t);
     CUstream stream = stream_of(t, buffer);
@@ -265,7 +266,7 @@ static void module(Thread *t) {
     CALL(t, cuModuleUnload(fresh));
 }
 
-// There and back through the memory of another context, perhaps another device's.
+// Copies a buffer to memory of another context, possibly of another device, and back.
 static void peer(Thread *t) {
     Buffer *buffer = any(t);
     Place *other = &places[below(t, (unsigned)shared_places)];
@@ -303,7 +304,7 @@ static void ask(Thread *t) {
     DEMAND(t, current == t->place->context);
 }
 
-// Each wrong call gets its code and changes nothing.
+// Makes wrong calls. Each call must return an error and change nothing.
 static void wrong(Thread *t) {
     Buffer *buffer = any(t);
     CUevent event;
@@ -316,7 +317,8 @@ static void wrong(Thread *t) {
     DEMAND(t, cuLaunchKernel(t->affine, 1, 1, 1, 4096, 1, 1, 0, t->streams[0], NULL, NULL) == INVALID_VALUE);
 }
 
-// Waiting for a whole context is an error while one of its streams captures, so it has to be this thread's own.
+// Waits for a stream or for the whole context. The wait for a context is an error while one of its streams captures, so
+// the thread waits only for a context of its own.
 static void wait(Thread *t) {
     int alone = t->place < places || t->place >= places + CONTEXTS;
     CALL(t, alone && below(t, 2) ? cuCtxSynchronize() : cuStreamSynchronize(t->streams[below(t, STREAMS)]));

@@ -1,4 +1,4 @@
-// Initialisation, version, error texts, devices: before and after cuInit.
+// Tests initialisation, versions, error texts and devices, before and after cuInit.
 #include "abi.h"
 
 int main(void) {
@@ -24,7 +24,8 @@ int main(void) {
     memset(name, '#', sizeof name);
     EXPECT(cuDeviceGetName(name, sizeof name, device), SUCCESS);
     CHECK(memchr(name, 0, sizeof name) != NULL && name[0] != 0);
-    // A short buffer holds a shortened name and its end, and nothing beyond it is written.
+    // If the buffer is too short, the library writes a truncated name with its terminator, and nothing beyond the
+    // buffer.
     memset(name, '#', sizeof name);
     EXPECT(cuDeviceGetName(name, 4, device), SUCCESS);
     CHECK(name[3] == 0 && name[4] == '#');

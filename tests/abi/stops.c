@@ -1,5 +1,5 @@
-// Kernels that never end by themselves and kernels that go wrong; the argument chooses one. What is said on
-// standard error is compared by `tests/tests/abi.rs`.
+// Kernels that never end by themselves, and kernels with faults. The arguments select the case and the kernel.
+// `tests/tests/abi.rs` compares the output on standard error.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ static const char KERNELS_THAT_STOP[] =
     "    .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;\n"
     "    ld.param.u64 %rd, [p];\n"
     "again:\n"
-    "    ld.volatile.global.u32 %r, [%rd];\n" // line 17
+    "    ld.volatile.global.u32 %r, [%rd];\n" // PTX line 17
     "    setp.ne.u32 %p, %r, 7;\n"
     "    @%p bra again;\n"
     "    ret;\n"
@@ -35,10 +35,10 @@ static const char KERNELS_THAT_STOP[] =
     "    mov.u32 %r, %tid.x;\n"
     "    setp.lt.u32 %p, %r, 32;\n"
     "    @%p bra other;\n"
-    "    bar.sync 3, 64;\n" // line 28
+    "    bar.sync 3, 64;\n" // PTX line 28
     "    ret;\n"
     "other:\n"
-    "    bar.sync 4, 64;\n" // line 31
+    "    bar.sync 4, 64;\n" // PTX line 31
     "    ret;\n"
     "}\n"
     ".visible .entry read_past(.param .u64 p)\n"
@@ -47,7 +47,7 @@ static const char KERNELS_THAT_STOP[] =
     "    ld.param.u64 %rd, [p];\n"
     "    mov.u32 %r1, %ctaid.x; setp.ne.u32 %p, %r1, 2; @%p ret;\n"
     "    mov.u32 %r2, %tid.x; setp.ne.u32 %p, %r2, 5; @%p ret;\n"
-    "    ld.global.u32 %r3, [%rd+1048576];\n" // line 40
+    "    ld.global.u32 %r3, [%rd+1048576];\n" // PTX line 40
     "    st.global.u32 [%rd], %r3;\n"
     "    ret;\n"
     "}\n"
@@ -76,7 +76,7 @@ static void allocate(void) {
     REQUIRE(cuMemsetD32_v2(memory, 1, 1024));
 }
 
-// The process goes on after a reset.
+// Checks that the process can launch kernels after a reset.
 static void go_on(void) {
     REQUIRE(cuDevicePrimaryCtxReset_v2(0));
     allocate();
@@ -112,7 +112,7 @@ int main(int count, char **arguments) {
         pthread_t thread;
         REQUIRE(launch(kernel, 3, 64));
         CHECK(pthread_create(&thread, NULL, reset, NULL) == 0);
-        // It fails, or finds the fresh context: in any case it comes back.
+        // The call must return. It fails, or it waits for the new context.
         (void)cuCtxSynchronize();
         CHECK(pthread_join(thread, NULL) == 0);
         go_on();

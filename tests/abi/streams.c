@@ -1,4 +1,4 @@
-// Streams and events: order, waiting, asking, host functions, and a kernel that waits for the host.
+// Tests streams and events: order, waits, queries, host functions, and a kernel that waits for the host.
 #include "abi.h"
 
 static volatile int called;
@@ -40,7 +40,7 @@ int main(void) {
     EXPECT(cuEventQuery(end), NOT_READY);
     float milliseconds = -1;
     EXPECT(cuEventElapsedTime(&milliseconds, begin, end), NOT_READY);
-    // Another stream waits for it, and a third party does not.
+    // Stream b waits for the event, so its host function runs after the kernel.
     static int seven = 7;
     EXPECT(cuStreamWaitEvent(b, end, 0), SUCCESS);
     EXPECT(cuLaunchHostFunc(b, host_function, &seven), SUCCESS);

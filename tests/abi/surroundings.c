@@ -1,5 +1,5 @@
-// What the process around the driver may be like: closed standard streams, threads that end, children of a fork, read-only
-// memory. Each case runs in a process of its own.
+// Tests the driver in unusual processes: with closed standard streams, threads that end, children of a fork, read-only
+// memory, and others. Each case runs in its own process.
 #define _GNU_SOURCE
 #include "abi.h"
 
@@ -25,7 +25,8 @@ CUresult cuCtxSetLimit(int limit, size_t value);
 
 enum { STACK_SIZE = 0, MALLOC_HEAP_SIZE = 2, READ_ONLY = 8, VALUES = 1000 };
 
-// A program without standard streams: what it prints does not go to device memory.
+// The program has closed its standard streams. Its output must not go to device memory, whose file could have got the
+// descriptor of a standard stream.
 static void closed_streams(void) {
     CUdeviceptr pointer;
     Handle handle;
@@ -57,7 +58,7 @@ static void *use_memory(void *argument) {
     return argument;
 }
 
-// The destructor of a thread's value frees memory.
+// The destructor of a thread-specific value frees device memory.
 static void thread_destructors(void) {
     size_t before, after, total;
     context = start();
@@ -74,7 +75,7 @@ static void thread_destructors(void) {
     CHECK(before == after);
 }
 
-// The child of a fork asks for constants.
+// In a child process, a query of the version succeeds, and other calls return an error.
 static void forked(void) {
     start();
     pid_t child = fork();
@@ -89,7 +90,7 @@ static void forked(void) {
     CHECK(status == 0);
 }
 
-// A reset sets the limits back.
+// A reset restores the default limits.
 static void limits(void) {
     size_t stack, heap, value;
     start();
@@ -107,7 +108,7 @@ static void limits(void) {
     CHECK(value == heap);
 }
 
-// A heap that is larger than the device is as large as there is memory.
+// If the limit of the heap exceeds the device's memory, `malloc` still succeeds.
 static void heap(void) {
     static const char image[] =
         ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -131,7 +132,7 @@ static void heap(void) {
     CHECK(pointer != 0);
 }
 
-// Memory that the program may not write.
+// Memory that the program cannot write can be registered only as read-only, and copies and fills cannot write it.
 static void read_only(void) {
     size_t bytes = 1 << 16;
     char *page = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -145,7 +146,7 @@ static void read_only(void) {
     REQUIRE(cuCtxSynchronize());
 }
 
-// Memory that kernels can only read, though the program can write it.
+// Kernels and copies cannot write memory that is registered as read-only, even if the program can write it.
 static void read_only_for_kernels(void) {
     static int word[1024];
     CUmodule module;
@@ -177,7 +178,7 @@ static void read_only_for_kernels(void) {
 
 static void *nothing(void *argument) { return argument; }
 
-// A program can have many arrays, but not so many that the process has no mappings left.
+// A program can have many arrays, but the driver leaves some mappings of the process for other uses.
 static void many_arrays(void) {
     enum { MOST = 40000 };
     static CUdeviceptr arrays[MOST];
@@ -201,7 +202,7 @@ static CUresult load_endless(void) {
     return cuModuleLoad(&module, "/dev/zero");
 }
 
-// A file without an end is read up to the limit of the process.
+// The driver reads an endless file only up to the limit of the process.
 static void endless_file(void) {
     start();
     EXPECT(load_endless(), OUT_OF_MEMORY);
@@ -213,7 +214,7 @@ static void deep(void *data) {
     *(int *)data = 1;
 }
 
-// A host function has as much stack as a thread of the program.
+// A host function has as much stack as the program's own threads.
 static void stack_of_callbacks(void) {
     struct rlimit limit = {8 << 20, 8 << 20};
     int done = 0;
@@ -224,7 +225,7 @@ static void stack_of_callbacks(void) {
     CHECK(done == 1);
 }
 
-// A program that wants signals for floating-point exceptions gets none for the computations of the library.
+// A program that enables signals for floating-point exceptions gets no signals from computations of the library.
 static void float_exceptions(void) {
     CUdeviceptr pointer;
     CUmodule module;
@@ -243,9 +244,9 @@ static void float_exceptions(void) {
     REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     REQUIRE(cuCtxSynchronize());
     REQUIRE(cuMemcpyDtoH_v2(&out, pointer, 4));
-    // 1/3 rounded to nearest: 0x3eaaaaab.
+    // 1/3 rounded to nearest is 0x3eaaaaab.
     CHECK(memcmp(&out, "\xab\xaa\xaa\x3e", 4) == 0);
-    // The program's mode is as it was.
+    // The program's floating-point mode has not changed.
     CHECK(fegetround() == FE_UPWARD);
     CHECK(fegetexcept() == FE_ALL_EXCEPT);
 }
@@ -255,8 +256,8 @@ static void crash_reporter(int signal) {
     _exit(3);
 }
 
-// Freed memory and addresses between allocations are no memory of the program: a copy fails and causes no signal, which the
-// program's handler would get.
+// Copies of freed memory and of addresses between allocations fail. They must not raise a signal, which would call the
+// program's handler.
 static void copies_of_freed_memory(void) {
     static char host[4096];
     CUdeviceptr kept, freed, pinned;

@@ -1,5 +1,5 @@
-// Texture and surface references of a module, set up call by call; arrays, mipmaps and copies; handles that are not
-// texture objects. What a kernel must find is computed here.
+// Tests texture and surface references of modules, arrays, mipmaps, copies, and handles of no texture object. The
+// program computes the expected values itself.
 #include "abi.h"
 
 typedef struct CUarray_st *CUarray;
@@ -122,7 +122,7 @@ int main(void) {
     REQUIRE(cuModuleGetSurfRef(&plane, module, "plane"));
     EXPECT(cuModuleGetTexRef(&image, module, "nothing"), NOT_FOUND);
 
-    // An array of 4 by 3 numbers, by two kinds of copies.
+    // Writes an array of 4 by 3 numbers with two kinds of copies.
     float texels[12], back[12];
     for (int i = 0; i < 12; ++i)
         texels[i] = (float)(i * i) - 7;
@@ -146,7 +146,7 @@ int main(void) {
     REQUIRE(cuArrayDestroy(other));
     EXPECT(cuArrayDestroy(other), INVALID_HANDLE);
 
-    // Nearest texels, then wrapped and blended ones.
+    // Fetches nearest texels, then texels with wrapped coordinates and linear filtering.
     int mode = -1, format = -1, channels = -1;
     unsigned flags = 99;
     CUarray bound = NULL;
@@ -164,12 +164,12 @@ int main(void) {
     CHECK(flags == 2 && mode == 2);
     REQUIRE(cuTexRefGetFilterMode(&mode, image));
     CHECK(mode == 1);
-    // Between the last and the first column, in the middle of the second row.
+    // This point is between the last and the first column, in the middle of the second row.
     CHECK(sample(1.0f, 0.5f) == (texels[7] + texels[4]) / 2);
-    // Mirrored: the row beyond the last is the last.
+    // With mirrored coordinates, the row after the last row is the last row.
     CHECK(sample(0.625f, 1.0f) == texels[10]);
 
-    // The launch sees what was bound when it was submitted.
+    // A launch uses the memory that is bound when the launch is submitted.
     Array2D line = {6, 1, FLOAT, 1};
     CUdeviceptr memory, address = 0;
     size_t offset = 0;
@@ -185,7 +185,7 @@ int main(void) {
     EXPECT(cuTexRefSetAddress_v2(NULL, image, memory + 8, 16), INVALID_VALUE);
     REQUIRE(cuTexRefSetAddress_v2(&offset, image, memory + 8, 16));
     CHECK(offset == 8 && fetch((int)(offset / 4)) == 4);
-    // Bytes as fractions, in rows 32 bytes apart.
+    // Fetches bytes as fractions from rows that are 32 bytes apart.
     unsigned char bytes[64] = {0};
     bytes[33] = 51;
     REQUIRE(cuMemcpyHtoD_v2(memory, bytes, 64));
@@ -213,7 +213,7 @@ int main(void) {
     REQUIRE(cuMemcpyAtoH_v2(back, array, 0, 48));
     CHECK(back[0] == 3 && back[1] == 1 && back[4] == texels[0] && back[7] == texels[3] && back[8] == texels[8]);
 
-    // Levels of a mipmapped array are arrays of their own.
+    // The levels of a mipmapped array are arrays themselves.
     CUmipmappedArray mipmaps;
     CUarray level, again;
     Array3D wide = {8, 4, 0, FLOAT, 2, 0}, told;
@@ -228,7 +228,7 @@ int main(void) {
     REQUIRE(cuMipmappedArrayDestroy(mipmaps));
     EXPECT(cuArray3DGetDescriptor_v2(&told, again), INVALID_HANDLE);
 
-    // A number that is no texture object ends the kernel, not the process.
+    // A handle of no texture object causes a fault of the kernel, and the process continues.
     uint64_t handle = 0x123456789;
     void *wrong[] = {&handle};
     CUfunction bogus;

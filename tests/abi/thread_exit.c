@@ -1,4 +1,4 @@
-// Functions of the program that end the thread which calls them: later work goes on.
+// Tests functions of the program that end the thread that calls them. Later work still runs.
 #include "graphs.h"
 
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void *ask(void *data) {
     return data;
 }
 
-// Waits until `called` has a value; at most ten seconds.
+// Waits until `called` has the value `wanted`, at most ten seconds.
 static void expect_called(int wanted) {
     struct timespec millisecond = {0, 1000000};
     for (int i = 0; i < 10000 && called != wanted; ++i)
@@ -59,7 +59,7 @@ int main(void) {
     REQUIRE(cuStreamCreate(&stream, 1));
     REQUIRE(cuStreamCreate(&other, 1));
 
-    // Host functions: what follows in the stream runs, and so do those of other streams.
+    // Host functions: later work of the stream and work of other streams runs.
     for (int i = 0; i < 20; ++i) {
         EXPECT(cuLaunchHostFunc(stream, leave, NULL), SUCCESS);
         EXPECT(cuLaunchHostFunc(other, count, NULL), SUCCESS);
@@ -68,13 +68,13 @@ int main(void) {
     EXPECT(cuStreamSynchronize(other), SUCCESS);
     CHECK(called == 40);
 
-    // Callbacks.
+    // Stream callbacks.
     called = 0;
     EXPECT(cuStreamAddCallback(stream, leave_stream, stream, 0), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(called == 1);
 
-    // Nodes of graphs.
+    // Host nodes of graphs.
     CUgraph graph;
     CUgraphExec exec;
     EXPECT(cuStreamBeginCapture_v2(stream, 0), SUCCESS);
@@ -97,7 +97,7 @@ int main(void) {
     }
     expect_called(2);
 
-    // A function that a call of a thread of the program calls: it ends that thread.
+    // A driver call calls this function in a thread of the program; the function ends this thread.
     pthread_t thread;
     void *result;
     called = 0;

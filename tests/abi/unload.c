@@ -1,4 +1,5 @@
-// A program that opens the library itself, and closes it: with work pending, and to open it again. unload LIBRARY
+// Opens the library with dlopen, closes it and opens it again, and closes it while work is pending. Usage: unload
+// LIBRARY
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ int main(int count, char **arguments) {
     CALL("cuCtxSetCurrent", context, 0, 0);
     CALL("cuMemAlloc_v2", &memory, 4, 0);
     CALL("cuMemsetD32_v2", memory, 77, 1);
-    // Closed and opened again, it is as it was: handles, memory and the current context are the process's.
+    // After the library is closed and opened again, handles, memory and the current context are still valid.
     dlclose(library);
     open_library(arguments[1]);
     CALL("cuMemcpyDtoH_v2", &seen, memory, 4);
@@ -68,7 +69,7 @@ int main(int count, char **arguments) {
     int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) =
         dlsym(library, "cuLaunchKernel");
     require("cuLaunchKernel", launch(spin, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
-    // Its threads go on, and the process can end.
+    // The library's threads continue after dlclose, and the process can end.
     dlclose(library);
     printf("PASS\n");
     return 0;

@@ -1,5 +1,5 @@
-// The virtual memory interface: reserved addresses, physical allocations, mappings and rights, as kernels, copies and
-// pointer attributes meet them, and what each wrong call gets.
+// Tests virtual memory management: reserved addresses, physical allocations, mappings and access rights, as kernels,
+// copies and pointer attributes see them, and the error of each wrong call.
 #include "abi.h"
 
 #include <unistd.h>
@@ -59,14 +59,14 @@ static void aliases(CUmodule module) {
     REQUIRE(cuMemCreate(&handle, 2 * G, &plain, 0));
     REQUIRE(cuMemGetInfo_v2(&free_now, &total));
     CHECK(free_before - free_now == 2 * G);
-    // The same bytes twice, side by side: a kernel that runs over the border sees them twice.
+    // Maps the same memory at two neighbouring addresses. A kernel runs across the border of the two mappings.
     REQUIRE(cuMemMap(base, 2 * G, 0, handle, 0));
     REQUIRE(cuMemMap(base + 2 * G, 2 * G, 0, handle, 0));
     allow(base, 4 * G, BOTH);
     float *values = malloc(4 * G);
     for (size_t i = 0; i < G; ++i)
         values[i] = (float)(i % 1000);
-    // A copy over two mappings.
+    // This copy covers parts of both mappings.
     REQUIRE(cuMemcpyHtoD_v2(base + G, values, 2 * G));
     CUfunction scale;
     REQUIRE(cuModuleGetFunction(&scale, module, "scale"));
@@ -79,8 +79,8 @@ static void aliases(CUmodule module) {
     float *seen = malloc(4 * G);
     REQUIRE(cuMemcpyDtoH_v2(seen, base, 4 * G));
     CHECK(memcmp(seen, (char *)seen + 2 * G, 2 * G) == 0);
-    // What lies at offset o of the allocation: the copy wrote its first half to the upper half of it, and its
-    // second half to the lower; then the kernel doubled the last 128 and the first 128.
+    // The copy wrote its first half to the upper half of the allocation and its second half to the lower half. Then the
+    // kernel doubled the last 128 and the first 128 elements.
     for (size_t i = 0; i < 2 * G / 4; ++i) {
         size_t from = (i + G / 4) % (2 * G / 4);
         float want = values[from] * (i < 128 || i >= 2 * G / 4 - 128 ? 2 : 1);
@@ -90,7 +90,7 @@ static void aliases(CUmodule module) {
             break;
         }
     }
-    // Attributes tell the range, the mapping and the allocation.
+    // Pointer attributes describe the range, the mapping and the allocation.
     unsigned long long value = 0;
     int number = 0;
     EXPECT(cuPointerGetAttribute(&value, 11, base + 3 * G), SUCCESS);
@@ -108,7 +108,7 @@ static void aliases(CUmodule module) {
     EXPECT(cuPointerGetAttribute(&number, 16, base), SUCCESS);
     CHECK(number == BOTH);
     EXPECT(cuMemFree_v2(base), INVALID_VALUE);
-    // The handle of an address is the one that was mapped, and must be released once more.
+    // The retained handle of an address is that of the mapped allocation, and must be released separately.
     REQUIRE(cuMemRetainAllocationHandle(&again, (void *)(base + 3 * G + 5)));
     CHECK(again == handle);
     EXPECT(cuMemRelease(handle), SUCCESS);
@@ -203,7 +203,7 @@ static void mistakes(void) {
     CHECK(flags == READ);
     EXPECT(cuMemGetAccess(&flags, &location, base + G), INVALID_VALUE);
     EXPECT(cuMemGetAccess(NULL, &location, base), INVALID_VALUE);
-    // A copy into memory that may only be read.
+    // A copy to read-only memory fails.
     char bytes[16] = {0};
     EXPECT_ERROR(cuMemcpyHtoD_v2(base, bytes, sizeof bytes));
     EXPECT(cuMemcpyDtoH_v2(bytes, base, sizeof bytes), SUCCESS);
@@ -223,7 +223,7 @@ static void mistakes(void) {
     EXPECT(cuMemRelease(0), INVALID_VALUE);
 }
 
-// Within one process: the descriptor outlives the handle.
+// Exports and imports memory in one process. The descriptor is valid after the handle has been released.
 static void descriptors(void) {
     CUdeviceptr base;
     Handle handle, imported;
@@ -256,7 +256,7 @@ static void descriptors(void) {
     EXPECT(cuMemAddressFree(base, 2 * G), SUCCESS);
 }
 
-// Memory of the host, which both sides may have.
+// Tests memory of the host to which the host and a device have access.
 static void on_host(CUmodule module) {
     Properties host = {.type = 1, .location = {2, 0}}, seen;
     Access both[2] = {{{DEVICE, 0}, BOTH}, {{2, 0}, BOTH}};
@@ -286,7 +286,8 @@ static void on_host(CUmodule module) {
     EXPECT(cuMemAddressFree(base, G), SUCCESS);
 }
 
-// A kernel that writes where nothing is mapped, where nobody may write, and where it was unmapped.
+// Checks the faults of kernels that write to addresses without a mapping, without write access, or after an unmap.
+// `way` selects the case.
 static void faults(int way) {
     CUdeviceptr base;
     Handle handle;
@@ -317,7 +318,7 @@ static void faults(int way) {
     REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
     EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
     EXPECT(cuDevicePrimaryCtxReset_v2(0), SUCCESS);
-    // Memory of this interface belongs to no context.
+    // Virtual memory belongs to no context, so it stays valid after the reset.
     if (way == 1 || way == 3) {
         allow(base, G, BOTH);
         EXPECT(cuMemsetD8_v2(base, 1, G), SUCCESS);

@@ -1,9 +1,9 @@
-// `CUDA_VISIBLE_DEVICES` on a machine with three devices of 64 MiB.
+// Tests `CUDA_VISIBLE_DEVICES` with three devices of 64 MiB.
 //
-//   visible see [NUMBER...]        these devices are seen, in this order
-//   visible late LIST [NUMBER...]  the same, with the list put into the environment right before cuInit
-//   visible export                 prints the name of memory of device 0, and keeps it until its input ends
-//   visible import NAME ORDINAL    opens such memory; ORDINAL is its device here, or that of the context
+//   visible see [NUMBER...]        checks that exactly these devices are visible, in this order
+//   visible late LIST [NUMBER...]  the same, but sets the variable to LIST directly before cuInit
+//   visible export                 prints the IPC handle of memory of device 0, and waits for the end of its input
+//   visible import NAME ORDINAL    opens memory by the handle NAME; ORDINAL is the expected device of the memory
 #include "abi.h"
 
 CUresult cuDeviceGetPCIBusId(char *, int, CUdevice);
@@ -54,7 +54,7 @@ static void one(CUdevice ordinal, int number) {
     CHECK(value == 0xa0 + number);
     EXPECT(cuDeviceTotalMem_v2(&bytes, ordinal), SUCCESS);
     CHECK(bytes == 64 << 20);
-    // Its memory is its own, and counts there.
+    // The device has its own memory, which the allocation reduces.
     REQUIRE(cuDevicePrimaryCtxRetain(&context, ordinal));
     REQUIRE(cuCtxSetCurrent(context));
     EXPECT(cuCtxGetDevice(&device), SUCCESS);
@@ -134,12 +134,12 @@ int main(int count, char **arguments) {
     } else if (strcmp(mode, "late") == 0 && count > 2) {
         int version, status;
         void *function;
-        // As NVIDIA's runtime asks before anything starts.
+        // NVIDIA's runtime library makes these calls before cuInit.
         EXPECT(cuDriverGetVersion(&version), SUCCESS);
         EXPECT(cuGetProcAddress_v2("cuInit", &function, version, 0, &status), SUCCESS);
         setenv("CUDA_VISIBLE_DEVICES", arguments[2], 1);
         see(count - 3, arguments + 3);
-        // What comes after is too late.
+        // A change of the variable after cuInit has no effect.
         setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1);
         EXPECT(cuInit(0), count == 3 ? NO_DEVICE : SUCCESS);
     } else if (strcmp(mode, "export") == 0) {

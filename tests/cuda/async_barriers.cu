@@ -1,6 +1,6 @@
-// libcu++'s barriers and pipelines, which are mbarriers in shared memory: a ring of buffers between
-// producing and consuming warps, copies that arrive when they are complete, threads that drop out, tokens and
-// parities.
+// Tests barriers and pipelines of libcu++, which are mbarriers in shared memory: a ring of buffers between producing
+// and consuming warps, copies that arrive at a barrier when they are complete, threads that leave a barrier for good
+// (arrive_and_drop), and waits by token and by parity.
 #include "common.h"
 
 #include <cooperative_groups.h>
@@ -8,7 +8,7 @@
 #include <cuda/barrier>
 #include <cuda/pipeline>
 
-// libcu++'s objects are initialised by hand in shared memory.
+// `init` initialises the barriers of libcu++ in shared memory, so this warning does not apply.
 #pragma nv_diag_suppress static_var_with_dynamic_init
 
 namespace cg = cooperative_groups;
@@ -16,7 +16,7 @@ using Barrier = cuda::barrier<cuda::thread_scope_block>;
 
 constexpr int THREADS = 128, STAGES = 2, TILE = 64;
 
-// Half of the block fills buffers, the other half sums what is in them.
+// Half of the threads fill the buffers. The other half sum the contents of the buffers.
 __global__ void produce_and_consume(const int *from, int *sums, int tiles) {
     __shared__ int buffer[STAGES][TILE];
     __shared__ Barrier ready[STAGES], filled[STAGES];
@@ -46,7 +46,7 @@ __global__ void produce_and_consume(const int *from, int *sums, int tiles) {
     }
 }
 
-// A pipeline of two stages: the next tile is copied while this one is used.
+// A pipeline of two stages: the next tile is copied while the block uses the present tile.
 __global__ void pipelined(const int *from, int *to, int tiles) {
     extern __shared__ int shared[];
     auto block = cg::this_thread_block();
@@ -67,7 +67,7 @@ __global__ void pipelined(const int *from, int *to, int tiles) {
     }
 }
 
-// A copy that arrives at a barrier; then each round one warp fewer takes part.
+// The copy of a tile arrives at a barrier. Then, in each round, one warp leaves the barrier for good.
 __global__ void dropping(const int *from, int *to) {
     __shared__ int tile[THREADS];
     __shared__ Barrier barrier;
@@ -91,7 +91,7 @@ __global__ void dropping(const int *from, int *to) {
     }
 }
 
-// Waits by the parity of the phase, while one thread arrives for all, phase by phase.
+// All threads wait by the parity of the phase. Thread 0 makes both arrivals of each phase.
 __global__ void parities(int *to, int phases) {
     __shared__ Barrier barrier;
     __shared__ int value;

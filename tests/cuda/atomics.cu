@@ -1,6 +1,6 @@
-// Atomics of every kind and type on global and shared memory, in all three scopes, and loops of
-// compare-and-swap for what the hardware lacks. The sums do not depend on the order; the values
-// given back are checked as a set.
+// Tests atomics of every kind and type on global and shared memory, in all three scopes, and loops of compare-and-swap
+// for operations that the hardware does not have. The sums do not depend on the order of the operations. The returned
+// values are compared as a set.
 #include "common.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ struct Words {
     long long smin64, smax64;
     float fadd;
     double dadd;
-    unsigned product; // by a loop of compare-and-swap
+    unsigned product; // computed by a loop of compare-and-swap
     int block_scope, system_scope;
     unsigned short cas16[2];
 };
@@ -125,7 +125,7 @@ extern "C" __global__ void atomics_shared(Words *w) {
         *w = local;
 }
 
-// Gives each thread its own ticket; the chain of exchanges keeps every value but the last.
+// Each thread gets a ticket of its own. The exchanges return every stored value except the last one.
 extern "C" __global__ void returned_values(int *counter, int *link, int *tickets, int *links) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     tickets[i] = atomicAdd(counter, 1);
@@ -134,7 +134,7 @@ extern "C" __global__ void returned_values(int *counter, int *link, int *tickets
 
 static std::vector<unsigned char> bytes(const Words &w) {
     Words clean;
-    std::memset(&clean, 0, sizeof clean); // also what lies between the members
+    std::memset(&clean, 0, sizeof clean); // also clears the padding between the members
     std::memcpy(&clean, &w, sizeof w);
     const unsigned char *data = reinterpret_cast<const unsigned char *>(&clean);
     return std::vector<unsigned char>(data, data + sizeof clean);
@@ -144,7 +144,7 @@ int main() {
     const int blocks = 5, threads = 48;
     Verdict verdict("atomics");
     Buffer<Words> global(std::vector<Words>(1, initial())), shared(1);
-    // One block alone has the scope of a block; the others show device and system scope.
+    // Operations with block scope are atomic only within a block, so the first launches have one block.
     atomics_global<<<1, threads>>>(global.ptr());
     LAUNCH_OK();
     verdict.equal("global", bytes(global.get()[0]), bytes(expected(threads)));
@@ -156,7 +156,7 @@ int main() {
     atomics_global<<<blocks, threads>>>(global.ptr());
     LAUNCH_OK();
     Words many = global.get()[0], want = expected(blocks * threads);
-    many.block_scope = want.block_scope; // not atomic between blocks
+    many.block_scope = want.block_scope; // block scope is not atomic between blocks
     verdict.equal("many blocks", bytes(many), bytes(want));
 
     const int n = blocks * threads;

@@ -1,4 +1,4 @@
-// Breadth-first search level by level: over all nodes, and with queues filled by atomics.
+// Breadth-first search, level by level: one kernel tests all nodes in each level, the other fills queues by atomics.
 #include "common.h"
 
 #include <queue>

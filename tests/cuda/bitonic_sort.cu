@@ -1,4 +1,4 @@
-// Bitonic sort: whole blocks in shared memory, long distances in global memory.
+// Bitonic sort: steps with short distances use shared memory, steps with long distances use global memory.
 #include "common.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ __device__ void order(unsigned &a, unsigned &b, bool ascending) {
     }
 }
 
-// All steps within CHUNK values for sequences of `first` to `last` values.
+// Executes the steps whose distance is within a block's CHUNK values, for sequences of `first` to `last` values.
 extern "C" __global__ void bitonic_shared(unsigned *data, unsigned first, unsigned last) {
     __shared__ unsigned chunk[CHUNK];
     unsigned base = blockIdx.x * CHUNK, t = threadIdx.x;
@@ -31,7 +31,7 @@ extern "C" __global__ void bitonic_shared(unsigned *data, unsigned first, unsign
     data[base + t + THREADS] = chunk[t + THREADS];
 }
 
-// One step at a distance that crosses blocks.
+// Executes one step whose distance is larger than a block's values.
 extern "C" __global__ void bitonic_global(unsigned *data, unsigned size, unsigned stride) {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned low = 2 * t - (t & (stride - 1));

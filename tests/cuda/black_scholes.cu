@@ -1,5 +1,5 @@
-// Prices of European options: exponentials, logarithms, roots and divisions, once with the exact
-// library functions and once with the approximate ones of the hardware.
+// Computes prices of European options with exponentials, logarithms, roots and divisions, once with the accurate
+// library functions and once with the approximate functions of the hardware.
 #include "common.h"
 
 __device__ float normal_cdf(float d) {

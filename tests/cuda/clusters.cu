@@ -1,5 +1,5 @@
-// Thread block clusters: a histogram spread over the shared memories of a cluster's blocks, a ring in which
-// every block hands its sums to the next one, shapes given by the kernel and by the launch.
+// Tests clusters of blocks: a histogram that is distributed over the shared memories of a cluster's blocks, a ring in
+// which each block reads the values of the previous block, and cluster shapes that the kernel or the launch specifies.
 #include "common.h"
 
 #include <cooperative_groups.h>
@@ -8,7 +8,7 @@ namespace cg = cooperative_groups;
 
 constexpr int THREADS = 128, BINS = 64;
 
-// Every block holds BINS bins of the cluster's histogram, of cluster.num_blocks() times as many.
+// Each block contains BINS bins of the cluster's histogram, which has cluster.num_blocks() * BINS bins.
 __global__ void histogram(const unsigned *values, int count, unsigned *bins) {
     __shared__ unsigned mine[BINS];
     auto cluster = cg::this_cluster();
@@ -26,7 +26,7 @@ __global__ void histogram(const unsigned *values, int count, unsigned *bins) {
         atomicAdd(bins + cluster.block_rank() * BINS + i, mine[i]);
 }
 
-// Sums go round the cluster; what is read is what the block before had a round ago.
+// In each round, a block reads the values that the previous block of the cluster stored in the round before.
 __global__ void __cluster_dims__(2, 2, 1) ring(int *sums, int rounds) {
     __shared__ int cell[2][THREADS];
     auto cluster = cg::this_cluster();
@@ -47,7 +47,8 @@ __global__ void __cluster_dims__(2, 2, 1) ring(int *sums, int rounds) {
     sums[block * THREADS + me] = last;
 }
 
-// Blocks wait for a word in the first one's memory, which the last one sets.
+// The blocks of a cluster wait for their turn, from the last block to the first. The turn is a word in the shared
+// memory of the block with rank 0.
 __global__ void hand_over(unsigned *order) {
     __shared__ volatile unsigned turn;
     auto cluster = cg::this_cluster();
@@ -111,7 +112,7 @@ int main() {
             for (int y = 0; y < down; ++y)
                 for (int x = 0; x < across; ++x)
                     for (int me = 0; me < THREADS; ++me) {
-                        // Ranks of a cluster of 2 x 2 run along x first.
+                        // In a cluster of 2 x 2 blocks, ranks increase along x first.
                         int rank = x % 2 + 2 * (y % 2), before = (rank + 3) % 4;
                         int bx = x / 2 * 2 + before % 2, by = y / 2 * 2 + before / 2;
                         next[(y * across + x) * THREADS + me] =

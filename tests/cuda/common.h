@@ -1,11 +1,11 @@
-// Shared by every program of this folder.
+// Declarations for all programs of this folder.
 //
-// A program computes the same thing on the device and on the CPU, compares, prints one line
+// A program computes the same values on the device and on the CPU, compares them, and prints one line:
 //     PASS name items=N hash=H      or      FAIL name REASON
-// and exits with 0 only when it passed. Every device buffer starts out filled with the byte
-// 0xA5, so a kernel that did not run leaves values that no calculation here gives. The hash
-// covers the bits that came back from the device: it must not depend on the number of workers or
-// on the order of blocks, unless manifest.toml calls the program order-dependent.
+// It exits with 0 only if it prints PASS. Every device buffer is initialised with the byte 0xA5, so a kernel that
+// does not run leaves values that no calculation here produces. The hash covers the bits that came from the device.
+// It must not depend on the number of workers or on the order of blocks, unless manifest.toml marks the program as
+// order-dependent.
 #pragma once
 
 #include <cmath>
@@ -30,12 +30,12 @@
         }                                                                                      \
     } while (0)
 
-// Reports a launch that was refused; what fails while the kernel runs shows at the next copy.
+// Ends the program if the launch failed. The next copy reports a fault of the running kernel.
 #define LAUNCH_OK() CUDA_OK(cudaGetLastError())
 
 constexpr int SENTINEL_BYTE = 0xA5;
 
-// Device memory of `count` values, filled with the sentinel or with a copy of host values.
+// Device memory of `count` values, initialised with the sentinel or with a copy of host values.
 template <class T> class Buffer {
   public:
     explicit Buffer(size_t count) : count_(count) {
@@ -67,7 +67,7 @@ template <class T> class Buffer {
     size_t count_ = 0;
 };
 
-// The same numbers on every machine (xorshift, 32 bits).
+// A random generator that produces the same numbers on every machine (xorshift, 32 bits).
 class Random {
   public:
     explicit Random(uint32_t seed) : state_(seed ? seed : 1u) {}
@@ -78,19 +78,19 @@ class Random {
         return state_;
     }
     uint32_t below(uint32_t bound) { return next() % bound; }
-    // A multiple of 2^-16 in [0, 1).
+    // Returns a multiple of 2^-16 in [0, 1).
     float unit() { return float(next() >> 16) * (1.0f / 65536.0f); }
 
   private:
     uint32_t state_;
 };
 
-// Collects what a program checked.
+// Collects the results of a program's checks.
 class Verdict {
   public:
     explicit Verdict(const char *name) : name_(name) {}
 
-    // Values must be the same, bit for bit.
+    // Checks that the values are equal, bit for bit.
     template <class T>
     void equal(const char *what, const std::vector<T> &got, const std::vector<T> &want) {
         if (got.size() != want.size()) {
@@ -112,7 +112,7 @@ class Verdict {
         equal(what, std::vector<T>{got}, std::vector<T>{want});
     }
 
-    // |got - want| <= tolerance * max(1, |want|) for each value; a NaN is wrong.
+    // Checks that |got - want| <= tolerance * max(1, |want|) for each value. A NaN is wrong.
     template <class T>
     void close(const char *what, const std::vector<T> &got, const std::vector<T> &want,
                double tolerance) {
@@ -132,7 +132,7 @@ class Verdict {
         }
     }
 
-    // A condition that has no values to compare.
+    // Checks a condition.
     void holds(const char *what, bool condition) {
         ++items_;
         absorb(&condition, 1);
@@ -140,14 +140,14 @@ class Verdict {
             fail("%s does not hold", what);
     }
 
-    // A call that has to end with this very error.
+    // Checks that a call returned exactly this result.
     void status(const char *what, cudaError_t got, cudaError_t want) {
         ++items_;
         if (got != want)
             fail("%s: got %s, expected %s", what, cudaGetErrorName(got), cudaGetErrorName(want));
     }
 
-    // Prints the line and gives the exit code.
+    // Prints the program's line and returns the exit code.
     int finish() const {
         if (reason_.empty()) {
             std::printf("PASS %s items=%zu hash=%016llx\n", name_, items_,
@@ -160,7 +160,7 @@ class Verdict {
     }
 
   private:
-    // Keeps the first failure alone: later ones usually follow from it.
+    // Stores only the first failure, because later failures are often its consequences.
     void fail(const char *format, ...) {
         if (!reason_.empty())
             return;
@@ -172,7 +172,7 @@ class Verdict {
         reason_ = text;
     }
 
-    // FNV-1a, 64 bits.
+    // Adds bytes to the hash (FNV-1a, 64 bits).
     void absorb(const void *data, size_t bytes) {
         const unsigned char *byte = static_cast<const unsigned char *>(data);
         for (size_t i = 0; i < bytes; ++i)

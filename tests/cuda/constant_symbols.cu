@@ -1,5 +1,5 @@
-// Variables of a module: constants and globals with and without initial values, structs, addresses
-// within initial values, copies to and from symbols with offsets, and their addresses and sizes.
+// Tests variables of a module: constants and globals with and without initial values, structs, addresses in initial
+// values, copies to and from symbols with offsets, and the addresses and sizes of symbols.
 #include "common.h"
 
 struct Settings {

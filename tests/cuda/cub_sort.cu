@@ -1,5 +1,5 @@
-// CUB: radix sort over the device (several passes, pairs, descending, part of the bits), reduction,
-// scan, run lengths, histogram, and the block's own sort, scan and reduction in a kernel of ours.
+// Tests CUB: radix sort of an array (several passes, pairs, descending order, part of the bits), reduction, scan,
+// run-length encoding and histogram. A kernel of this file tests the sort, scan and reduction within a block.
 #include "common.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 constexpr int THREADS = 64, ITEMS = 4;
 
-// One block: sorts, then stores keys, their running sums and the sum of all.
+// One block sorts the keys, and stores them with their prefix sums and their sum.
 extern "C" __global__ void block_primitives(const int *in, int *sorted, int *running, int *total) {
     using Sort = cub::BlockRadixSort<int, THREADS, ITEMS>;
     using Scan = cub::BlockScan<int, THREADS>;
@@ -36,7 +36,7 @@ extern "C" __global__ void block_primitives(const int *in, int *sorted, int *run
         *total = sum;
 }
 
-// Asks for the size of the temporary memory, allocates it and runs.
+// Requests the size of the temporary memory, allocates it, and makes the call.
 template <class Call> static void with_storage(Call call) {
     size_t bytes = 0;
     CUDA_OK(call(static_cast<void *>(nullptr), bytes));

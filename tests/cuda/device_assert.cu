@@ -1,5 +1,5 @@
-// assert in a kernel: one that holds, and one that fails, ends the launch with cudaErrorAssert and
-// is gone after a reset.
+// Tests assert in a kernel: a launch in which the condition holds, and a launch in which it fails. The failing launch
+// ends with cudaErrorAssert, and a reset removes this error.
 #include "common.h"
 
 #include <cassert>
@@ -31,7 +31,7 @@ int main() {
                    cudaErrorAssert);
     verdict.status("malloc", cudaMalloc((void **)&out, 16), cudaErrorAssert);
 
-    // The runtime keeps a thread's last error beyond a reset.
+    // The runtime library would keep the thread's last error after the reset, so this call clears it.
     verdict.status("last", cudaGetLastError(), cudaErrorAssert);
     CUDA_OK(cudaDeviceReset());
     Buffer<int> again(64);

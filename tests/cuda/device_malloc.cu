@@ -1,5 +1,5 @@
-// malloc, free, new and delete in kernels; blocks share what one thread allocated, and memory lives
-// on from one launch to the next.
+// Tests malloc, free, new and delete in kernels. Threads of a block share memory that one thread allocated, and memory
+// stays allocated from one launch to the next.
 #include "common.h"
 
 extern "C" __global__ void malloc_in_thread(int *out) {

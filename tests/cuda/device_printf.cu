@@ -1,5 +1,5 @@
-// printf in a kernel: conversions of each kind, widths, strings, the order within a thread, and the
-// number that it gives back. The manifest holds the lines that must appear.
+// Tests printf in a kernel: conversions of each kind, widths, strings, the order of a thread's output, and the returned
+// number. The manifest lists the lines that must appear.
 #include "common.h"
 
 extern "C" __global__ void device_printf(int *results, const char *word) {
@@ -11,7 +11,7 @@ extern "C" __global__ void device_printf(int *results, const char *word) {
                0x123456789abcdefull, 7, 12345.678);
         printf("word %s star %*d|%.3f\n", word, 6, 42, 3.14159265);
         results[4] = printf("no arguments\n");
-        // One string in pieces, to be put together in order.
+        // Prints one string in pieces, which must appear in order.
         for (int k = 0; k < 3; ++k)
             printf("<%d>", k);
         printf("\n");

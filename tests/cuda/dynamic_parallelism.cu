@@ -1,6 +1,6 @@
-// Kernels that launch kernels (CDP2): a quicksort that recurses in two streams, the default stream of a
-// block in order, a stream with events, fire-and-forget, tail launches behind everything else, copies and
-// fills, the errors that device code is told.
+// Tests kernels that launch kernels (CDP2): a quicksort that recurses in two streams, the order of the default stream
+// of a block, streams with an event, fire-and-forget launches, tail launches, copies and fills, and the errors that
+// device code receives.
 #include "common.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ __global__ void quicksort(int *values, int count, int depth) {
         quicksort<<<1, 1>>>(values + low, count - low, depth + 1);
 }
 
-// out = out * factor + term, which tells in which order steps were made.
+// Computes out[i] = out[i] * factor + term + i, so the result depends on the order of the steps.
 __global__ void step(unsigned *out, unsigned factor, unsigned term) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = out[i] * factor + term + i;
@@ -57,7 +57,7 @@ __global__ void in_order(unsigned *out, unsigned steps) {
         step<<<2, THREADS>>>(mine, 3, i);
 }
 
-// Two streams that meet: the second goes on when the first has recorded its event.
+// The second stream waits for an event that the first stream records.
 __global__ void with_events(unsigned *out, unsigned *copy) {
     cudaStream_t first, second;
     cudaEvent_t event;
@@ -87,7 +87,7 @@ __global__ void slow_sum(unsigned *sum, unsigned turns) {
 
 __global__ void snapshot(const unsigned *sum, unsigned *seen, unsigned at) { seen[at] = *sum; }
 
-// A tail launch begins when all else that the grid has launched is complete, and one follows the other.
+// A tail launch begins when all other launches of the grid are complete. Tail launches run one after another.
 __global__ void tail(unsigned *sum, unsigned *seen) {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         snapshot<<<1, 1, 0, cudaStreamTailLaunch>>>(sum, seen, 0);
@@ -101,7 +101,7 @@ __global__ void tail(unsigned *sum, unsigned *seen) {
 
 __global__ void empty() {}
 
-// Nesting ends at a depth of 24.
+// Launches nest up to a depth of 24. The next launch is an error.
 __global__ void nest(unsigned *deepest, int *error, unsigned depth) {
     *deepest = depth;
     nest<<<1, 1>>>(deepest, error, depth + 1);

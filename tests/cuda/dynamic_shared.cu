@@ -1,10 +1,10 @@
-// Shared memory whose size the launch gives: several arrays carved from it beside a static one, more
-// than 48 KiB after asking for it, and a launch that asks for too much.
+// Tests shared memory whose size the launch specifies: several arrays in it beside a static array, more than 48 KiB
+// after an opt-in, and a launch that requests too much.
 #include "common.h"
 
 extern __shared__ unsigned char dynamic[];
 
-// An array of doubles, one of ints and one of bytes, behind each other.
+// The dynamic shared memory contains an array of doubles, then one of ints, then one of bytes.
 extern "C" __global__ void carve(const int *in, double *out, int n) {
     __shared__ int fixed[32];
     double *doubles = reinterpret_cast<double *>(dynamic);
@@ -23,7 +23,7 @@ extern "C" __global__ void carve(const int *in, double *out, int n) {
         out[t] = doubles[n - 1 - t] + ints[(t + 1) % n] + bytes[(t + 2) % n] + fixed[t % 32];
 }
 
-// Touches the first and the last word of what it was given.
+// Writes and reads the first and the last word of the dynamic shared memory, and reads its size.
 extern "C" __global__ void touch_ends(int *out, int words) {
     int *all = reinterpret_cast<int *>(dynamic);
     unsigned given;

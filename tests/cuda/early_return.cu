@@ -1,5 +1,5 @@
-// Threads that have returned do not hold up a barrier that the others reach. Of 64 threads the
-// last ones return at once; one variant for each way to cut a block of two warps.
+// Threads that have returned do not delay a barrier that the other threads reach. In a block of 64 threads (two warps),
+// the threads from number n on return at once. The program tests several n.
 #include "common.h"
 
 extern "C" __global__ void early_return(const int *in, int *out, int n) {
@@ -16,7 +16,7 @@ extern "C" __global__ void early_return(const int *in, int *out, int n) {
     out[blockIdx.x * 64 + t] = values[(t + 1) % n] * 10;
 }
 
-// The threads that are left loop around a barrier, and one more leaves in every turn.
+// The remaining threads loop around a barrier. In each iteration one more thread returns.
 extern "C" __global__ void leave_one_by_one(int *out) {
     __shared__ int arrived;
     int t = threadIdx.x;

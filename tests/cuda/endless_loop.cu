@@ -1,7 +1,7 @@
-// Kernels that never end. What ends them is outside: a time limit, a reset, or Ctrl-C.
+// Kernels that never end by themselves. A time limit, a reset, or Ctrl-C ends them.
 //   endless_loop wait poll|count   waits for the kernel; expects cudaErrorLaunchTimeout
 //   endless_loop reset poll|count  resets the device while the kernel runs
-// `poll` waits in memory for a word that nobody stores, `count` only computes.
+// The kernel of `poll` waits for a word that no thread stores; the kernel of `count` only computes.
 #include "common.h"
 
 #include <chrono>
@@ -15,7 +15,8 @@ extern "C" __global__ void endless_poll(volatile int *flag) {
 
 extern "C" __global__ void endless_count(unsigned *out, unsigned step) {
     unsigned value = threadIdx.x * 2;
-    // Even steps from an even number never reach 1, but the compiler does not know `step`.
+    // The value is always even, so it never becomes 1. The compiler does not know this, because it does not know
+    // `step`.
     while (value != 1u)
         value = value * 5u + step;
     *out = value;
@@ -46,7 +47,7 @@ int main(int count, char **arguments) {
         verdict.status("synchronize", cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
     }
     CUDA_OK(cudaDeviceReset());
-    cudaGetLastError(); // a reset leaves the thread's last error
+    cudaGetLastError(); // a reset does not clear the thread's last error
 
     std::vector<int> want(32);
     for (int i = 0; i < 32; ++i)

@@ -1,5 +1,5 @@
-// Calls through pointers: a table in device memory, a pointer that the host passes on, virtual
-// functions of objects made on the device, a function that is not inlined.
+// Tests calls through pointers: a table in device memory, a pointer that the host passes to a kernel, virtual functions
+// of objects that device code creates, and a function that is not inlined.
 #include "common.h"
 
 using Operation = int (*)(int, int);

@@ -1,5 +1,5 @@
-// Conway's game on a torus: bytes in global memory, and rows of 32 cells packed into words whose
-// neighbours are counted with shuffles and bit operations.
+// Conway's game of life on a torus. One kernel uses bytes in global memory. The other packs rows of 32 cells into words
+// and counts neighbours with shuffles and bit operations.
 #include "common.h"
 
 constexpr int EDGE = 64;
@@ -14,7 +14,7 @@ extern "C" __global__ void life_bytes(const unsigned char *in, unsigned char *ou
     out[y * EDGE + x] = alive == 3 || (alive == 2 && in[y * EDGE + x]);
 }
 
-// 32 x 32 cells on a torus, one warp, one row a lane, all generations in one launch.
+// One warp computes all generations of 32 x 32 cells on a torus in one launch. Each lane computes one row.
 extern "C" __global__ void life_warp(unsigned *rows, int generations) {
     unsigned lane = threadIdx.x, row = rows[lane];
     for (int g = 0; g < generations; ++g) {
@@ -22,7 +22,7 @@ extern "C" __global__ void life_warp(unsigned *rows, int generations) {
         unsigned below = __shfl_sync(0xffffffffu, row, (lane + 1) % 32);
         unsigned next = 0;
         for (int x = 0; x < 32; ++x) {
-            // brings columns x-1, x and x+1 to the lowest three bits
+            // moves columns x-1, x and x+1 to the lowest three bits
             int turn = (x + 31) % 32;
             unsigned around = (__funnelshift_r(above, above, turn) & 7u) << 6 |
                               (__funnelshift_r(row, row, turn) & 5u) << 3 |

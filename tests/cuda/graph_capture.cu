@@ -1,5 +1,5 @@
-// Streams captured into graphs: a pipeline in branches that come back, launched again and again on new
-// data, beside the same work without a graph.
+// Captures streams into graphs: a pipeline with a branch that joins the main stream again. The program launches the
+// graph several times with new data and computes the expected values on the CPU.
 #include "common.h"
 
 extern "C" __global__ void smooth(float *out, const float *in, int n) {
@@ -93,7 +93,7 @@ int main() {
         verdict.close("sum", std::vector<float>{sum}, std::vector<float>{float(want_sum)}, 1e-5);
     }
 
-    // The pattern of training loops: capture every time, and update the executable graph.
+    // As training loops do, each round captures the work again and updates the executable graph.
     Buffer<float> x(1);
     for (int round = 0; round < 3; ++round) {
         cudaGraph_t again;
@@ -121,7 +121,7 @@ int main() {
         verdict.close("captured again", got, std::vector<float>{float(want_sum)}, 1e-5);
     }
 
-    // What a capture forbids.
+    // An allocation is an error during this capture and invalidates it.
     CUDA_OK(cudaStreamBeginCapture(main_stream, cudaStreamCaptureModeGlobal));
     void *pointer = nullptr;
     verdict.status("allocation", cudaMalloc(&pointer, 16), cudaErrorStreamCaptureUnsupported);

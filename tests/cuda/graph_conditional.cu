@@ -1,7 +1,7 @@
-// Conditional nodes: device code decides how often a body runs and which one.
+// Tests conditional nodes: device code decides how often a body runs, and which body runs.
 #include "common.h"
 
-// One step of Newton's method for the square root; goes on while it changes anything.
+// One step of Newton's method for the square root. The loop ends when the value no longer changes, or after 100 steps.
 extern "C" __global__ void newton(cudaGraphConditionalHandle handle, double *x, double a, int *steps) {
     double next = 0.5 * (*x + a / *x);
     ++*steps;
@@ -9,7 +9,7 @@ extern "C" __global__ void newton(cudaGraphConditionalHandle handle, double *x, 
     *x = next;
 }
 
-// A step of the Collatz sequence needs one of two kernels.
+// The parity of a number of the Collatz sequence selects one of two kernels.
 extern "C" __global__ void parity(cudaGraphConditionalHandle handle, const unsigned long long *value) {
     cudaGraphSetConditional(handle, unsigned(*value & 1));
 }
@@ -65,7 +65,7 @@ int main() {
     CUDA_OK(cudaStreamCreate(&stream));
     Buffer<int> steps(1);
 
-    // A loop whose body is captured.
+    // A loop whose body is captured from a stream.
     const double a = 2;
     Buffer<double> x(std::vector<double>{a});
     cudaGraph_t graph;
@@ -99,7 +99,7 @@ int main() {
     CUDA_OK(cudaGraphExecDestroy(exec));
     CUDA_OK(cudaGraphDestroy(graph));
 
-    // A choice inside a loop.
+    // A loop whose body contains a switch node.
     Buffer<unsigned long long> value(1);
     cudaGraphConditionalHandle loop, choice;
     CUDA_OK(cudaGraphCreate(&graph, 0));

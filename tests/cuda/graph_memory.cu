@@ -1,4 +1,4 @@
-// Memory of graphs: captured stream-ordered allocations, allocation nodes, lifetimes, counters.
+// Tests memory of graphs: captured stream-ordered allocations, allocation nodes, lifetimes and counters.
 #include "common.h"
 
 extern "C" __global__ void squares(unsigned *out, int n) {
@@ -60,7 +60,7 @@ int main() {
     CUDA_OK(cudaGraphExecDestroy(exec));
     CUDA_OK(cudaGraphDestroy(graph));
 
-    // An allocation that the program takes over.
+    // A graph allocates memory that the program uses and frees.
     CUDA_OK(cudaGraphCreate(&graph, 0));
     cudaMemAllocNodeParams alloc = {};
     alloc.poolProps.allocType = cudaMemAllocationTypePinned;
@@ -92,7 +92,7 @@ int main() {
     }
     CUDA_OK(cudaGraphExecDestroy(exec));
 
-    // A graph that cleans up after itself.
+    // Each launch of this graph frees the memory that the previous launch allocated.
     CUDA_OK(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
     for (int i = 0; i < 3; ++i)
         CUDA_OK(cudaGraphLaunch(exec, stream));

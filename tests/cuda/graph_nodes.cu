@@ -1,4 +1,4 @@
-// Graphs built by calls: all kinds of nodes, children, copies, updates, enabling, attributes.
+// Tests graphs that are built by calls: kinds of nodes, child graphs, copies, updates, and disabled nodes.
 #include "common.h"
 
 extern "C" __global__ void add(float *out, const float *a, const float *b, float scale, int n) {
@@ -92,7 +92,7 @@ int main() {
     verdict.equal("filled", sums[9], 0.0f);
     verdict.equal("not filled", sums[10], a[10] * 2 + b[10]);
 
-    // New arguments for the executable graph.
+    // Sets new arguments in the executable graph only.
     scale = 3;
     CUDA_OK(cudaGraphExecKernelNodeSetParams(exec, add_node, &add_params));
     a[5] = 77;
@@ -100,7 +100,7 @@ int main() {
     CUDA_OK(cudaStreamSynchronize(stream));
     check("new arguments", 3);
 
-    // What the node itself says, and a change of it, taken over by an update.
+    // Queries the parameters of the node in the graph, changes them, and updates the executable graph.
     cudaKernelNodeParams told = {};
     CUDA_OK(cudaGraphKernelNodeGetParams(add_node, &told));
     verdict.equal("told scale", *(float *)told.kernelParams[3], 2.0f);
@@ -114,7 +114,7 @@ int main() {
     CUDA_OK(cudaStreamSynchronize(stream));
     check("updated", 5);
 
-    // A node that is left out.
+    // Disables a node.
     CUDA_OK(cudaGraphNodeSetEnabled(exec, add_node, 0));
     CUDA_OK(cudaMemset(sum_ptr, 0, n * sizeof(float)));
     CUDA_OK(cudaGraphLaunch(exec, stream));
@@ -122,7 +122,7 @@ int main() {
     verdict.equal("left out", out, std::vector<float>(n, 0.0f));
     CUDA_OK(cudaGraphNodeSetEnabled(exec, add_node, 1));
 
-    // The whole as a child, twice in a row, in a copy.
+    // Another graph contains this graph twice, as child nodes. A copy of that graph is launched.
     cudaGraph_t outer, clone;
     cudaGraphNode_t first, second, found;
     CUDA_OK(cudaGraphCreate(&outer, 0));
@@ -141,7 +141,7 @@ int main() {
     check("children", 5);
     verdict.equal("host calls of children", calls, 2);
 
-    // Changes that an executable graph cannot take.
+    // Changes that are errors.
     cudaGraph_t other;
     CUDA_OK(cudaGraphCreate(&other, 0));
     cudaGraphNode_t lone;

@@ -1,5 +1,5 @@
-// Barriers over the whole grid: cooperative groups in a cooperative launch, and one built from
-// atomics. Every block reads what its neighbour stored in the phase before.
+// Tests barriers over the whole grid: the barrier of cooperative groups in a cooperative launch, and a barrier that the
+// kernel builds from atomics. Each block reads values that a neighbouring block stored in the previous phase.
 #include "common.h"
 
 #include <cooperative_groups.h>

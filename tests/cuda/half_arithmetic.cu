@@ -1,5 +1,5 @@
-// Arithmetic in f16 and bf16, single and in pairs, with its conversions. A product or a sum of two
-// such numbers is exact in f64, so rounding that once gives the right bits.
+// Tests arithmetic and conversions of f16 and bf16, for single values and pairs. A product or a sum of two of the
+// inputs is exact in f64, so the host rounds it once to get the expected bits.
 #include "common.h"
 
 #include <cuda_bf16.h>
@@ -48,7 +48,7 @@ extern "C" __global__ void bfloat_arithmetic(const float *a, const float *b, uns
     out[2 * i + 1] = __bfloat16_as_ushort(__hfma(x, y, y));
 }
 
-// Rounds to a format of `digits` binary digits and the smallest exponent `lowest`, ties to even.
+// Rounds to a format with `digits` binary digits and units of at least 2^lowest; ties to even.
 static double round_to(double value, int digits, int lowest) {
     if (value == 0 || !std::isfinite(value))
         return value;
@@ -65,7 +65,7 @@ static double half_value(unsigned short bits) {
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-// Bits of a value that f16 represents; no infinities here.
+// Rounds a value to f16 and returns its bits.
 static unsigned short half_bits(double value) {
     unsigned short sign = std::signbit(value) ? 0x8000 : 0;
     value = round_to(std::fabs(value), 11, -24);
@@ -92,7 +92,7 @@ int main() {
     std::vector<unsigned short> a(n), b(n);
     Random random(21);
     for (int i = 0; i < n; ++i) {
-        // Exponents from subnormal to 2^6 keep every product finite.
+        // Exponents from subnormal to 2^6, so every product is finite.
         a[i] = (unsigned short)(random.below(2) << 15 | random.below(22) << 10 | random.below(1024));
         b[i] = (unsigned short)(random.below(2) << 15 | random.below(22) << 10 | random.below(1024));
     }

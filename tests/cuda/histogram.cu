@@ -1,4 +1,4 @@
-// Histogram of bytes: atomics on global memory, and on shared memory first.
+// Counts bytes: one kernel with atomics on global memory, the other with atomics on shared memory first.
 #include "common.h"
 
 constexpr int BINS = 256;

@@ -1,5 +1,5 @@
-// A kernel that reads 1 MiB past its buffer ends with cudaErrorIllegalAddress, which sticks until a
-// reset; afterwards the process goes on. Then the same with a store through a null pointer.
+// A kernel that reads 1 MiB past its buffer ends with cudaErrorIllegalAddress. This error is sticky until a reset, and
+// then the process continues. A store through a null pointer has the same effect.
 #include "common.h"
 
 extern "C" __global__ void read_past(const int *in, int *out, size_t offset) {
@@ -9,7 +9,7 @@ extern "C" __global__ void read_past(const int *in, int *out, size_t offset) {
 
 extern "C" __global__ void store_null(int *out) { out[threadIdx.x] = 1; }
 
-// A good launch on a fresh context.
+// Checks a launch without a fault in a fresh context.
 static void works(Verdict &verdict, const char *what) {
     std::vector<int> values(32);
     for (int i = 0; i < 32; ++i)

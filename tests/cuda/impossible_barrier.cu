@@ -1,5 +1,5 @@
-// Barriers that can never complete: two warps that wait at different ones. A GPU hangs here;
-// Margay ends the launch with cudaErrorLaunchTimeout and says who waits where.
+// Barriers that can never complete: two warps wait at different barriers, or a lane does not reach a warp's barrier. A
+// GPU hangs. Margay ends the launch with cudaErrorLaunchTimeout and reports where each thread waits.
 #include "common.h"
 
 extern "C" __global__ void different_barriers(int *out) {
@@ -11,7 +11,7 @@ extern "C" __global__ void different_barriers(int *out) {
 }
 
 extern "C" __global__ void missing_lane(int *out) {
-    // Lane 3 never comes, and it has not left either: it waits at the block's barrier.
+    // Thread 3 never reaches the warp's barrier and has not exited: it waits at the block's barrier.
     if (threadIdx.x != 3)
         __syncwarp(0xffffffffu);
     __syncthreads();
@@ -19,7 +19,7 @@ extern "C" __global__ void missing_lane(int *out) {
 }
 
 extern "C" __global__ void matching_barriers(int *out) {
-    // The same barriers, used as they should be.
+    // All threads use the two barriers in the same order.
     asm volatile("barrier.sync 1, 64;" ::: "memory");
     asm volatile("barrier.sync 2, 64;" ::: "memory");
     out[threadIdx.x] = 2;
@@ -35,7 +35,7 @@ int main() {
         LAUNCH_OK();
         verdict.status("synchronize", cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
         CUDA_OK(cudaDeviceReset());
-        cudaGetLastError(); // a reset leaves the thread's last error
+        cudaGetLastError(); // a reset does not clear the thread's last error
     }
     Buffer<int> out(64);
     matching_barriers<<<1, 64>>>(out.ptr());

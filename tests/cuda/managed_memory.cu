@@ -1,5 +1,5 @@
-// Memory that host and device share: managed allocations, managed variables, a list whose pointers
-// both sides follow, pinned host memory that a kernel uses in place, and what pointers tell.
+// Tests memory that host and device share: managed allocations, managed variables, a list whose pointers both sides
+// follow, and pinned host memory that a kernel uses in place. Also tests pointer attributes.
 #include "common.h"
 
 struct Node {

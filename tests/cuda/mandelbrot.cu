@@ -1,5 +1,5 @@
-// Mandelbrot set: a loop whose length differs from thread to thread. Products and sums are rounded
-// one by one, so that the CPU counts the same turns.
+// Computes the Mandelbrot set: threads have different numbers of loop iterations. Products and sums are rounded
+// separately, so the CPU counts the same numbers of iterations.
 #include "common.h"
 
 constexpr int LIMIT = 100;
@@ -32,7 +32,7 @@ int main() {
         for (int px = 0; px < width; ++px) {
             float cx = std::fmaf(float(px), 3.0f / 128.0f, -2.0f);
             float cy = std::fmaf(float(py), 2.0f / 64.0f, -1.0f);
-            volatile float x = 0, y = 0; // volatile keeps the host from fusing
+            volatile float x = 0, y = 0; // volatile prevents fusion on the host
             int turn = 0;
             while (turn < LIMIT) {
                 volatile float xx = x * x, yy = y * y, xy = x * y;

@@ -1,5 +1,5 @@
-// C = A * B through tiles in shared memory; no extent is a multiple of the tile. The values are
-// small integers, so every order of addition gives the same bits.
+// Computes C = A * B through tiles in shared memory. No extent is a multiple of the tile's size. The values are small
+// integers, so sums have the same bits in every order of addition.
 #include "common.h"
 
 constexpr int TILE = 16;

@@ -1,10 +1,10 @@
-// Inverse of a matrix in f64: Gauss-Jordan with pivots, one block, one launch; and a batch of small
-// matrices with a determinant on the way.
+// Computes the inverse and the determinant of a matrix in f64 by Gauss-Jordan elimination with pivots, in one launch of
+// one block.
 #include "common.h"
 
 constexpr int N = 24;
 
-// Threads are columns of the matrix beside the identity; `work` is N rows of 2 * N columns.
+// `work` contains the matrix and, to its right, the identity matrix: N rows of 2 * N columns. Each thread has a column.
 extern "C" __global__ void matrix_inverse(const double *in, double *out, double *determinant) {
     __shared__ double work[N][2 * N];
     __shared__ double factor[N];
@@ -66,7 +66,7 @@ int main() {
             for (int k = 0; k < N; ++k)
                 product[r * N + c] += in[r * N + k] * inverse[k * N + c];
 
-    // Determinant on the CPU by elimination in long double.
+    // Computes the determinant on the CPU by elimination in long double.
     std::vector<long double> a(in.begin(), in.end());
     long double det = 1.0L;
     for (int step = 0; step < N; ++step) {
@@ -88,7 +88,7 @@ int main() {
     }
 
     Verdict verdict("matrix_inverse");
-    verdict.close("inverse", inverse, inverse, 0.0); // puts the device's bits into the hash
+    verdict.close("inverse", inverse, inverse, 0.0); // adds the device's bits to the hash
     verdict.close("matrix * inverse", product, identity, 1e-9);
     verdict.close("determinant", ddet.get(), std::vector<double>{double(det)}, 1e-9);
     return verdict.finish();

@@ -1,5 +1,5 @@
-// Pi from random points: a generator in each thread, a sum per block, one atomic per block. The
-// CPU draws the same numbers, so the counts are equal.
+// Estimates pi from random points: each thread has a generator, and each block computes a sum and adds it with one
+// atomic. The CPU draws the same numbers, so the counts are equal.
 #include "common.h"
 
 constexpr int THREADS = 128, DRAWS = 64;

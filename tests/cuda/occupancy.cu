@@ -1,5 +1,5 @@
-// Device properties, kernel attributes and the occupancy calculator: relations that hold on every
-// device, and launches with the sizes that they suggest; then launches that must be refused.
+// Tests device properties, kernel attributes and the occupancy calculator: relations that hold on every device,
+// launches with the suggested sizes, and launches that must fail.
 #include "common.h"
 
 extern "C" __global__ void __launch_bounds__(256) occupancy(int *out, int n) {
@@ -59,7 +59,7 @@ int main() {
     verdict.equal("suggested launch", out.get(), want);
 
     occupancy<<<1, 512>>>(out.ptr(), n);
-    // What GPUs answer: the tests of numba-cuda expect it (test_launch_bounds_scalar).
+    // GPUs return this error. The tests of numba-cuda expect it (test_launch_bounds_scalar).
     verdict.status("past the launch bounds", cudaGetLastError(), cudaErrorInvalidValue);
     occupancy<<<1, 2048>>>(out.ptr(), n);
     verdict.status("2048 threads", cudaGetLastError(), cudaErrorInvalidConfiguration);
@@ -67,8 +67,9 @@ int main() {
     verdict.status("no blocks", cudaGetLastError(), cudaErrorInvalidConfiguration);
     occupancy<<<1, dim3(1, 1, 128)>>>(out.ptr(), n);
     verdict.status("too deep", cudaGetLastError(), cudaErrorInvalidConfiguration);
-    // The runtime takes what it has not registered for a kernel's handle and passes the driver's answer on; with CUDA 12.8
-    // on a GPU that is 400 (CUTLASS, issue 2478). A null pointer is its own matter.
+    // The runtime library passes a pointer that it has not registered to the driver as a kernel's handle, and returns
+    // the driver's result. With CUDA 12.8 on a GPU this result is 400 (CUTLASS, issue 2478). For a null pointer, the
+    // runtime library returns an error itself.
     int *place = out.ptr(), count = n;
     void *arguments[] = {&place, &count};
     auto none = reinterpret_cast<const void *>(ordinary);

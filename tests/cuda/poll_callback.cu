@@ -26,7 +26,8 @@ int main() {
     CUDA_OK(cudaStreamSynchronize(waiting));
     CUDA_OK(cudaStreamSynchronize(calling));
 
-    // The older form runs after the work before it and before the work behind it.
+    // The older function, cudaStreamAddCallback: the callback runs after earlier work and before later work of the
+    // stream.
     *flag = 0;
     CUDA_OK(cudaStreamAddCallback(
         calling,

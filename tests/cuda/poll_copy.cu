@@ -1,5 +1,5 @@
-// A kernel on one stream waits for a word that a copy on another stream brings, then one that a
-// memset brings.
+// A kernel in one stream waits for a word that a copy in another stream writes, and then for a word that a memset
+// writes.
 #include "common.h"
 
 extern "C" __global__ void poll_copy(volatile int *flags, int *out) {

@@ -1,5 +1,5 @@
-// A kernel says that it runs, through memory that it shares with the host, and then waits for a
-// word from the host: launches must be asynchronous and stores visible while the kernel runs.
+// A kernel shares memory with the host. It writes that it runs and then waits for a word from the host. Launches must
+// therefore be asynchronous, and stores must be visible while the kernel runs.
 #include "common.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ extern "C" __global__ void poll_host(volatile Mailbox *box, int *out) {
         ++turns;
     __threadfence_system();
     out[0] = box->go * 2;
-    // A conversation: the host answers each number with the next.
+    // In each round the kernel writes a number and waits for the host's answer.
     for (int round = 1; round <= 5; ++round) {
         box->rounds = round;
         __threadfence_system();
@@ -27,7 +27,7 @@ extern "C" __global__ void poll_host(volatile Mailbox *box, int *out) {
     out[1] = turns >= 0 ? box->answer : -1;
 }
 
-// Waits at most 30 seconds for the device.
+// Waits at most 30 seconds until the condition holds.
 template <class Condition> static bool wait_until(Condition condition) {
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!condition()) {

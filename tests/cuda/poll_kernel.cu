@@ -1,5 +1,5 @@
-// A kernel waits for a word that another kernel, on another stream and launched later, stores; then
-// two kernels pass a number to and fro.
+// A kernel waits for a word that a kernel in another stream stores, which is launched later. Then two kernels increment
+// a number in turns.
 #include "common.h"
 
 extern "C" __global__ void wait_for_word(volatile int *flag, int *out) {
@@ -14,7 +14,7 @@ extern "C" __global__ void store_word(volatile int *flag) {
     *flag = 1000;
 }
 
-// Plays the even or the odd numbers.
+// Increments the number each time it has the given parity.
 extern "C" __global__ void ping_pong(volatile int *ball, int parity, int turns, int *played) {
     int count = 0;
     for (int turn = 0; turn < turns; ++turn) {

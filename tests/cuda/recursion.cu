@@ -1,5 +1,5 @@
-// Functions that call themselves and each other, with a stack per thread and depths that differ
-// from lane to lane.
+// Tests functions that call themselves and each other. Each thread has its own stack, and the depth of recursion
+// differs between lanes.
 #include "common.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ __device__ void quicksort(int *values, int low, int high) {
     quicksort(values, i, high);
 }
 
-// Counts the ways to place queens; keeps its board in local memory.
+// Counts the ways to place queens. The board is in local memory.
 __host__ __device__ int queens(int *columns, int row, int size) {
     if (row == size)
         return 1;

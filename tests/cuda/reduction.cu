@@ -1,4 +1,4 @@
-// Six ways to add up one vector of integers.
+// Sums a vector of integers in seven ways.
 #include "common.h"
 
 #include <cooperative_groups.h>
@@ -15,7 +15,7 @@ __device__ int load_sum(const int *in, int n) {
     return sum;
 }
 
-// A tree in shared memory, a barrier in every step.
+// A tree in shared memory, with a barrier after every step.
 extern "C" __global__ void reduce_tree(const int *in, int *out, int n) {
     __shared__ int part[THREADS];
     part[threadIdx.x] = load_sum(in, n);
@@ -43,7 +43,7 @@ extern "C" __global__ void reduce_interleaved(const int *in, int *out, int n) {
         out[blockIdx.x] = part[0];
 }
 
-// The classic end of a tree: one warp goes on without barriers over volatile shared memory.
+// A tree whose last steps run in one warp without barriers, on volatile shared memory.
 extern "C" __global__ void reduce_volatile(const int *in, int *out, int n) {
     __shared__ int part[THREADS];
     unsigned t = threadIdx.x;
@@ -67,7 +67,7 @@ extern "C" __global__ void reduce_volatile(const int *in, int *out, int n) {
         out[blockIdx.x] = part[0];
 }
 
-// Shuffles within warps, then one warp over the warps' sums.
+// Shuffles within each warp. Then one warp sums the results of all warps.
 extern "C" __global__ void reduce_shuffle(const int *in, int *out, int n) {
     __shared__ int warps[32];
     int sum = load_sum(in, n);
@@ -88,7 +88,7 @@ extern "C" __global__ void reduce_shuffle(const int *in, int *out, int n) {
 
 __device__ unsigned int finished_blocks;
 
-// One launch: the block that is last to finish adds up what the others stored.
+// A single launch. The last block to finish sums the results that all blocks stored.
 extern "C" __global__ void reduce_last_block(const int *in, int *partial, int *out, int n) {
     __shared__ int part[THREADS];
     __shared__ bool last;
@@ -113,7 +113,7 @@ extern "C" __global__ void reduce_last_block(const int *in, int *partial, int *o
     }
 }
 
-// Warp sums added to one word with atomics.
+// Each warp adds its sum to one word with an atomic.
 extern "C" __global__ void reduce_atomic(const int *in, int *out, int n) {
     int sum = load_sum(in, n);
     for (int offset = 16; offset > 0; offset /= 2)

@@ -1,4 +1,4 @@
-// y = a * x + y with a grid-stride loop; the fused multiply-add makes the CPU's bits the same.
+// Computes y = a * x + y in a grid-stride loop. Device and CPU use a fused multiply-add, so the bits are equal.
 #include "common.h"
 
 extern "C" __global__ void saxpy(int n, float a, const float *x, float *y) {

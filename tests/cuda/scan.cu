@@ -1,10 +1,10 @@
-// Prefix sums three ways: Hillis-Steele in one block, Blelloch over several blocks with a second
-// level, and one pass with decoupled look-back, where a block waits for the blocks before it.
+// Computes prefix sums in three ways: Hillis-Steele in one block; Blelloch over several blocks, with a second level;
+// and one pass with decoupled look-back, in which a block waits for the blocks before it.
 #include "common.h"
 
 constexpr int THREADS = 128;
 
-// Inclusive, at most blockDim.x values, two buffers that change places.
+// Inclusive scan of at most blockDim.x values, with two buffers that alternate.
 extern "C" __global__ void scan_hillis_steele(const unsigned *in, unsigned *out, int n) {
     __shared__ unsigned buffer[2][THREADS];
     unsigned t = threadIdx.x;
@@ -21,7 +21,7 @@ extern "C" __global__ void scan_hillis_steele(const unsigned *in, unsigned *out,
         out[t] = buffer[from][t];
 }
 
-// Exclusive, 2 * blockDim.x values a block, sums of whole blocks to `totals`.
+// Exclusive scan of 2 * blockDim.x values in each block. Stores the sum of each block to `totals`.
 extern "C" __global__ void scan_blelloch(const unsigned *in, unsigned *out, unsigned *totals,
                                          int n) {
     __shared__ unsigned tree[2 * THREADS];
@@ -66,13 +66,13 @@ extern "C" __global__ void add_totals(unsigned *out, const unsigned *totals, int
         out[i + THREADS] += totals[blockIdx.x];
 }
 
-// A tile's state: flag in the upper half, value in the lower.
+// The state of a tile has a flag in its upper half and a value in its lower half.
 constexpr unsigned long long AGGREGATE = 1ull << 32, PREFIX = 2ull << 32;
 
 __device__ unsigned next_tile;
 
-// Inclusive, one pass. Tiles are numbered in the order in which blocks start, so the tiles that a
-// block waits for belong to blocks that have already started.
+// Inclusive scan in one pass. Tiles are numbered in the order in which blocks start, so a block waits only for tiles of
+// blocks that have already started.
 extern "C" __global__ void scan_look_back(const unsigned *in, unsigned *out,
                                           unsigned long long *states, int n) {
     __shared__ unsigned tile, exclusive;

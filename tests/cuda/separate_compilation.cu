@@ -1,5 +1,5 @@
-// A program of two sources (-rdc=true), whose PTX is linked when it is loaded: functions, a function pointer,
-// a table of function pointers, global and constant variables and shared memory of the other source.
+// A program of two sources (-rdc=true), whose PTX is linked when the program loads it. Functions, a function pointer, a
+// table of function pointers, global and constant variables and shared memory are in the other source.
 #include "common.h"
 
 extern __device__ int counter;
@@ -12,7 +12,7 @@ extern __device__ Function table[3];
 extern __device__ int sum_in_shared(int value);
 extern __global__ void other_kernel(int *out, int term);
 
-// A name that both sources have, of their own.
+// Both sources define a static function with this name.
 static __device__ int helper(int x) { return x + 1; }
 extern __device__ int other_helper(int x);
 

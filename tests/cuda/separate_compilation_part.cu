@@ -14,7 +14,7 @@ __device__ Function table[3] = {twice, square, negative};
 static __device__ int helper(int x) { return x - 1; }
 __device__ int other_helper(int x) { return helper(x); }
 
-// The sum over a block of 64 threads.
+// Returns the sum of a value over a block of 64 threads.
 __device__ int sum_in_shared(int value) {
     __shared__ int cells[64];
     cells[threadIdx.x] = value;

@@ -1,15 +1,15 @@
-// SHA-256 of many messages, one a thread; rotations, a table in constant memory, byte order. The
-// standard's own test vector is one of the messages.
+// Computes SHA-256 of many messages, one in each thread: rotations, a table in constant memory, byte order. One message
+// is a test vector of the standard.
 #include "common.h"
 
-// The first 32 bits of the fractional parts of the cube roots of the first 64 primes, made with
-// integer arithmetic: floor(cbrt(p) * 2^32) by bisection.
+// Returns the first 32 bits of the fractional part of a prime's cube root. Bisection with integers computes
+// floor(cbrt(prime) * 2^32).
 static uint32_t cube_root_fraction(uint32_t prime) {
     __extension__ typedef unsigned __int128 wide;
     uint64_t low = 0, high = 1ull << 36;
     while (high - low > 1) {
         uint64_t middle = (low + high) / 2;
-        // middle^3 <= prime * 2^96, both sides shifted so that they fit
+        // middle^3 <= prime * 2^96, with both sides divided by middle, because middle^3 may not fit
         wide square = wide(middle) * middle;
         wide limit = (wide(prime) << 96);
         bool below = square <= limit / middle;

@@ -1,5 +1,5 @@
-// Sparse matrix (compressed rows) times vector: a thread per row, and a warp per row with shuffles.
-// Values are small integers in f64, so every order of addition gives the same bits.
+// Multiplies a sparse matrix (compressed rows) with a vector: with a thread for each row, and with a warp for each row
+// and shuffles. Values are small integers in f64, so sums have the same bits in every order of addition.
 #include "common.h"
 
 extern "C" __global__ void spmv_scalar(int rows, const int *starts, const int *columns,

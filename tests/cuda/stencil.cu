@@ -1,6 +1,6 @@
-// Heat flow: a 5-point stencil in two dimensions with a halo in shared memory, and a 7-point one
-// in three dimensions that marches along z with the column in registers. The weights are powers of
-// two and the values small integers at first, so every order of addition gives the same bits.
+// Computes heat flow: a 5-point stencil in two dimensions with a halo in shared memory, and a 7-point stencil in three
+// dimensions, in which each thread moves along z and keeps neighbouring values of its column in registers. The weights
+// are powers of two and the initial values are small integers, so sums have the same bits in every order.
 #include "common.h"
 
 constexpr int EDGE = 16;
@@ -26,7 +26,7 @@ extern "C" __global__ void stencil_2d(const float *in, float *out, int width, in
     __syncthreads();
     if (x >= width || y >= height)
         return;
-    // The last column and row lie inside a tile when the extent is no multiple of it.
+    // If an extent is not a multiple of the tile's size, the last column or row is inside a tile.
     float right = x == width - 1 ? tile[ty][tx] : tile[ty][tx + 1];
     float below = y == height - 1 ? tile[ty][tx] : tile[ty + 1][tx];
     float around = tile[ty][tx - 1] + right + tile[ty - 1][tx] + below;

@@ -1,11 +1,11 @@
-// The order that streams and events promise: within a stream, across streams by events, the
-// implicit order around the legacy default stream, and what events say.
+// Tests the order that streams and events guarantee: within a stream, between streams by events, and with the legacy
+// default stream. Also tests queries of events.
 #include "common.h"
 
-// x = x * 3 + step, which tells every order of steps from every other.
+// Computes x = x * 3 + step, so the result depends on the order of the steps.
 extern "C" __global__ void apply_step(unsigned *x, unsigned step) { *x = *x * 3u + step; }
 
-// The same after a while.
+// Does the same after a delay.
 extern "C" __global__ void apply_step_slowly(unsigned *x, unsigned step, unsigned turns) {
     unsigned value = step;
     for (unsigned i = 0; i < turns; ++i)
@@ -33,7 +33,7 @@ int main() {
     CUDA_OK(cudaEventCreate(&second));
     CUDA_OK(cudaEventCreateWithFlags(&third, cudaEventDisableTiming));
 
-    // Within one stream, copies among kernels.
+    // Copies between kernels of one stream.
     unsigned *pinned = nullptr;
     CUDA_OK(cudaMallocHost((void **)&pinned, 2 * sizeof(unsigned)));
     pinned[0] = 5;
@@ -47,7 +47,7 @@ int main() {
     verdict.equal("copy in the middle", pinned[1], 1u);
     verdict.equal("one stream", x.get()[0], 5u * 3u + 2u);
 
-    // Across streams: a, then b, then a again.
+    // Work of two streams, ordered by events: a, then b, then a again.
     x.clear();
     CUDA_OK(cudaDeviceSynchronize());
     CUDA_OK(cudaEventRecord(first, a));
@@ -69,7 +69,7 @@ int main() {
                    cudaErrorInvalidResourceHandle);
     cudaGetLastError();
 
-    // A wait refers to the last record before it: a later record changes nothing.
+    // A wait refers to the last earlier record of the event. A later record has no effect on it.
     x.clear();
     CUDA_OK(cudaDeviceSynchronize());
     apply_step_slowly<<<1, 1, 0, a>>>(x.ptr(), 1, turns);
@@ -80,7 +80,7 @@ int main() {
     CUDA_OK(cudaStreamSynchronize(b));
     verdict.equal("record again", x.get()[0], expected({1, 2}));
 
-    // The legacy default stream waits for blocking streams and they for it.
+    // The legacy default stream waits for blocking streams, and blocking streams wait for it.
     x.clear();
     CUDA_OK(cudaDeviceSynchronize());
     apply_step_slowly<<<1, 1, 0, blocking>>>(x.ptr(), 1, turns);
@@ -90,7 +90,7 @@ int main() {
     CUDA_OK(cudaDeviceSynchronize());
     verdict.equal("default stream", x.get()[0], expected({1, 2, 3}));
 
-    // A stream that is destroyed finishes its work.
+    // A destroyed stream completes its work.
     x.clear();
     CUDA_OK(cudaDeviceSynchronize());
     apply_step_slowly<<<1, 1, 0, blocking>>>(x.ptr(), 4, turns);

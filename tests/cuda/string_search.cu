@@ -1,4 +1,5 @@
-// All places of several patterns in a text: patterns in constant memory, a bit per place.
+// Finds all places of several patterns in a text. The patterns are in constant memory. Each place has a mask of
+// patterns.
 #include "common.h"
 
 constexpr int PATTERNS = 3, LONGEST = 8;

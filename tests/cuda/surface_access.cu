@@ -1,5 +1,5 @@
-// Surfaces: a cellular automaton between two arrays, writes to layers and volumes, and what
-// happens beyond the edge; the arrays are read back by copies and as textures.
+// Tests surfaces: a cellular automaton between two arrays, writes to layers and volumes, and accesses beyond the edge.
+// Copies and textures read the arrays back.
 #include "common.h"
 
 namespace {
@@ -15,7 +15,7 @@ cudaSurfaceObject_t surface_of(cudaArray_t array) {
 
 } // namespace
 
-// The game of life; beyond the edge nobody lives.
+// One generation of the game of life. Cells beyond the edge are dead.
 extern "C" __global__ void generation(cudaSurfaceObject_t from, cudaSurfaceObject_t to, int width, int height) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= width || y >= height)
@@ -36,7 +36,7 @@ extern "C" __global__ void fill_volume(cudaSurfaceObject_t s) {
 
 extern "C" __global__ void fill_layers(cudaSurfaceObject_t s) {
     int x = threadIdx.x, y = threadIdx.y, layer = blockIdx.x;
-    // Twice as wide as the array: the rest is dropped.
+    // The writes cover twice the width of the array. Writes beyond the edge are dropped.
     surf2DLayeredwrite(uint16_t(x + 16 * y + 256 * layer), s, x * 2, y, layer, cudaBoundaryModeZero);
 }
 
@@ -117,7 +117,7 @@ int main() {
     CUDA_OK(cudaDestroySurfaceObject(surface));
     CUDA_OK(cudaFreeArray(array));
 
-    // Layers; what is beyond the edge is dropped.
+    // An array with layers. Writes beyond the edge are dropped.
     cudaChannelFormatDesc shorts = cudaCreateChannelDesc<unsigned short>();
     CUDA_OK(cudaMalloc3DArray(&array, &shorts, make_cudaExtent(16, 9, 4), cudaArrayLayered | cudaArraySurfaceLoadStore));
     surface = surface_of(array);

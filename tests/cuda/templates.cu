@@ -1,5 +1,5 @@
-// Code in layers of templates: expression templates, functors and lambdas passed to kernels,
-// variadic kernels, compile-time recursion, tuples, static polymorphism.
+// Tests code that uses templates: expression templates, functors and lambdas as arguments of kernels, variadic kernels,
+// recursion at compile time, tuples, and static polymorphism.
 #include "common.h"
 
 #include <cuda/std/array>

@@ -1,12 +1,12 @@
-// Layered textures, cubes, mipmaps and gathering. Texels tell where they are, so that the host can say which one
-// a fetch must find; blended levels are computed with weights of 8 bits.
+// Tests layered textures, cube maps, mipmaps and gathering. The value of a texel encodes its position, so the host
+// knows which texel a fetch must find. The host interpolates between mipmap levels with weights of 8 bits.
 #include "common.h"
 
 namespace {
 
 float mark(int layer, int level, int y, int x) { return float(((layer * 8 + level) * 64 + y) * 64 + x); }
 
-// The face that a direction hits and the place on it, as the table of the programming guide has it.
+// Returns the face that a direction hits, and the position on the face, by the table of the programming guide.
 int face_of(const float *d, double *s, double *t) {
     double x = d[0], y = d[1], z = d[2], ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z), m;
     int face;
@@ -81,7 +81,7 @@ extern "C" __global__ void levels(cudaTextureObject_t t, const float *detail, fl
 
 extern "C" __global__ void gradients(cudaTextureObject_t t, float *out, int n) {
     int i = threadIdx.x;
-    // As far as 2^i texels of the 32 that the first level has.
+    // The gradient is 2^i texels of the first level, which has 32 texels.
     float step = exp2f(float(i)) / 32;
     if (i < n)
         out[i] = tex2DGrad<float>(t, 0.3f, 0.8f, make_float2(step, 0), make_float2(0, step));
@@ -98,7 +98,7 @@ int main() {
     cudaTextureDesc desc = {};
     desc.addressMode[0] = desc.addressMode[1] = desc.addressMode[2] = cudaAddressModeClamp;
 
-    // Layers beyond the last are the last.
+    // An index beyond the last layer selects the last layer.
     {
         cudaArray_t array = filled(16, 0, 5, cudaArrayLayered);
         cudaTextureObject_t t = texture_of(array, desc);
@@ -128,7 +128,7 @@ int main() {
         CUDA_OK(cudaFreeArray(array));
     }
 
-    // Cubes: nearest texels of random directions.
+    // Cube maps: nearest texels in random directions.
     const int n = 3000, side = 16;
     std::vector<float> directions(3 * n);
     for (float &d : directions)
@@ -156,7 +156,7 @@ int main() {
         CUDA_OK(cudaFreeArray(array));
     }
 
-    // Mipmaps: each level is one number.
+    // Mipmaps: all texels of a level have the same value.
     cudaMipmappedArray_t mipmaps;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
     CUDA_OK(cudaMallocMipmappedArray(&mipmaps, &format, make_cudaExtent(32, 32, 0), 6));
@@ -210,7 +210,7 @@ int main() {
     }
     CUDA_OK(cudaFreeMipmappedArray(mipmaps));
 
-    // Gathering: the four texels around a corner, against the clock from the lower left.
+    // Gathering returns the four texels around a corner, counterclockwise from the lower left.
     cudaArray_t array = filled(9, 9, 0, cudaArrayTextureGather);
     cudaTextureObject_t t = texture_of(array, desc);
     Buffer<float4> out(64);

@@ -1,10 +1,10 @@
-// Filtering of one- to three-dimensional textures in arrays and in memory: the host computes the formulas of
-// the programming guide's appendix on texture fetching, with weights of 8 bits.
+// Tests filtering of one-, two- and three-dimensional textures in arrays and in memory. The host computes the formulas
+// of the programming guide's appendix on texture fetching, with weights of 8 bits.
 #include "common.h"
 
 namespace {
 
-// Weight of the texel behind, rounded to 1/256.
+// Rounds the weight of the next texel to a multiple of 1/256.
 double weight(double part) { return std::floor(part * 256 + 0.5) / 256; }
 
 int index_of(cudaTextureAddressMode mode, long i, int n) {
@@ -22,7 +22,7 @@ int index_of(cudaTextureAddressMode mode, long i, int n) {
     }
 }
 
-// A texel of a volume as a number; 0 beyond a border.
+// Returns a texel of a volume as a number. In border mode, texels beyond the edge are 0.
 template <class T>
 double texel(const std::vector<T> &data, const int *size, const cudaTextureDesc &desc, const long *at, double scale) {
     int place[3];
@@ -91,7 +91,7 @@ extern "C" __global__ void fetch_1d(cudaTextureObject_t t, int4 *out, int n) {
         out[i] = tex1Dfetch<int4>(t, i - 5);
 }
 
-// A 3 by 3 mean of an image of four bytes a pixel, read as fractions.
+// Computes the 3 by 3 mean of an image with four bytes for each pixel, read as fractions.
 extern "C" __global__ void blur(cudaTextureObject_t t, float4 *out, int width, int height) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= width || y >= height)
@@ -168,7 +168,7 @@ int main() {
         CUDA_OK(cudaFreeArray(array));
     }
 
-    // Texels in memory: what is beyond either end is 0.
+    // Texels in linear memory. Texels beyond either end are 0.
     std::vector<int4> row(50), want(60);
     for (int i = 0; i < 50; ++i)
         row[i] = make_int4(i, -i, i * i, 1 << (i % 31));
@@ -195,7 +195,7 @@ int main() {
     verdict.equal("fetch", same(out.get()), same(want));
     CUDA_OK(cudaDestroyTextureObject(texture));
 
-    // A pitched image of bytes, read as fractions of 255.
+    // An image of bytes in pitched memory, read as fractions of 255.
     const int width = 101, height = 67;
     std::vector<uint32_t> image(width * height);
     for (uint32_t &p : image)

@@ -1,4 +1,4 @@
-// A ticket lock over many blocks: who comes first is served first, the others spin.
+// A ticket lock for many blocks: blocks get the lock in the order of their tickets, and the other blocks spin.
 #include "common.h"
 
 struct TicketLock {
@@ -13,7 +13,7 @@ extern "C" __global__ void ticket_lock(TicketLock *lock, int *sum, unsigned *ser
         while (*reinterpret_cast<volatile unsigned *>(&lock->serving) != mine)
             __nanosleep(100);
         __threadfence();
-        // The lock makes this plain read and write safe.
+        // The lock protects this plain read and write.
         volatile int *guarded = sum;
         *guarded = *guarded * 3 % 1000003 + int(mine);
         served[mine] = mine;

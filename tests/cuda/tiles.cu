@@ -1,5 +1,5 @@
-// Tiles of cooperative groups: shuffles, votes and reductions among 4, 8, 16 and 32 neighbouring lanes, with
-// masks by lane number and by thread number, and in a branch that half of the tiles take.
+// Tests tiles of cooperative groups: shuffles, votes and reductions among 4, 8, 16 and 32 neighbouring lanes. The masks
+// are computed from lane numbers or from thread numbers. Half of the tiles take a branch with shuffles.
 #include "common.h"
 
 #include <cooperative_groups.h>
@@ -28,7 +28,7 @@ template <int N> __global__ void tiles(const int *from, int *to) {
     tile.sync();
 }
 
-// The same with masks that come from the thread's number.
+// Tests masks that are computed from the thread's number.
 __global__ void by_thread(const int *from, int *to) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, value = from[i];
     unsigned mask = 0xffu << (threadIdx.x & 24);
@@ -84,7 +84,7 @@ int main() {
         value = int(random.below(30));
     Buffer<int> input(from), to(from.size());
     Verdict verdict("tiles");
-    // Often enough that kernels get their faster code too.
+    // Three rounds run the kernels long enough to get vector code, too.
     for (int round = 0; round < 3; ++round) {
         check<4>(verdict, from, input);
         check<8>(verdict, from, input);

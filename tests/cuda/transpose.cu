@@ -1,4 +1,4 @@
-// Matrix transpose: straight, and through a padded tile that 8 rows of threads fill.
+// Transposes a matrix: directly, and through a padded tile that 8 rows of threads fill.
 #include "common.h"
 
 constexpr int TILE = 32, ROWS = 8;

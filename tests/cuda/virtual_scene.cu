@@ -1,6 +1,6 @@
-// Rays through a scene of objects with virtual functions, which ask each other: groups walk lists of members, portals
-// send a ray on into another group, mirrors turn it. Host and device make the same objects from the same
-// description and follow every ray step by step, in integers. What each ray met is then sorted by a recursive quicksort.
+// Follows rays through a scene of objects whose virtual functions call each other: a group tests its members, a portal
+// moves a ray into another group, a mirror reflects a ray. Host and device create the same objects and follow each ray
+// in integer steps. A recursive quicksort then sorts the names of the shapes that a ray met.
 #include "common.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class Shape {
     __host__ __device__ Shape(int name, int x, int y, int size)
         : name_(name), x_(x), y_(y), size_(size) {}
     __host__ __device__ virtual ~Shape() {}
-    // The step, below `limit`, in which the ray comes to the shape; else `limit`. Notes what it met.
+    // Returns the first step below `limit` in which the ray is in the shape, else `limit`. Adds met shapes to `met`.
     __host__ __device__ virtual int first(Ray ray, int limit, Met &met) const {
         for (int step = 0; step < limit; ++step) {
             if (holds(ray.x + step * ray.dx, ray.y + step * ray.dy)) {
@@ -93,7 +93,7 @@ class Portal : public Shape {
     }
 };
 
-// Kind, place, size, the shapes that follow in its list and that stand within it (later ones; -1: none).
+// Kind, position, size, next shape of its list, first shape of the list inside it (both have later indices; -1: none).
 struct Description {
     int kind, x, y, size, next, inner;
 };
@@ -164,7 +164,7 @@ extern "C" __global__ void destroy(Shape **shapes, int count) {
 int main() {
     const int count = 60, rays = 500;
     Random random(77);
-    // The first is a group of all that nothing else holds.
+    // Shape 0 is a group, and its list contains all shapes that are in no other list.
     std::vector<Description> all(count);
     std::vector<int> last(count, -1);
     for (int i = 0; i < count; ++i) {
@@ -173,7 +173,7 @@ int main() {
                   1 + int(random.below(6)), -1, -1};
         if (i == 0)
             continue;
-        // Stands in the list of an earlier one; portals and mirrors may look into what others hold.
+        // Adds the shape to the list of an earlier group, mirror or portal.
         int owner = int(random.below(uint32_t(i)));
         if (all[owner].kind < 2)
             owner = 0;

@@ -1,8 +1,8 @@
-// A spin lock that the lanes of one warp fight for: each lane must be able to go on while others
-// wait, whichever path a compiler puts first (independent thread scheduling).
+// Tests spin locks for which the lanes of one warp compete. Each lane must be able to continue while other lanes wait,
+// whichever branch the compiler places first (independent thread scheduling).
 #include "common.h"
 
-// The classic form: the lock is taken, used and given back inside one loop.
+// The classic form: a lane acquires, uses and releases the lock inside one loop.
 extern "C" __global__ void locked_in_loop(int *lock, int *counter, int *order) {
     bool done = false;
     while (!done) {
@@ -19,7 +19,8 @@ extern "C" __global__ void locked_in_loop(int *lock, int *counter, int *order) {
     }
 }
 
-// The form that hangs on lock-step hardware: lanes wait in an inner loop, the holder is outside.
+// This form hangs on hardware that runs lanes in lock step: lanes wait in a loop, and the lane with the lock waits for
+// them behind the loop.
 extern "C" __global__ void locked_behind_loop(int *lock, int *counter) {
     while (atomicCAS(lock, 0, 1) != 0) {
     }
@@ -41,7 +42,7 @@ extern "C" __global__ void lane_waits_for_lane(volatile int *flag, int *out) {
     }
 }
 
-// A lock in shared memory with acquire and release built from exchanges, all warps of the block.
+// All threads of the block acquire and release a lock in shared memory with exchanges.
 extern "C" __global__ void locked_in_shared(int *out) {
     __shared__ int lock, sum;
     if (threadIdx.x == 0) {

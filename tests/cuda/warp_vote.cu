@@ -1,5 +1,5 @@
-// Every exchange within a warp: shuffles in all modes and widths, votes, matches, reductions, under
-// full and partial masks, in branches, and with lanes that have left.
+// Tests every exchange within a warp: shuffles in all modes and widths, votes, matches and reductions, with full and
+// partial masks, in branches, and after lanes have returned.
 #include "common.h"
 
 constexpr unsigned FULL = 0xffffffffu;
@@ -38,7 +38,7 @@ extern "C" __global__ void warp_exchange(const int *in, int *out) {
     mine[23] = __all_sync(FULL, lane < 32 && t >= 0);
 }
 
-// Groups of lanes under their own masks at one instruction, and in different branches.
+// Groups of lanes with different masks execute one instruction; then they execute different branches.
 extern "C" __global__ void warp_partial(const int *in, int *out) {
     int lane = threadIdx.x, value = in[lane];
     unsigned eight = 0xffu << (lane / 8 * 8);
@@ -53,7 +53,7 @@ extern "C" __global__ void warp_partial(const int *in, int *out) {
         mine[2] = int(__ballot_sync(half, value > 60));
     }
     __syncwarp();
-    // A loop whose length differs: every turn has its own set of members.
+    // The number of iterations differs between lanes, so each iteration has another set of members.
     int turns = lane % 4, sum = 0;
     unsigned members = FULL;
     for (int turn = 0;; ++turn) {
@@ -66,7 +66,7 @@ extern "C" __global__ void warp_partial(const int *in, int *out) {
     mine[4] = int(members);
 }
 
-// Lanes that have returned do not hold up the others, and count as absent.
+// Lanes that have returned do not delay the other lanes and count as absent.
 extern "C" __global__ void warp_after_return(const int *in, int *out, int n) {
     int lane = threadIdx.x;
     if (lane >= n)
@@ -91,7 +91,7 @@ int main() {
     for (int t = 0; t < threads; ++t) {
         const int *warp = &in[t / 32 * 32];
         int lane = t % 32, value = warp[lane], *mine = &want[t * RESULTS];
-        // The lane that a shuffle reads: within the segment, or the lane itself.
+        // The lane from which a shuffle reads: a lane of the same segment, or the lane itself.
         auto idx = [&](int source, int width) { return warp[(lane / width * width) | (source % width)]; };
         auto up = [&](int d, int width) { return warp[lane % width >= d ? lane - d : lane]; };
         auto down = [&](int d, int width) { return warp[lane % width + d < width ? lane + d : lane]; };

@@ -43,9 +43,10 @@ const THREADS: u32 = 64;
 const STATEMENTS: usize = 6000;
 
 /// Checks that a large kernel leaves the same bytes with native code (or with its fallback if a budget is exceeded) as
-/// in the interpreter. The kernel consists of fragments, which the input repeats.
+/// in the interpreter.
 ///
-/// Two bytes describe a fragment: its kind, and its number of statements as a power of two with an offset.
+/// The kernel consists of fragments. Each pair of input bytes describes a fragment: its kind, and its number of
+/// statements, which is a power of two plus a small number.
 pub fn large_kernels(bytes: &[u8]) {
     let text = large(bytes);
     let run = |engine| {

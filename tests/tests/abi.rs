@@ -281,7 +281,8 @@ fn unload() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Compares random programs with a model of the result of each call. `model FIRST COUNT` runs more programs.
+/// Compares the result of each call in random programs with the prediction of a model. The C program's command line
+/// `model FIRST COUNT` runs more random programs.
 #[test]
 fn model() {
     let program = compile("model", "model");

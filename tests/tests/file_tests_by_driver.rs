@@ -1,5 +1,5 @@
-//! Runs the tests of `margay test --driver` through a driver library: our own `libcuda`, which it opens like any other
-//! driver library.
+//! Runs the tests of `margay test --driver` through a driver library: our own `libcuda`, which the harness opens like
+//! any other driver library.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -22,7 +22,8 @@
 //! `--as-built` does not build Margay first.
 //!
 //! `findings.json` in FOLDER stores the results, so that the command can run a few programs again; the command writes
-//! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result.
+//! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result. `--only PART`
+//! runs only programs whose names contain PART.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

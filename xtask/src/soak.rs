@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: many threads make random calls of the driver library for a long time, and check every result.
+//! `cargo xtask soak [--seconds N] [--threads N] [--devices N] [--seed N]`: many threads make random calls of the
+//! driver library for a long time (default: ten minutes), and check every result.
 //!
 //! The command runs the program `tests/abi/soak.c`, which the tests run for two seconds. The program ends at the first
 //! wrong result and prints thread, operation and seed.

@@ -1,4 +1,5 @@
-//! `cargo xtask sweep [--threads N]`: compares the results of every numeric instruction with independent references.
+//! `cargo xtask sweep [--threads N]`: compares the results of the numeric instructions in `tests/src/sweep/rows.rs`
+//! with independent references.
 //!
 //! A run over all inputs takes an hour on one core and writes `docs/accuracy.md`. `--sample N` runs about N inputs of
 //! each instruction for single lanes and for chunks of 8 and 32 lanes, and compares the bits.

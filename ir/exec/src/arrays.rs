@@ -34,9 +34,10 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
     true
 }
 
-/// Computes a collective for the lanes `standing`, which wait at it with different member masks. At least one lane is
-/// not contained in its own mask. The results equal the results of [`crate::collective::perform_apart`]. Returns false
-/// if the collective is unsupported; the content of `out` is then unspecified.
+/// Computes a collective for the lanes `standing`, which wait at the collective with the member masks `masks`. The
+/// masks differ, and at least one lane is not contained in its own mask. The results equal the results of
+/// [`crate::collective::perform_apart`]. Returns false if the collective is unsupported; the content of `out` is then
+/// unspecified.
 pub fn perform_apart(
     desc: &Desc,
     (standing, masks): (u32, &Lanes),

@@ -16,7 +16,7 @@ pub struct Barrier {
     arrived: Vec<u32>,
     /// The lanes of each warp that have arrived and wait. Lanes that execute `bar.arrive` do not wait.
     waiting: Vec<u32>,
-    /// The thread count in the barrier instructions; 0 means all threads.
+    /// The largest thread count of the barrier instructions of the arrivals; 0 means all threads.
     count: u32,
     /// Whether any thread has arrived since the barrier last completed.
     active: bool,
@@ -25,7 +25,9 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Records that lanes of a warp have arrived with a barrier instruction of mode `mode`.
+    /// Records that the lanes `lanes` of the warp with index `warp` have arrived with a barrier instruction of mode
+    /// `mode`. `warps` is the number of warps of the CTA. `count` is the thread count of the instruction; 0 means all
+    /// threads.
     pub fn arrive(&mut self, warps: usize, warp: usize, lanes: u32, count: u32, mode: Mode) {
         if self.arrived.len() != warps {
             self.arrived = vec![0; warps];
@@ -41,8 +43,8 @@ impl Barrier {
     }
 
     /// Returns two conditions: whether the thread count of an arrival differs from the count of the earlier arrivals,
-    /// and whether either the arrival or the earlier arrivals, but not both, are reductions. A `count` of 0 means
-    /// `all`.
+    /// and whether either the arrival or the earlier arrivals, but not both, are reductions. `all` is the number of
+    /// threads that a `count` of 0 means.
     pub fn disagrees(&self, count: u32, mode: Mode, all: u32) -> (bool, bool) {
         let asked = |count: u32| if count == 0 { all } else { count };
         (
@@ -51,7 +53,7 @@ impl Barrier {
         )
     }
 
-    /// Returns whether the barrier is complete, where `alive` returns the lanes of a warp that have not exited.
+    /// Returns whether the barrier is complete. `alive` returns the lanes of a warp that have not exited.
     pub fn is_complete(&self, alive: impl Fn(usize) -> u32) -> bool {
         if !self.active {
             return false;

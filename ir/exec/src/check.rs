@@ -34,7 +34,8 @@ pub enum Undefined {
     LeftBeforeBarrier,
     /// A barrier number is above 15.
     BarrierNumber,
-    /// A thread count is not a multiple of the warp size, or exceeds the number of threads of the block.
+    /// A thread count is not a multiple of the warp size, or exceeds the number of threads of the block, rounded up to
+    /// whole warps.
     BarrierCount,
     /// Threads specified different thread counts for the same barrier.
     CountsDiffer,
@@ -118,7 +119,8 @@ pub struct SyncFinding {
 pub(super) struct SyncCheck {
     findings: Vec<SyncFinding>,
     known: Vec<(Undefined, SyncPoint)>,
-    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited there since.
+    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited at this barrier
+    /// since their arrival.
     arrived: Vec<u32>,
 }
 
@@ -231,7 +233,7 @@ impl SyncCheck {
         );
     }
 
-    /// Checks lanes that arrive at a barrier of the CTA, which has `threads` threads.
+    /// Checks lanes that arrive at a barrier of a CTA with `threads` threads.
     pub(super) fn arrives(
         &mut self,
         runner: &impl Runner,

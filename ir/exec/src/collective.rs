@@ -84,7 +84,8 @@ pub fn standing(groups: &[Group], group: &Group) -> u32 {
 }
 
 /// Returns whether the lanes that wait at a group's operation have different masks, and at least one of these lanes is
-/// not contained in its own mask. PTX leaves this case undefined. Programs rely on it to observe other lanes.
+/// not contained in its own mask. PTX leaves this case undefined. Some programs use such collectives to observe other
+/// lanes.
 pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
     let mut alike = groups.iter().filter(|other| other.desc == group.desc);
     let outsiders = |other: &Group| other.arrived & !other.members != 0;
@@ -122,10 +123,10 @@ pub fn perform(
     compute(runner, warp, desc, (active, active), sync_points);
 }
 
-/// Returns the lanes whose operands determine the results of the lanes `arrived` if masks differ. `members` are the
-/// lanes in the mask of `arrived` that wait at the same operation. In general, both sets are returned. For a vote, only
-/// `members` are returned; if there are no members, the result of the vote is zero. For a reduction, only `members` are
-/// returned, unless there are none.
+/// Returns the lanes whose operands determine the results of the lanes `arrived`, if waiting lanes have different
+/// masks. `members` are the lanes in the mask of `arrived` that wait at the same operation. For a vote, the returned
+/// lanes are `members`; if there are no members, the result of the vote is zero. For a reduction, the returned lanes
+/// are `members`, or `arrived` if there are no members. For any other operation, both sets are returned.
 pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     let own = match opcode {
         Opcode::Vote => true,
@@ -137,7 +138,7 @@ pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
 
 /// Computes a collective for the lanes of a group, while other lanes of the group's mask wait at the same operation
 /// with a different mask. `standing` are all lanes that wait at the operation. PTX leaves this case undefined. In
-/// Margay, the result of each lane is computed from the lanes of its mask that are in `standing`.
+/// Margay, `sources_apart` determines the lanes from which the results of the group are computed.
 pub fn perform_apart(
     runner: &mut impl Runner,
     warp: u32,

@@ -10,7 +10,7 @@ use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, Mode};
 use margay_ops::ops::{Effects, Opcode};
 
-/// The order in which warps run. Results of correct programs do not depend on it.
+/// The order in which warps run. Results of correct programs do not depend on this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
     /// The lowest warp first.
@@ -25,7 +25,8 @@ pub enum Order {
 pub enum CtaOutcome {
     /// All threads exited.
     Done,
-    /// All threads that are not blocked wait for memory to change. The caller must run the CTA again later.
+    /// Some threads have yielded because they may wait for memory to change. Either no other thread can continue, or
+    /// the call has run the CTA for its maximum number of rounds. The caller must run the CTA again later.
     Parked {
         /// Whether any thread has made progress since the call.
         progressed: bool,
@@ -42,7 +43,8 @@ pub enum CtaOutcome {
 }
 
 /// Maximum number of rounds over the warps of a CTA while lanes of the CTA have yielded. After these rounds the CTA
-/// leaves its worker even if other lanes make progress, because these lanes may wait in a loop for another CTA.
+/// leaves its worker even if other lanes make progress, because a lane whose loop waits for another CTA may also seem
+/// to make progress.
 const ROUNDS: u64 = 64;
 
 /// The state of all threads of a CTA.

@@ -1,8 +1,8 @@
 //! The interpreter: a slow engine with which tests compare native code.
 //!
-//! It can execute every function that the IR can represent, including calls, recursion and synchronisation inside
-//! functions. It computes results with the reference functions of the op table. A [`Machine`] provides memory, clocks
-//! and system calls. [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState) calls it.
+//! The interpreter can execute every function that the IR can represent, including calls, recursion and synchronisation
+//! inside functions. It computes results with the reference functions of the op table. A [`Machine`] provides memory,
+//! clocks and system calls. [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState) calls it.
 //!
 //! The interpreter decodes a function when a thread first enters it (`decode`). Lanes of a warp at the same step
 //! execute the step together (`groups`). One call computes a pure operation for all these lanes (`batch`). Memory
@@ -56,7 +56,7 @@ pub trait Machine {
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
     /// The interpreter calls this function at every branch. An error ends the launch, for instance because the host
-    /// stops it.
+    /// stops the launch.
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
@@ -92,7 +92,7 @@ pub trait Machine {
     }
 }
 
-/// The state of the threads of a CTA while it does not run.
+/// The state of the threads of a CTA while the CTA does not run.
 #[derive(Clone, Debug, Default)]
 pub struct Threads(Vec<Warp>);
 
@@ -223,8 +223,8 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         mask: u32,
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault> {
-        // The count must not start again at every sync point. Otherwise a waiting loop with a collective, a volatile
-        // access or a barrier would never reach the limit and never yield.
+        // Only the start of the kernel and a `yield` reset the number of remaining iterations. If every sync point did,
+        // a waiting loop with a collective, a volatile access or a barrier would never reach the limit and never yield.
         let fresh =
             from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield;
         let state = &mut self.warps[warp as usize];

@@ -21,9 +21,9 @@ pub struct LaunchInfo {
     pub dynamic_shared: u32,
     /// Number of bytes after the shared memory of a CTA for accesses that a checking run suppresses; 0 in other runs.
     pub spare_shared: u32,
-    /// `%gridid`.
+    /// Value of `%gridid`.
     pub grid_id: u64,
-    /// `%nsmid`.
+    /// Value of `%nsmid`.
     pub sm_count: u32,
     /// Address of the workspace for cooperative launches. `%envreg1` contains its high 32 bits, and `%envreg2` its low
     /// 32 bits.
@@ -110,7 +110,7 @@ pub struct CtaInfo {
     pub local_base: u64,
     /// Size in bytes of the local memory of each thread.
     pub local_stride: u32,
-    /// `%smid`.
+    /// Value of `%smid`.
     pub sm: u32,
 }
 
@@ -170,8 +170,8 @@ pub fn special_register(
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
-        // These are performance counters, registers about reserved shared memory and graphs, and environment registers
-        // of NVIDIA's driver. Margay counts and reserves nothing, so they are 0.
+        // The remaining registers are performance counters, registers about reserved shared memory and graphs, and
+        // environment registers of NVIDIA's driver. Margay counts and reserves nothing, so these registers are 0.
         _ => 0,
     }
 }

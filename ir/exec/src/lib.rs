@@ -90,7 +90,7 @@ pub trait Runner {
     }
 
     /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`, that is, when all
-    /// threads that have not exited are about to resume there.
+    /// threads that have not exited are about to resume after this sync point.
     fn takes_converged(&self, _sync_point: SyncPoint) -> bool {
         false
     }

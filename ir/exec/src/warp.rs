@@ -9,7 +9,7 @@ pub(super) struct WarpState {
     pub(super) waiting: u32,
     /// The waiting lanes that have yielded.
     pub(super) yielded: u32,
-    /// The waiting lanes that wait at a barrier.
+    /// The waiting lanes that wait at a barrier of the CTA or of the cluster.
     pub(super) at_barrier: u32,
     /// The waiting lanes that wait at the barrier of the cluster.
     pub(super) at_cluster: u32,

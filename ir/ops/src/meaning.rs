@@ -3,8 +3,8 @@
 //!
 //! The operands and results of a reference function are [`Bits`]: a value in the low bits of a `u128`, whose upper bits
 //! are zero. The interpreter, the constant folder, and generated code for ops without a fast lowering call the same
-//! reference function. Tests compare fast lowerings with it. Invariant: a reference function does not panic for any
-//! operands, and the upper bits of its results are zero.
+//! reference function. Tests compare fast lowerings with the reference functions. Invariant: a reference function does
+//! not panic for any operands, and the upper bits of its results are zero.
 
 //!
 //! Modules: [`arith`] implements the rows that integers and floating point share, and calls the functions for integers

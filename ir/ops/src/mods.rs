@@ -225,7 +225,7 @@ fields! {
     ftz, with_ftz: bool @ 4, 1;
     /// Clamp the result: integers to the range of the type, floating-point values to [0, 1].
     sat, with_sat: bool @ 5, 1;
-    /// Clamp results of conversions to the largest finite value.
+    /// Clamp results of conversions and matrix products to the range of finite values.
     satfinite, with_satfinite: bool @ 6, 1;
     /// Replace negative results by zero.
     relu, with_relu: bool @ 7, 1;
@@ -257,7 +257,7 @@ fields! {
     mode, with_mode: Mode @ 39, 6;
     /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`,
     /// `.po` of `vmad`; for `shfl`, `vote` and `match`, that `.sync` is not given; for `yield`, that the loop contains
-    /// no stronger accesses than weak loads and system calls.
+    /// no stronger accesses than weak loads, surface loads and system calls.
     flag, with_flag: bool @ 45, 1;
     /// `.nc`: the memory is read-only while the kernel runs.
     nc, with_nc: bool @ 46, 1;

@@ -56,11 +56,11 @@ bitflags::bitflags! {
         const READS = 1;
         /// Writes memory.
         const WRITES = 1 << 1;
-        /// Waits for lanes of the warp.
+        /// A sync point at which a lane may wait for lanes of its warp.
         const SYNC_WARP = 1 << 2;
-        /// Waits for warps of the CTA.
+        /// A sync point at which a lane may wait for warps of its CTA.
         const SYNC_CTA = 1 << 3;
-        /// Waits for CTAs of the cluster.
+        /// A sync point at which a lane may wait for CTAs of its cluster.
         const SYNC_CLUSTER = 1 << 4;
         /// Yields: the lane may be suspended here, so that other lanes, CTAs and launches run.
         const YIELDS = 1 << 5;
@@ -120,7 +120,7 @@ macro_rules! for_each_op {
             Exit "exit" (TERMINATOR) (none) [NOTHING];
             Trap "trap" (TERMINATOR | MAY_TRAP) (none) [NOTHING];
             Unreachable "unreachable" (TERMINATOR | MAY_TRAP) (none) [NOTHING];
-            // `pass::calls` inserts these two when it merges the bodies of called functions into the kernel.
+            // The pass `calls` inserts the next two ops when it merges the bodies of called functions into the kernel.
             InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none) [shape(NONE, "q", "")];
             StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
             // `pass::instrument` inserts this in front of the accesses that a checking run examines.
@@ -250,9 +250,9 @@ macro_rules! for_each_op {
             Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma)
                 [shape(&[F16, F32, F64, S32], "", "").from(FACTORS).operands(Product).results(Product).mods(PRODUCT_MODS)];
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask) [shape(&[B32], "", "b")];
-            // Makes the lanes of a warp that arrive here continue together. Waits for no other lane. The pass `points`
-            // inserts it before volatile accesses, and between accesses of different lanes of a warp to the same shared
-            // memory.
+            // Makes the lanes of a warp that wait here continue together. A lane does not wait for lanes that have not
+            // arrived. The pass `sync-points` inserts this op before volatile accesses, and between accesses of
+            // different lanes of a warp to the same shared memory.
             Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none) [NOTHING];
             // Marks the header of a loop that may wait for memory. The lane may be suspended here.
             Yield "yield" (YIELDS | FENCE) (none) [NOTHING.mods(&["flag"])];

@@ -129,7 +129,7 @@ fn fused_products_are_rounded_once() {
             }
         }
     }
-    // The values are sums that are ties except for the smallest addend, and random values.
+    // The operands are of two kinds: operands whose sum is a tie except for the smallest addend, and random operands.
     let mut state = 5u64;
     for _ in 0..400_000 {
         state = state

@@ -1,6 +1,6 @@
-//! Tests linear filtering against the formulas in the CUDA C++ Programming Guide's appendix on texture
-//! fetching, computed in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each direction. `i` is the
-//! floor of `x N - 1/2`, and `a` is its fraction with 8 bits.
+//! Tests linear filtering against the formulas in the CUDA C++ Programming Guide's appendix on texture fetching,
+//! computed in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each direction. `i` is the floor of `x N - 1/2`,
+//! and `a` is the fraction of `x N - 1/2`, rounded to 8 bits.
 
 #[path = "support/bytes.rs"]
 mod bytes;

@@ -25,8 +25,8 @@ pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     found
 }
 
-/// Returns, in order, all functions with a body and this signature. An indirect call with this signature may reach
-/// every one of these functions, because Margay does not track where a handle comes from.
+/// Returns, in ascending order of their IDs, all functions with a body and this signature. An indirect call with this
+/// signature may reach every one of these functions, because Margay does not track which handles reach a call.
 pub fn with_handles<'a>(
     module: &'a Module,
     signature: &'a Signature,

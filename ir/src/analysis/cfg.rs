@@ -19,7 +19,7 @@ pub struct Cfg {
 const UNREACHABLE: u32 = u32::MAX;
 
 impl Cfg {
-    /// Computes the graph of a function with a body. Unreachable blocks have no position in it.
+    /// Computes the graph of a function with a body. The graph does not contain unreachable blocks.
     pub fn new(function: &Function) -> Cfg {
         // The edges in the order of the search: target, source, and index among the source's successors.
         let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * function.blocks().len());

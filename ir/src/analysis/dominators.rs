@@ -49,7 +49,7 @@ impl Dominators {
         a.0 <= b.0 && b.1 <= a.1
     }
 
-    /// Returns the extent of one block; `None` if it is unreachable.
+    /// Returns the extent of one block; `None` if the block is unreachable.
     pub fn extent(&self, cfg: &Cfg, block: Block) -> Option<Extent> {
         let (first, last) = self.span[cfg.number(block)? as usize];
         Some(Extent(first, last))
@@ -175,7 +175,8 @@ impl Search {
 
 /// The part of the search tree that has been visited.
 struct Forest {
-    /// For each block, a visited ancestor, which may be the root of the block's tree; [`NONE`] for roots.
+    /// For each block, a visited ancestor: the parent or a block nearer to the root of the block's tree. [`NONE`] for
+    /// roots.
     ancestor: Vec<u32>,
     /// For each block, the block with the least semidominator on the path to the ancestor.
     label: Vec<u32>,
@@ -185,7 +186,7 @@ struct Forest {
 
 impl Forest {
     /// Returns the block with the least semidominator on the path from `block` to the root of its tree. The path does
-    /// not include the root. Returns `block` itself if it is a root.
+    /// not include the root. Returns `block` itself if `block` is a root.
     fn best(&mut self, block: u32) -> u32 {
         let mut up = block as usize;
         while self.ancestor[up] != NONE && self.ancestor[self.ancestor[up] as usize] != NONE {

@@ -2,9 +2,9 @@
 //! the variable is live (Sreedhar and Gao: "A Linear Time Algorithm for Placing phi-Nodes").
 //!
 //! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in the
-//! number of loops. A walk over the dominator tree stops at a block where the variable is dead. If the variable is live
-//! again in a block below it in the tree, a write lies between the two blocks, and the walk that starts at this write
-//! visits the block.
+//! number of loops. A walk over the dominator tree starts at each write and stops at a block where the variable is
+//! dead. If the variable is live again in a descendant of that block in the tree, a write lies between the two blocks,
+//! and the walk that starts at this write visits the descendant.
 //!
 //! Invariant: one query takes no more time than visiting the blocks where the variable is live.
 

@@ -19,7 +19,7 @@ use margay_ops::ops::Opcode;
 /// The order of the blocks and its loops.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    /// Whether all 32 lanes of a warp run together. Lanes then do not stop at `converge`.
+    /// Whether all 32 lanes of a warp run together. If so, lanes do not stop at `converge`.
     whole_warps: bool,
     loops: Loops,
 }

@@ -12,7 +12,7 @@ use crate::function::{Function, ValueDef};
 pub struct Range<'a> {
     /// The value.
     pub value: Value,
-    /// The block that defines it.
+    /// The block that defines the value.
     pub home: Block,
     visited: &'a SecondaryMap<Block, u32>,
     mark: u32,

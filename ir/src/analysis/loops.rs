@@ -119,13 +119,13 @@ impl Loops {
         (position != NOWHERE).then_some(position)
     }
 
-    /// Returns the index of the loop whose header is at a position.
+    /// Returns the index of the loop whose header is at position `start`; `None` if there is no such loop.
     pub fn loop_at(&self, start: u32) -> Option<usize> {
         let number = (*self.innermost.get(start as usize)?)? as usize;
         (self.loops[number].start == start).then_some(number)
     }
 
-    /// Returns the index of the loop whose header is `block`.
+    /// Returns the index of the loop whose header is `block`; `None` if there is no such loop.
     pub fn headed_by(&self, block: Block) -> Option<usize> {
         self.loop_at(self.position(block)?)
     }
@@ -193,8 +193,8 @@ impl Graph {
             Closed,
         }
         let mut state = vec![State::New; count];
-        // A block is merged into its parent in the tree when it is closed, so every set contains at most one open
-        // block.
+        // A block is open while the search is inside its subtree of the depth-first tree, and is then closed. The
+        // search merges a closed block into its parent in the tree, so every set contains at most one open block.
         let mut sets = Sets::new(count);
         let mut stack: Vec<(u32, usize)> = Vec::new();
         if count > 0 {

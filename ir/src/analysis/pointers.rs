@@ -31,7 +31,7 @@ use crate::function::{Function, ValueDef};
 use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// Minimum size of each margin in bytes.
+/// Minimum size in bytes of the inaccessible margin on each side of the range of device memory.
 pub const MARGIN: u64 = 1 << 38;
 /// Maximum number of blocks of a grid in each dimension for which the analysis holds.
 pub const MAX_BLOCKS: u32 = 1 << 22;
@@ -60,7 +60,7 @@ pub struct Pointers {
     params: Vec<u32>,
 }
 
-/// The sum of a base and a counter times a factor.
+/// The address `base + counter * factor`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Counted {
     base: Value,
@@ -117,7 +117,7 @@ impl Pointers {
     }
 }
 
-/// The pointers of one function.
+/// The accesses, pointers and counters of one function.
 struct Found {
     accesses: Vec<Access>,
     /// The block parameters that are pointers, each with the roots of the values that branches pass to it.
@@ -290,11 +290,11 @@ impl Stops {
         stops
     }
 
-    /// Returns whether an access near a root always runs between the definition of the root and the end of the
-    /// block `end`.
+    /// Returns whether an access near a root always runs between the definition of the root and the end of the block
+    /// `end`.
     ///
-    /// If the block of the access dominates `end`, this holds in every iteration of a loop, because the definition of
-    /// the root dominates the access.
+    /// This is the case if the block of the access dominates `end`. In a loop it is then the case in every iteration,
+    /// because the definition of the root dominates the access.
     fn before<K: Eq + std::hash::Hash>(
         &self,
         near: &FxHashMap<K, SmallVec<[Block; 4]>>,
@@ -352,7 +352,8 @@ fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Acces
     }
 }
 
-/// Splits a value into another value, a constant factor by which it is multiplied, and an offset that is added.
+/// Splits a value into `other * factor + offset`. Returns the other value, the constant factor and the bounds of the
+/// offset.
 fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value, i64, Interval)> {
     let dfg = &function.dfg;
     let outer = reach.of(value, &|_| true);

@@ -399,7 +399,7 @@ fn low_bits(bits: u32) -> u64 {
     u64::MAX >> (64 - bits.clamp(1, 64))
 }
 
-/// Returns whether an offset is small enough that it may be smaller than the margins of a range.
+/// Returns whether an offset may be smaller than the margins of a range. Larger offsets are useless to the callers.
 fn is_small(offset: Interval) -> bool {
     const LARGE: i128 = 1 << 50;
     offset.lies_in(Interval::new(-LARGE, LARGE))

@@ -9,9 +9,9 @@
 //!
 //! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the lanes that have not
 //! exited. For each stored value, an array of 32 elements follows, aligned to the size of an element. For each stored
-//! integer, 32 bytes follow these arrays. In these bytes, vector code records whether the speculative check of the
-//! integer held. A value is not stored if it is cheap to rematerialise from values that never change during a launch
-//! ([`is_rematerialised`](Regions::is_rematerialised)).
+//! integer of 32 or 64 bits, 32 bytes follow these arrays. In these bytes, vector code records whether the speculative
+//! check of the integer held. A value is not stored if it is cheap to rematerialise from values that never change
+//! during a launch ([`is_rematerialised`](Regions::is_rematerialised)).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,7 +35,7 @@ pub struct ResumePoint {
     pub block: Block,
     /// The sync point before the region; `None` for the start of the function.
     pub sync_point: Option<Inst>,
-    /// Values that the region reads from the frame.
+    /// The values that are live at the start of the region and are stored in the frame.
     pub live_in: Vec<Value>,
 }
 
@@ -47,8 +47,8 @@ pub struct Regions {
     sync_points: FxHashMap<Inst, SyncPoint>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
-    /// For each sync point, the live values that the frame may not contain yet. The first table assumes that only
-    /// barriers store values; the second assumes that all sync points except `yield` do.
+    /// For each sync point, the live values that the frame possibly does not contain yet. The first table assumes that
+    /// only barriers store values; the second table assumes that all sync points except `yield` store values.
     stale: [Stale; 2],
     remat: SecondaryMap<Value, bool>,
     /// Size in bytes of a warp's frame.
@@ -140,8 +140,8 @@ impl Regions {
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
 
-    /// Returns the blocks that a lane may execute from `start` up to the next sync points. A `yield` does not end a
-    /// region.
+    /// Returns the blocks that a lane may execute from `start` up to the next sync points. A `yield` does not end the
+    /// search, because a lane may pass it without stopping.
     pub fn blocks_of(&self, function: &Function, start: Block) -> Vec<Block> {
         let mut seen = FxHashSet::from_iter([start]);
         let mut blocks = vec![start];
@@ -171,7 +171,7 @@ impl Regions {
         self.sync_points.get(&inst).copied()
     }
 
-    /// Returns the data of a sync point for the CTA scheduler; `None` for the start of the function.
+    /// Returns the data of a sync point that the CTA scheduler needs; `None` for [`SyncPoint::START`].
     pub fn sync_point_data(
         &self,
         function: &Function,
@@ -209,8 +209,8 @@ impl Regions {
     }
 
     /// Returns whether, on every path from the definition of `value` to `sync_point`, a sync point other than a `yield`
-    /// has stored the value in the frame. This applies to code in which lanes stop at every sync point except perhaps
-    /// `yield`.
+    /// has stored the value in the frame. Use this function for code in which lanes stop at every sync point except
+    /// perhaps `yield`.
     pub fn is_stored_by_sync_points(&self, sync_point: SyncPoint, value: Value) -> bool {
         let stale = self.stale[1].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))
@@ -255,7 +255,7 @@ fn find_stale(
     }
 }
 
-/// Returns the sync point at the end of a block, and the block after it.
+/// Returns the sync point of a block and the target of the jump that follows it; `None` if the block has no sync point.
 pub fn sync_point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
     let insts = function.insts(block);
     let [.., sync_point, jump] = insts else {

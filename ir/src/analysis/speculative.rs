@@ -210,7 +210,7 @@ impl View<'_> {
         }
     }
 
-    /// Returns the stride of an operand, 0 if it is uniform; `None` if it varies.
+    /// Returns the stride of an operand (0 if the operand is uniform); `None` if the operand varies.
     fn operand(&self, value: Value) -> Option<i64> {
         match self.fact(value) {
             Fact::Stride(stride) => Some(stride),

@@ -344,7 +344,7 @@ impl Uniformity {
     }
 }
 
-/// Returns the fact about a value that is one of two values, about which `a` and `b` are facts.
+/// Returns the fact about a value that is selected from two values; `a` and `b` are the facts about these two values.
 fn either(a: Fact, b: Fact) -> Fact {
     Fact {
         class: a.class.or(b.class),
@@ -357,7 +357,7 @@ fn either(a: Fact, b: Fact) -> Fact {
 pub struct UniformityNotes<'a> {
     /// The function.
     pub function: &'a Function,
-    /// The classes of its values.
+    /// The classes of the function's values.
     pub uniformity: &'a Uniformity,
 }
 

@@ -1,5 +1,5 @@
 //! A position in the text, and methods that read words, marks and numbers at that position. The methods skip spaces and
-//! comments between these. They skip a line end only where the grammar requires one.
+//! comments before each word, mark and number. They skip a line end only where the grammar requires one.
 
 use std::str::FromStr;
 
@@ -10,8 +10,8 @@ use crate::print::words::in_word;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// How many more values and blocks the parser may create. It creates one for each number up to the largest one in
-    /// the text, used or not.
+    /// How many more values and blocks the parser may create. The parser creates one for each number up to the largest
+    /// number in the text, whether or not the text uses the number.
     gaps: usize,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the current position, for an error that is found later.
+    /// Returns the current position. A caller uses it to report an error that it finds after it has read more text.
     pub(super) fn position(&mut self) -> usize {
         self.skip_spaces();
         self.at

@@ -11,13 +11,13 @@
 //! begins. This frame contains the function's slots and then the values that are live across its calls ([`frame`]). A
 //! call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the callee's
 //! entry with the arguments. `ret` jumps to the continuation with the given index; the arguments of this jump are the
-//! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across it is loaded from
-//! the frame, or rematerialised if that is cheap. Block parameters merge the new values with the old ones. The frame of
-//! the kernel is its last slot, and the stack begins at the end of that slot.
+//! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across the call is loaded
+//! from the frame, or is rematerialised if it is cheap to compute. Block parameters merge the new values with the old
+//! ones. The frame of the kernel is its last slot, and the stack begins at the end of that slot.
 //!
 //! A call through a handle becomes a comparison of the handle with the handles of all functions that have the signature
-//! of the call. If the handle equals none of these, the launch fails with `invalid.pc`. All functions of a signature
-//! that is called through handles return through one common block.
+//! of the call. If the handle equals none of these handles, the launch fails with `invalid.pc`. All functions of a
+//! signature that is called through handles return through one common block.
 //!
 //! Invariants: after the pass, either the kernel contains no call or the pass has not changed it. The targets of a
 //! return are ordered so that reverse postorder keeps the program's order, because the scheduler uses this order to run
@@ -48,8 +48,8 @@ struct Body {
     frame: u32,
 }
 
-/// Merges all functions that a kernel reaches into it, if one of them has sync points. Returns whether anything
-/// changed.
+/// Merges all functions that a kernel reaches into the kernel, if one of these functions has sync points. Returns
+/// whether anything changed.
 pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
     let Ok(Some(bodies)) = plan::bodies(function, context.module, context.inline) else {
         return false;
@@ -58,8 +58,8 @@ pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
     true
 }
 
-/// Returns the reason why this pass does not replace a kernel's calls of functions with sync points; `None` if it
-/// replaces them or if there are none. `function` is the kernel after the passes before this one.
+/// Returns the reason why this pass does not replace a kernel's calls of functions with sync points; `None` if the pass
+/// replaces these calls or if there are none. `function` is the kernel after the passes that run before this pass.
 pub fn declined(function: &Function, module: &Module, inline: &Inlining) -> Option<String> {
     plan::bodies(function, module, inline).err()
 }

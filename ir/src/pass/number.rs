@@ -1,9 +1,11 @@
 //! Value numbering: replaces an operation by an earlier operation that computes the same result, and a load by the
 //! value that the same block has loaded or stored before.
 //!
-//! Pure operations with the same operands have the same results, so an operation is replaced by an equal one that
-//! dominates it. Across a sync point, the pass shares only operations that cost nothing to compute again. Any other
-//! shared value would have to be stored while a lane waits at the sync point.
+//! Pure operations with the same operands have the same results. In a function without sync points, the pass replaces
+//! an operation by an equal operation that dominates it. In a function with sync points, it does so only for operations
+//! that cost nothing to compute again. It replaces any other operation only if the equal operation is in the same block
+//! and no sync point lies between the two. Otherwise the shared value would have to be stored while a lane waits at a
+//! sync point.
 //!
 //! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in between
 //! may have changed the memory. Between the two accesses there must be no write to the same space or to a generic
@@ -40,7 +42,7 @@ struct Number {
 /// the type of the access and the type of the register. The map's value is the SSA value at that address.
 type Known = FxHashMap<StateSpace, FxHashMap<(Value, OpType, Type), Value>>;
 
-/// Shares equal values, and returns whether anything changed.
+/// Replaces repeated operations and loads, and returns whether anything changed.
 pub fn run(function: &mut Function, module: &Module) -> bool {
     let lock_step = super::sync_points::is_lock_step(module);
     let cfg = Cfg::new(function);
@@ -117,8 +119,8 @@ fn is_shared(function: &Function, inst: Inst) -> bool {
     results && (opcode.effects().is_pure() || is_param_load(function, inst))
 }
 
-/// Returns whether the result of an instruction is always computed again after a sync point, and never stored in the
-/// frame.
+/// Returns whether code after a sync point always computes the result of an instruction again, so that the result is
+/// never stored in the frame.
 fn is_free(function: &Function, inst: Inst) -> bool {
     matches!(
         function.dfg.insts[inst].opcode,

@@ -2,9 +2,9 @@
 //!
 //! A location (`place` in the code) is a base plus a constant offset. Invariant: the analysis treats two locations as
 //! overlapping unless it proves that they do not overlap. There is one assumption: if a lane accesses a location twice
-//! through the same address, no other lane of the warp accesses it in between. For example, in the reduction `s[i] +=
-//! s[i + n]`, reads and writes of different lanes use the same location only across a barrier, so the reduction needs
-//! no sync point.
+//! through the same address, no other lane of the warp accesses the location between these two accesses. For example,
+//! in the reduction `s[i] += s[i + n]`, reads and writes of different lanes use the same location only across a
+//! barrier, so the reduction needs no sync point.
 
 mod private;
 
@@ -154,8 +154,8 @@ impl Places {
     }
 
     /// Returns whether a lane that writes `place` may overwrite bytes that another lane has not yet read from a
-    /// location of this set. If the lane has read the location through the same address, no other lane is assumed to
-    /// read it.
+    /// location of this set. If the lane has read the location through the same address, the analysis assumes that no
+    /// other lane reads the location.
     pub(super) fn is_awaited(&self, place: &SharedAddress) -> bool {
         let is_own = self.known.iter().any(|known| known.key() == place.key());
         self.more || !is_own && self.known.iter().any(|known| known.may_meet(place))

@@ -1,7 +1,7 @@
 //! Folds constants and removes redundant block parameters and dead code.
 //!
 //! The constant folder computes results with the reference functions of the op table (meanings), so its results equal
-//! those of the interpreter.
+//! the results of the interpreter.
 
 use smallvec::SmallVec;
 

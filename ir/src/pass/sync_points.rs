@@ -1,12 +1,12 @@
 //! Splits blocks at sync points and adds the sync points that PTX leaves implicit.
 //!
-//! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee it. Where a
-//! program can observe this behaviour, the pass preserves it with implicit sync points. It inserts `converge` before
-//! each volatile access, before a shared-memory read that may see bytes that another lane of the warp wrote since the
-//! last sync point, and before a shared-memory write that may change bytes that another lane has not read yet. For
-//! targets below sm_70, whose warps run in lock-step, it inserts `converge` before every shared-memory access. After
-//! the pass, only a jump follows each sync point in its block. The target of the jump is the resume point, a block to
-//! which no other branch leads.
+//! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee this
+//! behaviour. Where a program can observe the behaviour, the pass preserves it with implicit sync points. It inserts
+//! `converge` before each volatile access, before a shared-memory read that may see bytes that another lane of the warp
+//! wrote since the last sync point, and before a shared-memory write that may change bytes that another lane has not
+//! read yet. For targets below sm_70, whose warps run in lock-step, it inserts `converge` before every shared-memory
+//! access. After the pass, only a jump follows each sync point in its block. The target of the jump is the resume
+//! point, a block to which no other branch leads.
 
 use rustc_hash::FxHashMap;
 
@@ -119,7 +119,8 @@ fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) 
     state
 }
 
-/// Returns whether a sync point is needed before `inst`, and updates the state for `inst`.
+/// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
+/// function updates it for `inst`.
 fn step(
     function: &Function,
     accesses: &FxHashMap<Inst, Access>,
@@ -208,7 +209,8 @@ fn converge(function: &mut Function, before: Inst) -> Inst {
     inst
 }
 
-/// Splits blocks so that each sync point ends its block and the code after it is in a separate block.
+/// Splits blocks so that only a jump follows each sync point in its block. The target of the jump contains the code
+/// after the sync point.
 fn split(function: &mut Function) {
     let mut order = Vec::with_capacity(function.layout.order.len());
     for block in function.blocks().to_vec() {

@@ -13,7 +13,7 @@ use margay_ops::types::Type;
 /// A variable with several definitions.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
-    /// Type of its values.
+    /// Type of the variable's values.
     pub(super) ty: Type,
     /// Blocks that define the variable.
     pub(super) writes: Vec<Block>,

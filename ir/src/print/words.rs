@@ -4,8 +4,8 @@ use crate::function::Linkage;
 use margay_ops::mods::{Field, FieldValues, Mods};
 use margay_ops::types::OpType;
 
-/// Returns the name that is printed before the value of a modifier field; returns an empty string if the value is
-/// unambiguous without a name.
+/// Returns the name that is printed before the value of a modifier field; returns an empty string if the value
+/// identifies the field without a name.
 fn key(field: &Field) -> &'static str {
     match field.name {
         "rounding" | "precision" => "",

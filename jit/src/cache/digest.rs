@@ -1,8 +1,8 @@
 //! BLAKE2b with a result of 32 bytes (RFC 7693), for the keys and checksums of the disk cache.
 //!
 //! A key identifies code that will be executed, so constructing two inputs with the same key must be infeasible. The
-//! hash functions of the standard library guarantee this only with a secret. [`Digester`] is a [`Hasher`], so every
-//! type that implements `Hash` can be digested.
+//! hash functions of the standard library have this property only if their key is secret. [`Digester`] is a [`Hasher`],
+//! so every type that implements `Hash` can be digested.
 
 use std::hash::{Hash, Hasher};
 

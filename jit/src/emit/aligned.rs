@@ -1,10 +1,10 @@
-//! Tests that accesses of device code are aligned to their size (PTX ISA 5.2, "Alignment"). A misaligned access ends
-//! the launch, as on a GPU, so that a program with such an access fails here as well as there.
+//! Tests that accesses of device code are aligned to their size (PTX ISA 5.2, "Alignment"). As on a GPU, a misaligned
+//! access ends the launch.
 //!
 //! A test is a conditional trap instruction. The host recognises traps of generated code by their signal. A test uses
-//! only the low bits of an address. Windows of memory are aligned to more than any access, so the test ignores their
-//! base. It also ignores offsets that are multiples of the access size. Most tests therefore check the base of an
-//! array, once per block. If the addresses of several lanes differ by multiples of the access size, these lanes need
+//! only the low bits of an address. Windows of memory are aligned to more than any access, so the test ignores the base
+//! of the window. It also ignores offsets that are multiples of the access size. Most tests therefore check the base of
+//! an array, once per block. If the addresses of several lanes differ by multiples of the access size, these lanes need
 //! only one test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
@@ -178,10 +178,10 @@ impl Lane<'_, '_> {
 enum LowPart {
     /// Equal to the low bits of the operand.
     Same,
-    /// Sum of two operands, or difference of two operands.
+    /// Sum of two operands. `Less` is the difference of two operands.
     Sum,
     Less,
-    /// Product of two operands, or product of two operands plus a third.
+    /// Product of two operands. `Fused` is the product of two operands plus a third operand.
     Product,
     Fused,
     /// Operand shifted left.

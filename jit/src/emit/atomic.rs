@@ -1,8 +1,9 @@
 //! Atomic read-modify-writes.
 //!
-//! Only the CTA's own worker accesses shared memory, so a plain read and a plain write are sufficient there. For other
-//! memory, generated code uses the host's atomic instructions, or a compare-and-swap loop around the update. If an
-//! update has no fast implementation, generated code calls the host, which uses the op's reference function.
+//! Only the CTA's own worker accesses shared memory, so a plain read and a plain write are sufficient for shared
+//! memory. For other memory, generated code uses the host's atomic instructions, or a compare-and-swap loop around the
+//! update. If an update has no fast implementation, generated code calls the host, which uses the op's reference
+//! function.
 
 use std::mem::offset_of;
 

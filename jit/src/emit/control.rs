@@ -101,8 +101,8 @@ impl Lane<'_, '_> {
         self.b.ins().br_table(index, table);
     }
 
-    /// Emits the jump with which the lane stops at a sync point. The jump passes the sync point to the loop of the
-    /// form.
+    /// Emits the jump with which the lane stops at a sync point. The jump leads to `Leave::next` and passes the
+    /// number of the sync point.
     pub(crate) fn stop(&mut self, sync_point: SyncPoint) {
         if !self.sync_points.contains(&sync_point) {
             self.sync_points.push(sync_point);
@@ -183,7 +183,7 @@ impl Lane<'_, '_> {
         self.stop(SyncPoint::EXIT);
     }
 
-    /// Emits a sync point. Returns true if it ended the block.
+    /// Emits a sync point. Returns true if the emitted code ends the block.
     pub(crate) fn sync_point(&mut self, _block: Block, inst: Inst) -> Result<bool, Unsupported> {
         let data = self.function.dfg.insts[inst];
         let sync_point = self.regions.and_then(|regions| regions.sync_point(inst));
@@ -203,7 +203,7 @@ impl Lane<'_, '_> {
         Ok(true)
     }
 
-    /// Stores the values that the sync point and the region after it need.
+    /// Emits code that stores in the frame the values that the sync point and the region after the sync point need.
     fn save_behind(&mut self, inst: Inst) {
         let results = self.function.dfg.results(inst);
         let behind = self.behind(inst).unwrap_or_default();
@@ -219,7 +219,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits code that counts a turn of a waiting loop, and that makes the lane yield when it has used all its turns.
+    /// Emits code that subtracts the turns of one iteration of a waiting loop, and that makes the lane yield when no
+    /// turns are left.
     fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
@@ -227,8 +228,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(go_on);
     }
 
-    /// Emits code that counts a turn of a waiting loop. Returns the block in which the code continues if turns are
-    /// left. The builder is then in the block that runs if the lane must yield.
+    /// Emits code that subtracts the turns of one iteration of a waiting loop. Returns the block in which the code
+    /// continues if turns are left. After the call, the builder is in the block that runs if the lane must yield.
     pub(crate) fn count_turn(&mut self, inst: Inst) -> ir::Block {
         let offset = offset_of!(NativeContext, turns) as i32;
         let turns = self
@@ -239,7 +240,7 @@ impl Lane<'_, '_> {
         let (cost, rest) = if only_reads {
             (1, TURNS)
         } else {
-            // The lanes that run after this lane yield at their first turn.
+            // After this lane has yielded, the lanes that run next yield in their first iteration.
             (WAITING_TURN, 1)
         };
         let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
@@ -257,7 +258,7 @@ impl Lane<'_, '_> {
         go_on
     }
 
-    /// Emits an operation whose payload is other data than a set of modifiers.
+    /// Emits an operation that has a payload instead of modifiers.
     pub(crate) fn structural(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let payload = data.payload();
         match data.opcode {

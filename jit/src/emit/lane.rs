@@ -109,7 +109,7 @@ pub(crate) struct Lane<'a, 'b> {
     work: Vec<Block>,
     /// Source position of the instruction being emitted.
     pub(crate) at: SourceLoc,
-    /// Where a device function stores its results.
+    /// The address at which a device function stores its results.
     pub(crate) results_to: Option<ir::Value>,
     /// Signatures of helpers by name. Each signature is imported once per function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
@@ -272,7 +272,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Loads from the frame the values that a region uses. Values that the region does not use but that are live after
-    /// it stay in the frame.
+    /// the region stay in the frame.
     fn load_live(&mut self, first: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;
@@ -354,7 +354,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Returns the values that must be rematerialised at the resume point `first`: the values used up to the next sync
-    /// points or, with `through`, also the values used after them.
+    /// points and, if `through` is set, also the values used after those sync points.
     pub(crate) fn again_from(&self, first: Block, through: bool) -> Vec<Value> {
         let Some(regions) = self.regions else {
             return Vec::new();
@@ -511,7 +511,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             .load(ty, fixed(), self.fixed.ctx, offset as i32)
     }
 
-    /// Emits an instruction. Returns true if it ended the block.
+    /// Emits an instruction. Returns true if the emitted code ends the block.
     fn inst(&mut self, block: Block, inst: Inst) -> Result<bool, Unsupported> {
         let effects = self.function.effects(inst);
         if effects.contains(Effects::TERMINATOR) {

@@ -63,8 +63,8 @@ struct Driver<'a> {
     /// The code of each resume point.
     resume_points: Vec<ir::Block>,
     /// Continues at the resume point whose index is the parameter. If there are many resume points, this block is the
-    /// only predecessor of their code. Variables read there come from one block, so the time to resolve them grows only
-    /// linearly with the number of resume points.
+    /// only predecessor of their code. Variables that their code reads then come from one block, so the time that the
+    /// builder needs to resolve these variables grows only linearly with the number of resume points.
     enter: ir::Block,
     /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
@@ -79,7 +79,7 @@ struct Driver<'a> {
     abort: ir::Block,
     /// Reached when all warps have run.
     phase_done: ir::Block,
-    /// Leaves the CTA to the scheduler.
+    /// The block that leaves the CTA to the scheduler.
     general: ir::Block,
     /// Number of warps that have run in the phase when the CTA is left to the scheduler.
     moved: Variable,
@@ -389,7 +389,7 @@ impl<'a> Driver<'a> {
         b.ins().ushr(every, missing)
     }
 
-    /// Stores the mask of the warp's live lanes in the frame's header, and returns it.
+    /// Stores the mask of the warp's lanes that have not exited in the frame's header, and returns the mask.
     fn note_alive(&self, b: &mut FunctionBuilder<'_>) -> ir::Value {
         let alive = b.use_var(self.alive);
         let frame = b.use_var(self.frame);
@@ -706,7 +706,8 @@ impl<'a> Driver<'a> {
         for ty in [types::I32, types::I64, types::I32, types::I32] {
             b.append_block_param(enter, ty);
         }
-        // The loops that contain this code are complete.
+        // The loops over CTAs, phases and warps have been emitted, so nothing else needs `self.sweep` after this
+        // function.
         let sweep = self.sweep.take();
         if let Some(sweep) = &sweep {
             sweep.slices(b, (self.phase, from), enter, self.phase_done, head);

@@ -7,7 +7,7 @@
 //! fails the test may still be valid: to registered host memory, or through a generic address of the thread's own
 //! shared, local or parameter space. The host decides ([`Helpers::verify`]). Generated code calls the host through a
 //! function that preserves all registers, so that the call does not slow down the code around it. If the host refuses
-//! the access, it records the fault, and generated code executes a trap instruction.
+//! the access, the host records the fault, and generated code executes a trap instruction.
 //!
 //! Accesses that [`Reach`] proves to be inside a variable are not tested.
 //!
@@ -50,7 +50,7 @@ const LARGEST_HULL: i128 = 256 << 10;
 pub(crate) enum Area {
     /// The range of device memory.
     Device,
-    /// A window. The field at this offset of the context contains its size.
+    /// A window. The context field at this offset contains the size of the window.
     Window(usize),
     /// The parameters of the kernel.
     Params,
@@ -260,8 +260,8 @@ impl Lane<'_, '_> {
         self.b.ins().icmp(IntCC::UnsignedLessThan, offset, bytes)
     }
 
-    /// Emits code that asks the host if `ok` is zero. `question` emits the call, which returns zero if the kernel may
-    /// make the access. Otherwise the launch ends.
+    /// Emits code that asks the host about an access if `ok` is zero. `question` emits the call of the host. The call
+    /// returns zero if the kernel may make the access. If it returns another value, the launch ends.
     fn unless(&mut self, ok: ir::Value, question: impl FnOnce(&mut Self) -> ir::Value) {
         let before = self.b.current_block();
         let [go_on, ask] = std::array::from_fn(|_| self.b.create_block());
@@ -289,7 +289,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits a call of one of the two functions through which the host decides about accesses.
+    /// Emits a call of one of the two functions through which the host decides about accesses. `which` is the offset of
+    /// the context field that contains the address of this function.
     pub(crate) fn verify(&mut self, which: usize, args: &[ir::Value]) -> ir::Value {
         let target = self
             .b

@@ -104,7 +104,7 @@ pub(crate) struct Shape {
 impl Sweep {
     /// Creates the uniform path. `barriers` contains for each sync point whether it is a barrier without results.
     /// `converged` contains for each resume point whether lanes that have reached it equally often are in the same
-    /// turns of all loops.
+    /// iterations of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,
@@ -395,9 +395,9 @@ impl Sweep {
         b.def_var(self.lost, lost);
     }
 
-    /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for
-    /// the case that the uniform path is not active. Returns `None`, without code, if the sync point cannot end
-    /// a phase on the uniform path.
+    /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for the case
+    /// that the uniform path is not active. If the sync point cannot end a phase on the uniform path, emits nothing and
+    /// returns `None`.
     pub(crate) fn at_barrier(
         &self,
         b: &mut FunctionBuilder<'_>,

@@ -1,4 +1,4 @@
-// Arrays of one and two dimensions with texels of four bytes.
+// Operations on arrays of one and two dimensions with texels of four bytes.
 #pragma once
 
 #include "copies.h"
@@ -96,7 +96,7 @@ static void ask_array(void) {
                told_.channels == 4 && told_.format == BYTES_8);
 }
 
-// A piece of an array of one dimension, to or from the host.
+// Copies a part of a one-dimensional array from or to the host.
 static void copy_row(void) {
     int at = some_array(), in = one_in(2);
     if (at < 0 || w.arrays[at].height != 0)
@@ -115,7 +115,7 @@ static void copy_row(void) {
     }
 }
 
-// A rectangle between an array and a block or the host.
+// Copies a rectangle between an array and a block or the host.
 static void copy_rectangle(void) {
     int at = some_array(), in = one_in(2), host = one_in(2);
     if (at < 0)
@@ -137,7 +137,7 @@ static void copy_rectangle(void) {
             settle(&w.blocks[part.at], here());
     }
     if (small && host && height > 1)
-        pitch = width - 1; // Not read: the pitch is wrong before anything is touched.
+        pitch = width - 1; // The driver must not read memory, because the pitch is less than the width.
     Problems problems = needs_context();
     gone_array(&problems, at);
     problem(&problems, small || x + width > row || y + height > rows, INVALID_VALUE);

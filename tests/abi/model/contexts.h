@@ -1,4 +1,4 @@
-// Contexts: making and ending them, and the thread's stack.
+// Operations on contexts and on the thread's stack of current contexts.
 #pragma once
 
 #include "world.h"
@@ -12,7 +12,7 @@ static CUcontext some_context(int *at) {
     return w.contexts[*at].handle;
 }
 
-// Whether a context, which may be gone, lies somewhere in the stack.
+// Returns whether a context, which may be destroyed, is in the stack.
 static int is_stacked(int context) {
     for (int i = 0; i < w.depth; ++i)
         if (w.stack[i] == context)
@@ -25,7 +25,7 @@ static void create_context(void) {
     if (at < 0 || w.depth == MOST_STACK)
         return;
     int device = one_in(6) ? 2 + (int)below(3) : (int)below(PRIMARIES);
-    unsigned flags = one_in(8) ? 3 : 0; // Two ways to wait.
+    unsigned flags = one_in(8) ? 3 : 0; // Invalid: it selects two ways to wait.
     CUcontext handle = NULL, *out = one_in(10) ? NULL : &handle;
     Problems problems = {.count = 0};
     problem(&problems, device >= PRIMARIES, INVALID_DEVICE);
@@ -39,13 +39,13 @@ static void create_context(void) {
     w.stack[w.depth++] = at;
 }
 
-// What a context owned goes with it; memory of pools stays.
+// Removes everything that a destroyed context owned from the model. Memory of pools stays.
 static void end_context(int at) {
     for (int i = 0; i < BLOCKS; ++i) {
         Block *block = &w.blocks[i];
         int busy = block->busy;
         if (busy == NULL_STREAM + at || (busy >= 0 && busy < NULL_STREAM && w.streams[busy].context == at))
-            block->busy = IDLE; // Ending a context waits for its work.
+            block->busy = IDLE; // Destroying a context waits for its work.
         if (block->live && block->context == at)
             forget_block(block);
     }
@@ -74,7 +74,7 @@ static void destroy_context(void) {
     problem(&problems, at >= 0 && w.contexts[at].state == GONE, CONTEXT_IS_DESTROYED);
     if (!JUDGE(cuCtxDestroy_v2(handle), &problems))
         return;
-    if (current() == at) // It is not current any more; where it lies deeper, it stays.
+    if (current() == at) // The context leaves the top of the stack, but stays in deeper entries.
         --w.depth;
     end_context(at);
 }
@@ -124,7 +124,7 @@ static void ask_context(void) {
     JUDGE(cuCtxGetCurrent(&handle), &none);
     DEMAND(current() < 0 ? handle == NULL : !has_context() || handle == w.contexts[current()].handle);
     if (current() >= 0 && !has_context())
-        return; // The device of a context that is gone: left open.
+        return; // The device of a destroyed context is not specified.
     if (JUDGE(cuCtxGetDevice(&device), &problems))
         DEMAND(device == w.contexts[current()].device);
 }

@@ -1,5 +1,5 @@
-// Copies and fills, within blocks, beyond them and between them; the bytes are looked at at the end of a program and
-// whenever a copy brings them to the host.
+// Copies and fills inside blocks, past their end, and between them. The bytes are compared when a copy brings them to
+// the host, and at the end of a random program.
 #pragma once
 
 #include "memory.h"
@@ -12,7 +12,8 @@ CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t, CUstream);
 
 static unsigned char scratch[1 << 16];
 
-// A part of a block: mostly inside, sometimes one byte too long or somewhere else. `at`: -1 when it is in no block.
+// A range of addresses: mostly inside a block, sometimes one byte past its end or elsewhere. `at` is the block's index,
+// or -1 if the range begins in no block.
 typedef struct {
     int at;
     CUdeviceptr address;
@@ -29,7 +30,7 @@ static Part part_of(int at, size_t bytes) {
     }
     Block *block = &w.blocks[at];
     if (bytes > 1 && one_in(9)) {
-        // The last byte is the first one behind the block, the first one is in it.
+        // The range begins inside the block and ends one byte past its end.
         part.offset = bytes > block->bytes ? 0 : block->bytes - bytes + 1;
     } else if (bytes <= block->bytes) {
         part.offset = below((unsigned)(block->bytes - bytes + 1));
@@ -94,11 +95,11 @@ static void copy_across(void) {
     Part to = some_part(bytes), from = some_part(bytes);
     int unified = one_in(2);
     if (to.at == from.at)
-        return; // Overlapping or not is the program's business.
+        return; // The result of overlapping ranges is not specified.
     Problems problems = needs_context();
     outside(&problems, &to);
     outside(&problems, &from);
-    // To a unified copy an address outside of everything may be the program's own memory.
+    // `cuMemcpy` may treat an address outside of all blocks as memory of the program, so its result is not specified.
     if (unified && bytes > 0 && !(to.fits && from.fits))
         return;
     if (to.fits)
@@ -123,7 +124,7 @@ static void fill(void) {
     size_t count = some_size() / width;
     Part to = some_part(count * width);
     if (to.at >= 0 && !one_in(8)) {
-        // Whole elements from the beginning of the block, which is aligned to them.
+        // Moves the range to whole elements. The block itself is aligned.
         size_t less = to.offset % width;
         to.offset -= less;
         to.address -= less;
@@ -132,7 +133,7 @@ static void fill(void) {
     Problems problems = needs_context();
     outside(&problems, &to);
     if (count == 0 && to.address % width != 0)
-        return; // Nothing, at a wrong place: left open.
+        return; // The result for no elements at a misaligned address is not specified.
     problem(&problems, to.address % width != 0, INVALID_VALUE);
     if (to.fits)
         settle(&w.blocks[to.at], here());
@@ -160,7 +161,7 @@ static void fill_rows(void) {
     w.blocks[to.at].busy = here();
 }
 
-// In a stream of the current context, or one that is gone.
+// Copies or fills in a stream of the current context, or in a destroyed stream.
 static void in_a_stream(void) {
     size_t bytes = 1 + below(500);
     Part to = some_part(bytes), from = some_part(bytes);
@@ -173,7 +174,7 @@ static void in_a_stream(void) {
     Problems problems = needs_context();
     int stale = w.streams[at].state == GONE;
     problem(&problems, stale, INVALID_HANDLE);
-    problem(&problems, stale, INVALID_VALUE); // To fills, handles are values.
+    problem(&problems, stale, INVALID_VALUE); // Fills may return this code for a destroyed stream.
     problem(&problems, stale, CONTEXT_IS_DESTROYED);
     outside(&problems, &to);
     if (copies)
@@ -197,7 +198,7 @@ static void in_a_stream(void) {
     w.blocks[to.at].busy = at;
 }
 
-// All bytes of a block are what they have to be.
+// Compares all bytes of a block with the model.
 static void check_block(Block *block) {
     settle(block, IDLE);
     if (block->kind == HOST) {

@@ -1,4 +1,4 @@
-// Allocations: device, pitched, managed and pinned memory.
+// Operations on allocations: device memory, pitched, managed and pinned memory.
 #pragma once
 
 #include "world.h"
@@ -9,11 +9,11 @@ enum { MOST_BYTES = 3000, PITCH_ALIGNMENT = 256 };
 
 static const size_t TOO_MUCH = (size_t)1 << 52;
 
-// Enters a new allocation and gives it known bytes.
+// Adds a new allocation to the model and fills it with a known byte.
 static void enter(int at, Kind kind, int context, int pool, int device, CUdeviceptr address, size_t bytes) {
     Block *block = &w.blocks[at];
     DEMAND(address != 0);
-    // Nothing that is alive overlaps it.
+    // The new allocation overlaps no live block.
     for (int i = 0; i < BLOCKS; ++i)
         DEMAND(!w.blocks[i].live || address >= w.blocks[i].at + w.blocks[i].bytes ||
                w.blocks[i].at >= address + bytes);
@@ -76,7 +76,8 @@ static void allocate_pitched(void) {
     enter(at, DEVICE_MEMORY, current(), -1, w.contexts[current()].device, address, pitch * height);
 }
 
-// An address to free: mostly right, else inside, null, freed, or never given out. `at`: the block, -1 for none.
+// Returns an address to free: mostly that of a block, otherwise inside a block, null, freed, or never allocated. Sets
+// `at` to the block's index, or to -1 for a wrong address.
 static CUdeviceptr to_free(int *at, Kind wanted) {
     *at = PICK(w.blocks, BLOCKS, w.blocks[at].live && w.blocks[at].kind == wanted);
     if (*at < 0 || one_in(5)) {

@@ -1,4 +1,4 @@
-// Modules: loading, finding what is in them, launching, unloading.
+// Operations on modules: loading, lookups, launches, unloading.
 #pragma once
 
 #include "copies.h"
@@ -69,7 +69,7 @@ static void look_into_module(void) {
         return;
     }
     if (name == 0)
-        return; // A variable without a name: left open.
+        return; // The result for a null name of a variable is not specified.
     if (JUDGE(cuModuleGetGlobal_v2(&tag, &bytes, w.modules[at].handle, name > 1 ? "tag" : text), &problems))
         DEMAND(tag == w.modules[at].tag && bytes == 4);
 }
@@ -86,7 +86,7 @@ static void unload_module(void) {
         w.modules[at].state = GONE;
 }
 
-// The variable of a module: its bytes, and that nobody else frees it.
+// Writes and reads the variable of a module, and checks that `cuMemFree` does not free it.
 static void use_variable(void) {
     int at = PICK(w.modules, MODULES, w.modules[at].state == LIVE && w.modules[at].context == current());
     unsigned value = (unsigned)draw(), seen = 0, bytes = one_in(6) ? 5 : 4;
@@ -104,7 +104,8 @@ static void use_variable(void) {
         JUDGE(cuMemFree_v2(w.modules[at].tag), &none);
 }
 
-// A launch into a block of the module's own context, by a module of this context, of another one, or one that is gone.
+// Launches a kernel that writes to a block of the module's context. The module may belong to the current or another
+// context, or be unloaded.
 static void launch(void) {
     int at = PICK(w.modules, MODULES, w.modules[at].state != UNMADE);
     if (at < 0)
@@ -137,7 +138,7 @@ static void launch(void) {
     for (unsigned i = 0; i < count; ++i)
         put(w.blocks[to].mirror + 4 * i, value + i + module->tag_value, 4, 1);
     w.blocks[to].busy = stream < 0 ? here() : stream;
-    // Before the variable may change.
+    // The kernel must read the variable before a later call changes it.
     if (handle && cuStreamSynchronize(handle) != SUCCESS)
         wrong("waiting for a kernel");
 }

@@ -1,5 +1,5 @@
-// Virtual memory: reserved addresses, physical allocations, what is mapped where and with which rights. All sizes are small
-// numbers of granules; the model keeps the first bytes of each granule.
+// Operations on virtual memory: reserved address ranges, physical allocations, mappings and access rights. All sizes
+// are small multiples of a granule. The model stores the first bytes of each granule.
 #pragma once
 
 #include "copies.h"
@@ -36,15 +36,16 @@ static const size_t GRANULE = 2 << 20;
 
 typedef struct {
     Handle handle;
-    State state;   // GONE: all uses are released; mappings keep the bytes.
+    State state;   // GONE: all handles are released; mappings still keep the bytes.
     int uses, device, granules;
     unsigned char bytes[3][KNOWN];
 } Physical;
 
 typedef struct {
     CUdeviceptr at;
-    int granules; // 0: not reserved.
-    // For each granule what is mapped there: the physical allocation, which of its granules, where the mapping begins.
+    int granules; // 0 if the range is not reserved.
+    // For each granule of the range: the mapped physical allocation (-1: none), which of its granules is mapped, the
+    // first granule of the mapping, and the access rights.
     int physical[SLOTS], part[SLOTS], first[SLOTS], access[SLOTS];
 } Range;
 
@@ -145,7 +146,7 @@ static void map(void) {
     }
 }
 
-// Whether the granules are mapped and no mapping begins or ends within.
+// Returns whether the granules are mapped and consist of whole mappings.
 static int is_whole(const Range *r, int first, int count) {
     for (int i = first; i < first + count; ++i)
         if (i >= r->granules || r->physical[i] < 0)
@@ -154,7 +155,7 @@ static int is_whole(const Range *r, int first, int count) {
     return r->first[first] == first && (last == r->granules || r->physical[last] < 0 || r->first[last] == last);
 }
 
-// Some granules of a range: mostly those of whole mappings.
+// Chooses granules of a range, mostly those of whole mappings. Returns the index of the range, or -1.
 static int some_granules(int *first, int *count) {
     int at = PICK(ranges, RANGES, ranges[at].granules > 0);
     if (at < 0)
@@ -188,7 +189,7 @@ static void set_access(void) {
     for (int i = first; i < first + count; ++i)
         holes |= r->physical[i] < 0;
     if (!holes && !is_whole(r, first, count))
-        return; // A part of a mapping: left open.
+        return; // The result for a part of a mapping is not specified.
     int device = one_in(10) ? 9 : 0;
     Access access = {{1, device}, flags};
     Problems problems = {.count = 0};
@@ -217,11 +218,11 @@ static void ask_access(void) {
         return;
     Physical *physical = &physicals[r->physical[i]];
     DEMAND(handle == physical->handle);
-    physical->state = LIVE; // Also after the last release, as long as it is mapped.
+    physical->state = LIVE; // A mapped allocation can be retained after its last release.
     ++physical->uses;
 }
 
-// The first bytes of a granule, in or out.
+// Copies the first bytes of a granule from or to the host.
 static void copy_granule(void) {
     int at = PICK(ranges, RANGES, ranges[at].granules > 0), in = one_in(2);
     if (at < 0)
@@ -240,7 +241,7 @@ static void copy_granule(void) {
     }
 }
 
-// Two granules side by side, over the border of mappings or within one.
+// Reads across the border of two neighbouring granules, which belong to one mapping or to two mappings.
 static void copy_over_border(void) {
     int at = PICK(ranges, RANGES, ranges[at].granules > 1);
     if (at < 0)
@@ -257,7 +258,7 @@ static void copy_over_border(void) {
         DEMAND(memcmp(border + 8, physicals[r->physical[i + 1]].bytes[r->part[i + 1]], KNOWN) == 0);
 }
 
-// What a program leaves behind is taken back, and must be all.
+// Frees everything that a random program has left. Every call must succeed.
 static void end_ranges(void) {
     Problems none = {.count = 0};
     for (int i = 0; i < RANGES; ++i) {

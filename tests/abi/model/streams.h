@@ -1,4 +1,4 @@
-// Streams, and memory that is allocated in their order from pools.
+// Operations on streams and on stream-ordered allocations from pools.
 #pragma once
 
 #include "copies.h"
@@ -29,7 +29,7 @@ static void create_stream(void) {
     int at = PICK(w.streams, STREAMS, w.streams[at].state != LIVE);
     if (at < 0)
         return;
-    // Who still counts on the stream that had this place?
+    // Does not reuse the index of a destroyed stream as long as a block still refers to it.
     for (int i = 0; i < BLOCKS; ++i)
         if (w.blocks[i].live && w.blocks[i].busy == at)
             return;
@@ -84,7 +84,7 @@ static void create_pool(void) {
         w.pools[at] = (Pool){handle, device, LIVE, 0};
 }
 
-// Its allocations live on.
+// Destroys a pool. The pool's allocations stay valid.
 static void destroy_pool(void) {
     int at = PICK(w.pools, PRIMARIES + POOLS, w.pools[at].state != UNMADE);
     if (at < 0)
@@ -128,7 +128,7 @@ static void allocate_in_order(void) {
     enter(at, POOLED, -1, pool, device, address, bytes);
 }
 
-// Once the stream has come to it; a second time is an error at once.
+// Frees memory in the order of a stream. A second free is an error at once.
 static void free_in_order(void) {
     int at = PICK(w.blocks, BLOCKS, w.blocks[at].live && w.blocks[at].kind == POOLED);
     int stream = PICK(w.streams, STREAMS, w.streams[at].state == LIVE && w.streams[at].context == current());
@@ -145,7 +145,7 @@ static void free_in_order(void) {
     if (!JUDGE(cuMemFreeAsync(address, handle), &problems) || at < 0)
         return;
     forget_block(&w.blocks[at]);
-    hidden_memory(); // Nobody may ask where it was before the stream has come to it.
+    hidden_memory(); // The stream may not have freed the address yet.
     Problems twice = {.count = 0};
     problem(&twice, 1, INVALID_VALUE);
     if (one_in(2))
@@ -165,7 +165,7 @@ static void ask_pool(void) {
     }
     for (int i = 0; i < CONTEXTS && w.pools[at].state == LIVE; ++i)
         if (w.contexts[i].state == LIVE) {
-            // What is being freed is freed now.
+            // Waits until pending frees are complete.
             CUcontext popped;
             if (cuCtxPushCurrent_v2(w.contexts[i].handle) != SUCCESS || cuCtxSynchronize() != SUCCESS ||
                 cuCtxPopCurrent_v2(&popped) != SUCCESS)

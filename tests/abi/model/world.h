@@ -1,9 +1,9 @@
-// What the model knows: contexts, memory with its bytes, modules, arrays, streams and pools, as a program that only reads the
-// documentation keeps them; and how a call's result is judged.
+// The state of the model (contexts, memory with its bytes, modules, arrays, streams and pools) and the rules by which
+// results are judged. The model uses only what the documentation states.
 //
-// A call is right or has problems. Each operation lists the problems that its arguments and the state of the world have,
-// with the codes that the documentation gives them. The driver has to answer success exactly when there is none, else one of
-// those codes; which of several is left open.
+// A *problem* is a reason why a call must fail, with the error code that the documentation states. Each operation lists
+// the problems of its call. A call without problems must succeed. A call with problems must return the code of one of
+// them; each of these codes is accepted.
 #pragma once
 
 #include "../abi.h"
@@ -26,12 +26,12 @@ typedef struct {
 typedef struct {
     int live;
     Kind kind;
-    int context; // Its owner; -1: none, for memory of a pool.
+    int context; // The owner; -1 for memory of a pool.
     int device, pool;
     CUdeviceptr at;
     size_t bytes;
     unsigned char *mirror;
-    int busy; // What still works on it: a stream, or `NULL_STREAM` and a context; `IDLE`.
+    int busy; // The stream that still uses the block, or `NULL_STREAM` plus a context, or `IDLE`.
 } Block;
 
 typedef struct {
@@ -47,7 +47,7 @@ typedef struct {
     void *handle;
     int context;
     State state;
-    size_t width, height; // In texels of four bytes; height 0: one dimension.
+    size_t width, height; // In texels of four bytes; height 0 means one dimension.
     unsigned char *mirror;
 } Array;
 
@@ -55,21 +55,21 @@ typedef struct {
     CUstream handle;
     int context;
     State state;
-    int blocking; // In order with the context's null stream.
+    int blocking; // Whether it is ordered with the context's null stream.
 } Stream;
 
 typedef struct {
     void *handle;
     int device;
     State state;
-    int own; // The device's own one, which cannot be destroyed.
+    int own; // Whether it is the device's default pool, which cannot be destroyed.
 } Pool;
 
 typedef struct {
     Context contexts[CONTEXTS];
     int stack[MOST_STACK], depth;
     Block blocks[BLOCKS];
-    CUdeviceptr stale[STALE]; // Where freed memory was, while nothing else can be there unnoticed.
+    CUdeviceptr stale[STALE]; // Freed addresses at which no unknown allocation can be.
     int stales;
     Module modules[MODULES];
     Array arrays[ARRAYS];
@@ -80,7 +80,7 @@ typedef struct {
 static World w;
 static uint64_t seed_state;
 static unsigned long long program_number, step_number, calls_made;
-static int told; // Prints every step.
+static int told; // Whether every call is printed.
 
 static uint64_t draw(void) {
     uint64_t z = seed_state += 0x9e3779b97f4a7c15u;
@@ -97,7 +97,7 @@ static int one_in(unsigned bound) {
     return below(bound) == 0;
 }
 
-// Ends the run: what follows a wrong answer would hide it.
+// Ends the process, because a wrong result can affect later results.
 static void __attribute__((format(printf, 1, 2), noreturn)) wrong(const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -125,7 +125,7 @@ static void problem(Problems *problems, int holds, int code) {
         problems->codes[problems->count++] = code;
 }
 
-// Judges a result; whether the call was to succeed.
+// Checks the result of a call. Returns whether the call had to succeed.
 static int judge(const char *call, CUresult got, const Problems *problems) {
     int expected = problems->count == 0 ? got == SUCCESS : 0;
     ++calls_made;
@@ -149,7 +149,7 @@ static int current(void) {
     return w.depth ? w.stack[w.depth - 1] : -1;
 }
 
-// Whether calls that need a context have one.
+// Returns whether a live context is current.
 static int has_context(void) {
     return current() >= 0 && w.contexts[current()].state == LIVE;
 }
@@ -162,7 +162,7 @@ static Problems needs_context(void) {
     return none;
 }
 
-// A random live element of a table, or -1.
+// The index of a random element that satisfies the condition (which uses the index `at`), or -1.
 #define PICK(table, size, condition)                                                                         \
     ({                                                                                                       \
         int found_ = -1, start_ = (int)below(size);                                                          \
@@ -180,7 +180,7 @@ static void finished(int worker) {
             w.blocks[i].busy = IDLE;
 }
 
-// The calling thread's null stream as a worker.
+// The null stream of the current context as a value of `Block.busy`, or `IDLE` if no live context is current.
 static int here(void) {
     return has_context() ? NULL_STREAM + current() : IDLE;
 }
@@ -191,7 +191,7 @@ static int is_ordered(int earlier, int later) {
                                 w.streams[other].context == null - NULL_STREAM);
 }
 
-// Waits for what works on a block, as a program has to before somebody else does whose work is not in order with it.
+// Waits for the work that still uses a block, unless `next` (a value of `Block.busy`) is ordered after this work.
 static void settle(Block *block, int next) {
     int busy = block->busy;
     if (busy == IDLE || is_ordered(busy, next))
@@ -224,7 +224,7 @@ static void forget_block(Block *block) {
     w.stale[w.stales++ % STALE] = block->at;
 }
 
-// An address that is in no allocation: null, freed, or never given out.
+// Returns an address that is in no allocation: null, freed, or never allocated.
 static CUdeviceptr nowhere(void) {
     int known = w.stales < STALE ? w.stales : STALE;
     if (known > 0 && !one_in(3)) {
@@ -235,7 +235,7 @@ static CUdeviceptr nowhere(void) {
     return one_in(2) ? 0 : 0x5a5a5a58;
 }
 
-// Memory that the model does not see may be anywhere now.
+// Forgets the freed addresses, because an allocation that the model does not know may be there now.
 static void hidden_memory(void) {
     w.stales = 0;
 }

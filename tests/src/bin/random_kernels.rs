@@ -1,8 +1,8 @@
 //! Runs many random kernels: `random_kernels [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`.
 //!
-//! `cargo xtask generate` builds and starts this program. Without `--seed`, `MARGAY_SEED` is the seed (in CI: the
-//! commit's hash). `--one KERNEL` runs only the kernel with the seed KERNEL, which a report names, and `--print KERNEL`
-//! prints the kernel's text.
+//! `cargo xtask generate` builds and starts this program. `--count` is the number of kernels (default: 1000). Without
+//! `--seed`, `MARGAY_SEED` is the seed (in CI: the commit's hash). `--one KERNEL` runs only the kernel with the seed
+//! KERNEL, which a report names, and `--print KERNEL` prints the kernel's text.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"

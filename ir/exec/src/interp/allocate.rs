@@ -2,8 +2,8 @@
 //!
 //! A value occupies its row from its definition to its last use, or to the end of the outermost loop that contains a
 //! use but not the definition. A block parameter also occupies its row from the first to the last branch to the block.
-//! This is sufficient because every edge leads forwards or back to the start of a loop ([`Linear`]). Therefore a
-//! definition precedes all uses that it dominates. Lanes on different paths write only their own elements of a row.
+//! These ranges are sufficient because every edge leads forwards or back to the start of a loop ([`Linear`]). Therefore
+//! a definition precedes all uses that it dominates. Lanes on different paths write only their own elements of a row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -124,8 +124,8 @@ fn ternary<A: Cell, B: Cell, C: Cell, R: Cell>(
     rows.write(step.result, &out, active);
 }
 
-/// Defines a function that calls the reference function of each pure row of the op table, so that the compiler can
-/// inline the call.
+/// For each pure row of the op table, defines a function that calls the reference function of the row, so that the
+/// compiler can inline the call.
 macro_rules! define_meanings {
     ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*) [$($shape:tt)*];)*) => {
         #[allow(non_snake_case, reason = "named after the rows")]

@@ -14,7 +14,8 @@ use margay_ops::ops::Opcode;
 
 /// The reason why a group does not continue with the next step.
 enum Left {
-    /// The group has taken a branch, so the loop continues with the group that runs first.
+    /// The group has taken a branch, or has passed a `yield` without stopping. The loop continues with the group that
+    /// runs first.
     Moved,
     /// The lanes of the group have stopped at a sync point or exited. The position of the group is the step after the
     /// sync point.
@@ -143,7 +144,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Returns the body of a called function, or a fault if it cannot be entered.
+    /// Returns the body of a called function, or a fault if lanes cannot enter the function.
     fn callee(&self, callee: FuncId) -> Result<&'a Body, FaultKind> {
         let function = self.module.functions.get(callee);
         let body = self.code.body(self.module, callee);
@@ -322,7 +323,7 @@ impl<M: Machine> View<'_, M> {
                     return Ok(Left::Stopped(sync_point));
                 }
                 *turns -= 1;
-                // The loop may wait for lanes that have left it.
+                // The loop may wait for lanes that have left the loop, so the other groups run first.
                 if !only_reads && !groups.is_empty() {
                     group.is_last = true;
                 }
@@ -382,7 +383,7 @@ impl<M: Machine> View<'_, M> {
         Ok(Left::Moved)
     }
 
-    /// Executes the moves of an edge for some lanes of a group, and returns their new position.
+    /// Executes the moves of an edge for the lanes `mask` of a group, and returns the new position of these lanes.
     fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> At {
         let active = Active {
             mask,

@@ -4,8 +4,8 @@
 //! edge leads forwards, or back to the first block of a loop. A constant has a row but no step.
 //!
 //! Invariant: the time and memory for decoding are about proportional to the size of the function, including its
-//! branches. A worker cannot be stopped while it decodes, so this also bounds the time by which a launch can exceed its
-//! time limit.
+//! branches. A worker cannot be stopped while it decodes, so this invariant also bounds the time by which a launch can
+//! exceed its time limit.
 
 use rustc_hash::FxHashMap;
 
@@ -65,7 +65,8 @@ pub(super) struct Step {
     result_count: u32,
 }
 
-/// An edge from a branch to a block.
+/// An edge from a branch to a block, with the moves that copy the arguments of the branch to the parameters of the
+/// block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: u32,

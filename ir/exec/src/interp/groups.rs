@@ -1,10 +1,10 @@
 //! Determines which lanes of a warp run together, and the order in which groups of lanes run.
 //!
-//! An *activation* is one call of a function by lanes that entered it together; a *step* is a decoded instruction. Lanes
-//! of one activation whose next step is the same form a group, and execute this step together. When lanes diverge, the
-//! lagging group runs first. Groups that reach the same step are merged. Groups in deeper activations run before groups
-//! in their callers, so that lanes that have returned wait for lanes that have not. Within an activation, the group at
-//! the earliest step runs first.
+//! An *activation* is one call of a function by lanes that entered it together; a *step* is a decoded instruction.
+//! Lanes of one activation whose next step is the same form a group, and execute this step together. When lanes
+//! diverge, the lagging group runs first. Groups that reach the same step are merged. Groups in deeper activations run
+//! before groups in their callers, so that lanes that have returned wait for lanes that have not returned. Within an
+//! activation, the group at the earliest step runs first.
 //!
 //! Invariant: groups have no lane in common.
 
@@ -91,7 +91,7 @@ impl Groups {
     }
 
     /// Returns the group that runs next after `group` has reached a new position. Merges `group` with the group at this
-    /// position. Lagging groups run before it.
+    /// position. If other groups lag behind `group`, one of them is returned.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;

@@ -34,8 +34,8 @@ pub(super) struct View<'a, M> {
 }
 
 /// Returns the number of elements of a vector that one access transfers. A strong access transfers up to 16 bytes at
-/// once. PTX specifies no order among the elements (ISA 8.2.2), but GPUs transfer them together, and programs rely on
-/// this.
+/// once. PTX specifies no order among the elements (ISA 8.2.2), but GPUs transfer the elements together, and programs
+/// rely on this behaviour.
 fn together(data: &InstData, bytes: u32) -> u32 {
     match data.mods.is_weak() {
         true => 1,
@@ -161,7 +161,7 @@ impl<M: Machine> View<'_, M> {
             }
         }
         let bytes = data.ty.bits().div_ceil(8);
-        // A thread may access only its own local memory. This also applies to generic addresses.
+        // A thread may access only its own local memory. This rule also applies to generic addresses.
         let whole = u64::from(bytes * data.mods.vec().max(1));
         let is_outside = |&lane: &u32| {
             let address = addresses[lane as usize];
@@ -492,7 +492,8 @@ impl<M: Machine> View<'_, M> {
 }
 
 impl Transfer {
-    /// Checks that a lane's address is aligned and, for local memory, that it is inside the thread's own local memory.
+    /// Checks that a lane's address is aligned and that an access to local memory is inside the thread's own local
+    /// memory.
     #[inline]
     fn check(&self, lane: u32) -> Result<(), LaneFault> {
         let base = self.addresses[lane as usize];

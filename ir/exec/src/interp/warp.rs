@@ -11,7 +11,7 @@ use margay_ir::entity::FuncId;
 pub(super) struct Activation {
     pub(super) func: FuncId,
     pub(super) registers: Registers,
-    /// Lanes that have not left the activation, including lanes in functions that it calls.
+    /// Lanes that have not left the activation, including lanes that are in functions called from the activation.
     pub(super) alive: u32,
     /// For each lane, the offset of the function's slots in the thread's local memory.
     pub(super) local: [u32; 32],
@@ -37,14 +37,14 @@ pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
     /// Indices of activations without lanes, which can be reused.
     unused: Vec<u32>,
-    /// For each lane that has stopped at a sync point, the step after it.
+    /// For each lane that has stopped at a sync point, the step after the sync point.
     at: [Option<At>; 32],
     /// Number of iterations of waiting loops that remain before lanes yield.
     pub(super) turns: u32,
 }
 
 impl Warp {
-    /// Makes lanes enter a function, and returns the position of its first step.
+    /// Makes lanes enter a function, and returns the position of the function's first step.
     pub(super) fn enter(
         &mut self,
         (func, body, local_bytes): (FuncId, &Body, u32),

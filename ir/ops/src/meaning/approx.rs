@@ -22,8 +22,8 @@ use super::{Bits, Desc, float, map_elements};
 use crate::mods::Precision;
 use crate::types::OpType;
 
-/// Computes `a / b` within 2 ulp. The result is correctly rounded, except that `.approx` treats divisors above 2^126 as
-/// infinite. For such a divisor, PTX requires that the quotient is zero, or NaN if `a` is infinite.
+/// Computes `a / b`, correctly rounded, except that `.approx` treats divisors above 2^126 as infinite. For such a
+/// divisor, PTX requires that the quotient is zero, or NaN if `a` is infinite.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let mut operands = [super::arg(args, 0), super::arg(args, 1)];
     let large = Format::F32.magnitude(operands[1]) > LARGEST_DIVISOR;

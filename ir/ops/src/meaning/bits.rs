@@ -78,7 +78,7 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Shifts left; an amount of at least the width returns zero.
+/// Shifts left. If the amount is at least the width, the result is zero.
 #[inline(always)]
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -88,8 +88,8 @@ pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Shifts right; an amount of at least the width returns zero for unsigned types, and copies of the sign bit for signed
-/// types.
+/// Shifts right. If the amount is at least the width, the result is zero for unsigned types, and consists of copies of
+/// the sign bit for signed types.
 #[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));

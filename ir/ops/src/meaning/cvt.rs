@@ -89,8 +89,8 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     }
 }
 
-/// Converts an integer to an integer. Sign- or zero-extends the source according to its type, and then truncates it;
-/// with `.sat`, clamps it instead.
+/// Converts an integer to an integer. Sign- or zero-extends the source as the source type requires. Then truncates the
+/// value or, with `.sat`, clamps it to the range of the destination type.
 #[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);

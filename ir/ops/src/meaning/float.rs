@@ -1,7 +1,8 @@
 //! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, and operations on the sign.
 //!
 //! All formats use [`soft`]. The functions flush (`.ftz`) and decode the operands, round the exact result once, and
-//! then flush (`.ftz`) and clamp (`.sat`, `.relu`) it. Where PTX leaves a choice, Margay follows these rules:
+//! then flush (`.ftz`) and clamp (`.sat`, `.relu`) the rounded result. Where PTX leaves a choice, Margay follows these
+//! rules:
 //!
 //! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). An `f64` operation returns its first NaN
 //!   operand as a quiet NaN, or `0xfff8000000000000` if no operand was NaN.
@@ -87,7 +88,7 @@ pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
 }
 
 /// Returns the first NaN operand as a quiet NaN; `None` if no operand is NaN. Formats other than `f64` do not keep
-/// payloads, so returns `None` for these.
+/// payloads, so the result for these formats is `None`.
 fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     if *format != Format::F64 {
         return None;

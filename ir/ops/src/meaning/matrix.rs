@@ -300,8 +300,9 @@ impl Product {
         }
     }
 
-    /// Calls `element` for each element of the result, with the element's index, and the pairs of indices of the
-    /// factors that are multiplied for it.
+    /// Returns the elements of the result, which `element` computes. The arguments of `element` are the index of the
+    /// element in the result, and pairs of indices in `a` and `b`: the result contains the sum of the products of these
+    /// pairs of elements.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,

@@ -120,7 +120,7 @@ pub struct Real {
 pub enum Number {
     /// Not a number.
     Nan,
-    /// An infinity; the field is true if it is negative.
+    /// An infinity; the field is true if the infinity is negative.
     Infinity(bool),
     /// Zero or another finite value.
     Finite(Real),

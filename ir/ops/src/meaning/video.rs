@@ -3,8 +3,9 @@
 //! `ty` is the type of the result, and `src` is the type of `a`. [`crate::mods::Mods::bsigned`] states whether `b` is
 //! signed. For `vset`, whose result is always unsigned, `ty` is the type of `a` and `src` is the type of `b`.
 //!
-//! Scalar forms select a part of each source, compute in wide integers, and saturate the result to the size of the part
-//! that `dsel` selects. They then either combine the result with `c` (`atom_op` add, min or max) or insert it into `c`.
+//! Scalar forms select a part of each source and compute in wide integers. With `.sat`, they saturate the result to the
+//! size of the part that `dsel` selects. If `dsel` selects a part of the word, they insert the result into `c`.
+//! Otherwise `atom_op` (add, min or max), if given, combines the result with `c`.
 //!
 //! For SIMD forms, the operands already consist of the selected parts: one `prmt` of `b:a` has computed each operand.
 //! `dsel` is a mask of SIMD lanes (0 means all lanes). For a lane outside the mask, the result is the lane's part of
@@ -80,7 +81,7 @@ fn part_type(signed: bool, width: u32) -> OpType {
     }
 }
 
-/// Saturates the value, and then applies the secondary operation or inserts the value into `c`.
+/// Saturates the value if `.sat` is given, and then inserts it into `c` or combines it with `c`.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
     let signed = signs(desc).result;

@@ -2,8 +2,8 @@
 //!
 //! The engine has already collected the lanes that execute the collective together, called a group.
 //! [`WarpLanes::active`] contains the lanes of one group. These lanes have the same member mask, which contains all of
-//! them. The functions never read the operands of lanes outside the group. If PTX leaves a result undefined because the
-//! source lane is outside the group, the result of the lane is its own operand.
+//! these lanes. The functions never read the operands of lanes outside the group. If PTX leaves a result undefined
+//! because the source lane is outside the group, the result of the lane is its own operand.
 
 use super::soft::Format;
 use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};

@@ -115,8 +115,8 @@ pub struct Access {
     pub component: u8,
     /// The behaviour of an access outside the surface.
     pub edge: Edge,
-    /// `.p`: whether the access converts texels from or to the surface's format; otherwise it reads or writes their
-    /// bytes.
+    /// `.p`: whether the access converts texels from or to the surface's format; otherwise the access reads or writes
+    /// the bytes of the texels.
     pub formatted: bool,
     /// The operation of `sured`.
     pub reduction: AtomOp,
@@ -124,7 +124,7 @@ pub struct Access {
     pub query: Query,
     /// Whether there are operands for texel offsets.
     pub offsets: bool,
-    /// Whether the last result states that the texels are resident. In Margay they always are.
+    /// Whether the last result states that the texels are resident. In Margay, texels are always resident.
     pub resident: bool,
 }
 

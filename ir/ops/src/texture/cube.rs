@@ -12,7 +12,7 @@ pub(super) struct FacePoint {
 }
 
 /// Converts a direction to the coordinates of a face. The third coordinate is along the face's axis; the other two are
-/// not yet divided by it.
+/// not yet divided by the third coordinate.
 pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     match face {
         0 => [-z, -y, x],
@@ -68,8 +68,8 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     }
 }
 
-/// Returns the texel that is adjacent to a face of `size` by `size` texels: its face, and its indices there. One of the
-/// indices `i` and `j` is one beyond the edge of the face.
+/// Returns the texel that is adjacent to a face of `size` by `size` texels: the face that contains this texel, and the
+/// indices of the texel in that face. One of the indices `i` and `j` is one beyond the edge of the face.
 pub(super) fn beside(face: u32, [i, j]: [i64; 2], size: u32) -> (u32, [u32; 2]) {
     let n = f64::from(size.max(1));
     let centre = |i: i64| (2.0 * i as f64 + 1.0 - n) / n;

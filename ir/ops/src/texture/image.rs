@@ -8,7 +8,7 @@ use crate::fault::FaultKind;
 pub enum Layout {
     /// An array that the driver allocated.
     Array,
-    /// A linear buffer: a single row. Texels beyond its end are 0.
+    /// A linear buffer: a single row. Texels beyond the end of the buffer are 0.
     Linear,
     /// A buffer of rows with a fixed distance (pitch) between the starts of rows.
     Pitch,

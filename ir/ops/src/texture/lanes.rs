@@ -52,8 +52,8 @@ fn any<const N: usize>(numbers: &[f64; N]) -> bool {
     numbers.iter().fold(0, |all, number| all | number.to_bits()) != 0
 }
 
-/// Converts an integral value to an integer and clamps it to the range of the type. The low bits of the sum are the
-/// integer.
+/// Clamps an integral value to the range of the result type and converts it to an integer. The sum of the clamped value
+/// and `UNIT` contains this integer in its low bits.
 #[inline(always)]
 fn integer(whole: f64) -> i32 {
     const UNIT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -214,7 +214,8 @@ impl<const N: usize, const D: usize> Places<N, D> {
                 address[lane] = address[lane].wrapping_add(pair.offset[far][lane]);
             }
         }
-        // A lane that is inactive, or whose texel is the border, reads the texel of a lane that has one.
+        // A lane that is inactive, or whose texel is the border, reads the texel of an active lane whose texel is not
+        // the border.
         let looks = self.live & !outside;
         if looks != u32::MAX >> (32 - N) && looks != 0 {
             let some = address[looks.trailing_zeros() as usize];

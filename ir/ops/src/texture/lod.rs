@@ -56,7 +56,8 @@ pub(super) struct Footprint {
     pub(super) detail: f64,
     /// The number of probes.
     pub(super) probes: u32,
-    /// Whether the probes are along the first gradient (of x); otherwise they are along the second.
+    /// Whether the probes are along the first gradient (of x); otherwise the probes are along the second gradient (of
+    /// y).
     pub(super) along_first: bool,
 }
 

@@ -6,7 +6,7 @@
 //! All memory accesses use [`Memory`] and stay inside an image, so both engines share all of this code.
 //!
 //! The PTX ISA (9.7.10, 9.7.11) and the appendix on texture fetching in the CUDA C++ Programming Guide define the
-//! rules. Where they leave a choice, Margay follows these rules:
+//! rules. Where these documents leave a choice, Margay follows these rules:
 //!
 //! - A weight of linear filtering has 8 bits of fraction and is rounded to nearest, ties up, so it may be 1. Margay
 //!   does not read texels of weight 0. It computes sums in binary64 and rounds them once.

@@ -1,5 +1,5 @@
 //! Plans: precomputed data for the most common fetches of a texture. A plan is computed once for an image and a
-//! sampler. [`Shape::of_payload`] determines which instructions can use it. [`super::lanes`] performs the fetches;
+//! sampler. [`Shape::of_payload`] determines which instructions can use a plan. [`super::lanes`] performs the fetches;
 //! their results have the same bits as the results of [`super::sample`].
 //!
 //! Plans do not support cubes, gathers, levels that an instruction specifies, offsets, results in half precision, or

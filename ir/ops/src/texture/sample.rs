@@ -383,7 +383,7 @@ impl Texture<'_> {
         Ok(Found::Numbers(sum.map(|sum| sum * scale)))
     }
 
-    /// Fetches one texel; its index may be outside the image.
+    /// Fetches one texel. The index `at` of the texel may be outside the image.
     fn tap(
         &self,
         access: &Access,

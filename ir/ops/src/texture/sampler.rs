@@ -38,9 +38,9 @@ impl AddressMode {
     }
 }
 
-/// Reduces a normalised coordinate of a repeated image to an equivalent coordinate between 0 and 2, unless its
-/// magnitude is below 2. After this reduction, indices of texels fit in their type. The result is NaN if the coordinate
-/// is not finite.
+/// Reduces a normalised coordinate of a repeated image. A coordinate with a magnitude of at least 2 becomes an
+/// equivalent coordinate between 0 and 2; other coordinates stay unchanged. After this reduction, indices of texels fit
+/// in their type. The result is NaN if the coordinate is not finite.
 #[inline(always)]
 pub(super) fn within_periods(c: f64) -> f64 {
     // This computation is exact, because an `f32` of this magnitude has at most 22 bits after the binary point.
@@ -89,7 +89,7 @@ pub struct Sampler {
     pub seamless: bool,
     /// Maximum ratio of an anisotropic footprint, 1 to 16.
     pub max_anisotropy: u32,
-    /// A bias that is added to levels.
+    /// A bias that is added to the level of detail.
     pub level_bias: f32,
     /// Minimum level.
     pub min_level: f32,

@@ -103,8 +103,8 @@ impl Control {
     }
 
     /// Returns whether threads that have reached a block the same number of times are in the same iterations of the
-    /// loops around it. This holds if every iteration of each of these loops executes the block, and if all threads run
-    /// the same number of iterations of each of these loops except the outermost one.
+    /// loops around it. Returns true if every iteration of each of these loops executes the block, and if all threads
+    /// run the same number of iterations of each of these loops except the outermost one.
     pub(super) fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         let loops = &self.loops;
         let passes = |number: usize| {
@@ -198,8 +198,8 @@ struct Spread<'a> {
     next: u32,
     work: BinaryHeap<Reverse<u32>>,
     joins: FxHashSet<Block>,
-    /// For each loop, the first label that leaves the loop or reaches its header again, and whether a second label does
-    /// so.
+    /// For each loop, the first label that leaves the loop or reaches its header again, and whether a second label also
+    /// leaves the loop or reaches the header.
     turns: FxHashMap<usize, (u32, bool)>,
 }
 

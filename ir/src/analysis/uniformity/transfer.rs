@@ -32,7 +32,7 @@ impl Transfer<'_> {
                 zeros: zeros_of(desc.mods.0),
             },
             Opcode::ParamAddr | Opcode::SymbolAddr | Opcode::FuncAddr => uniform(Class::Launch),
-            // The frame of a device function begins where the frame of its caller ends, which differs between
+            // The frame of a device function begins where the frame of its caller ends. This position differs between
             // threads.
             Opcode::LocalAddr if self.function.kernel.is_none() => Fact::VARYING,
             Opcode::LocalAddr => uniform(Class::Launch),
@@ -140,7 +140,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the class of the result of a `bar.red`. The result is equal for the CTA if all its threads take part.
+    /// Returns the class of the result of a `bar.red`. The result is equal for the CTA if all threads of the CTA take
+    /// part.
     fn barrier(&self) -> Class {
         let args = self.function.dfg.args(self.inst);
         let all = args

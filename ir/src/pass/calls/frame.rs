@@ -132,7 +132,7 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
         function.dfg.values[result].def = ValueDef::Alias(param);
     }
     let back = function.dfg.append_param(tail, Type::B64);
-    // [`super::merge`] adds the arguments: the jump at the callee's return passes them.
+    // [`super::merge`] adds the arguments of this block: the jump with which the callee returns passes them.
     let onward = jump(function, block, tail, &[]);
     function.dfg.locs[onward] = function.dfg.locs[call];
     Some(Site {

@@ -39,7 +39,7 @@ struct Entry {
     frame: u32,
 }
 
-/// Replaces all calls of a kernel; `bodies` are the functions that it reaches.
+/// Replaces all calls of a kernel; `bodies` are the functions that the kernel reaches.
 pub(super) fn merge(kernel: &mut Function, module: &Module, mut bodies: Vec<Body>) {
     saves::keep(kernel);
     for body in &mut bodies {
@@ -178,8 +178,8 @@ impl Merger<'_> {
         let mut blocks: Vec<(Class, Block)> = self.returns.iter().map(|(&c, &b)| (c, b)).collect();
         blocks.sort_unstable_by_key(|&(_, block)| block);
         for (class, block) in blocks {
-            // The target that a depth-first walk visits first is last in reverse postorder. It is the continuation
-            // of the kernel's last call.
+            // The target that a depth-first walk visits first is last in reverse postorder. This target is the
+            // continuation of the kernel's last call.
             let tails = calls.iter().filter(|call| call.class == class);
             let mut tails: Vec<Block> = tails.map(|call| call.tail).collect();
             tails.sort_by_key(key);

@@ -11,7 +11,8 @@ use crate::pass::inline::Inlining;
 use crate::pass::{prepare_within, sync_points};
 use margay_ops::ops::Opcode;
 
-/// Returns the functions that a kernel reaches, in order of their distance; `None` if none of them has sync points.
+/// Returns the functions that a kernel reaches, in ascending order of the number of calls on the shortest path from the
+/// kernel; `None` if none of these functions has sync points.
 ///
 /// # Errors
 ///

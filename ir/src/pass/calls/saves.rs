@@ -39,8 +39,8 @@ enum How {
     Saved(u32),
 }
 
-/// Prepares a function for the replacement of its calls, and returns the size of its frame in bytes. Afterwards the
-/// last operand of each call is the callee's stack pointer.
+/// Prepares a function for the replacement of its calls, and returns the size of the function's frame in bytes.
+/// Afterwards the last operand of each call is the callee's stack pointer.
 pub(super) fn keep(function: &mut Function) -> u32 {
     let open = frame::open(function);
     let cfg = remove_unreachable(function);

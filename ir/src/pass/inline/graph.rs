@@ -111,8 +111,8 @@ impl Graph {
             && has_no_loop(function)
     }
 
-    /// Returns whether threads may wait for each other in a function other than the root, before passes add sync
-    /// points.
+    /// Returns whether a function other than the root contains a sync point that is an op of the program, such as a
+    /// barrier. Sync points that later passes add do not count.
     pub(super) fn waits(&self, module: &Module) -> bool {
         let others = self.order.iter().filter(|&&id| id != self.root);
         let functions = others.filter_map(|&id| module.functions.get(id));

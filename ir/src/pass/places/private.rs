@@ -58,8 +58,8 @@ pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
     private.map(|(symbol, _)| symbol).collect()
 }
 
-/// Returns whether an instruction reads `tid.y` or `tid.z`. If a kernel uses these, threads of one warp may have the
-/// same `tid.x`.
+/// Returns whether an instruction reads `tid.y` or `tid.z`. If a kernel reads these registers, threads of one warp may
+/// have the same `tid.x`.
 fn is_other_thread_number(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     data.opcode == Opcode::SReg
@@ -92,7 +92,8 @@ fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
     })
 }
 
-/// Returns the stride and the start of the array if the access stays in the thread's own element.
+/// If the access stays in the thread's own element of an array, returns the distance between the elements of two
+/// consecutive threads, and the offset of the first element from the symbol.
 fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<(i64, i64)> {
     let (base, offset) = split_address(function, address);
     let Base::Value(base) = base else {

@@ -39,7 +39,7 @@ pub(super) fn replace(function: &mut Function, plan: &Plan) {
     renamer.place_zeros();
 }
 
-/// Returns, for each piece, the blocks that write it and the blocks at whose start it is live.
+/// Returns, for each piece, the blocks that write the piece and the blocks at whose start the piece is live.
 fn live_blocks(function: &Function, cfg: &Cfg, plan: &Plan) -> Vec<(Vec<Block>, FxHashSet<Block>)> {
     let mut all: Vec<(Vec<Block>, FxHashSet<Block>)> = vec![Default::default(); plan.pieces.len()];
     let mut read_in: Vec<Vec<Block>> = vec![Vec::new(); plan.pieces.len()];

@@ -87,8 +87,8 @@ fn branch(function: &Function, block: Block) -> Option<(Value, Block, Block)> {
     ))
 }
 
-/// Returns the extent of the blocks with an edge back to a loop's header; `None` if the header does not dominate all of
-/// them.
+/// Returns the smallest [`Extent`] that contains all blocks with an edge back to a loop's header; `None` if the header
+/// does not dominate all of these blocks.
 fn latches(cfg: &Cfg, dominators: &Dominators, loops: &Loops, number: usize) -> Option<Extent> {
     let header = loops.header(number);
     let latches = cfg.preds(header).iter();
@@ -104,7 +104,7 @@ fn latches(cfg: &Cfg, dominators: &Dominators, loops: &Loops, number: usize) -> 
 const DEPTH: u32 = 4;
 
 /// Maximum number of values that the analysis examines for a loop. If a loop needs more, the analysis does not classify
-/// it as counted.
+/// the loop as counted.
 const MOST_STEPS: u32 = 100_000;
 /// Maximum number of values that the analysis examines for all loops of a function.
 const MOST_STEPS_OF_ALL: u32 = 10_000_000;
@@ -139,7 +139,8 @@ impl Test<'_> {
         match (data.opcode, dfg.args(inst)) {
             // A comparison counts as an exit test whether the loop exits on true or on false.
             (Opcode::Setp, &[a, b]) => self.compares(a, b),
-            // If the opposite result requires both conditions, a test of one of them is enough.
+            // If the result that continues the loop requires both conditions, an exit test in one of the two conditions
+            // is enough.
             (Opcode::Setp, &[a, b, c]) => {
                 let one_is_enough = match data.mods.bool_op() {
                     BoolOp::And => !value,
@@ -209,8 +210,8 @@ impl Test<'_> {
             .map(move |(_, call)| call.args[usize::from(index)])
     }
 
-    /// Returns whether, on all paths that lead to it, `value` is the header's parameter plus the step of the search.
-    /// The first step that the search finds becomes this step.
+    /// Returns whether, on all paths that lead to it, `value` is the header's parameter plus the step of the search. If
+    /// the search has no step yet, the first step that this function finds becomes its step.
     fn is_next(&self, value: Value, search: &mut Search, depth: u32) -> bool {
         if search.found.contains(&value) {
             return true;

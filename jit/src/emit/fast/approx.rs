@@ -1,8 +1,8 @@
 //! Approximate functions of f32, by the algorithms of [`margay_ops::meaning::approx`].
 //!
-//! The code of the reference functions for sines, logarithms and exponentials is generic. This module instantiates it
-//! with Cranelift values. Quotients, reciprocals and roots use the same correctly rounded operations as the reference
-//! functions. Native code and the interpreter therefore compute the same bits.
+//! The code of the reference functions for sines, logarithms and exponentials is generic. This module instantiates this
+//! code with Cranelift values. Quotients, reciprocals and roots use the same correctly rounded operations as the
+//! reference functions. Native code and the interpreter therefore compute the same bits.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};

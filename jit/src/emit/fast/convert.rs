@@ -150,8 +150,8 @@ fn float_to_int(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<
     } else {
         lane.b.ins().fcvt_to_uint_sat(to, rounded)
     };
-    // From f32 to 32 bits, a NaN becomes zero (PTX ISA, cvt). In all other conversions it becomes the integer with only
-    // the top bit set.
+    // From f32 to 32 bits, a NaN becomes zero (PTX ISA, cvt). In all other conversions, a NaN becomes the integer with
+    // only the top bit set.
     let bits = if from == types::F32 && to == types::I32 {
         bits
     } else {

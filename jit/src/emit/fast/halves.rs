@@ -2,8 +2,8 @@
 //!
 //! Widening an operand to f32 is exact. f32 has more than twice the digits of either format, so rounding a sum or
 //! product first to f32 and then to the format gives the same result as rounding it once. An exact fused product does
-//! not fit into f32. It is computed exactly in f64 and rounded to f32 *to odd* (an inexact result gets an odd last
-//! digit), so that the second rounding is correct.
+//! not fit into f32. Generated code therefore computes it exactly in f64 and rounds it to f32 *to odd* (an inexact
+//! result gets an odd last digit), so that the second rounding is correct.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;

@@ -127,7 +127,8 @@ pub(super) fn lop3(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     define(lane, inst, bits)
 }
 
-/// Returns the shift amount as 32 bits. If the amount is constant, also returns whether it is less than the width.
+/// Returns the shift amount as 32 bits. If the amount is constant, also returns whether the amount is less than the
+/// width.
 fn amount(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

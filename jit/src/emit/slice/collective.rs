@@ -1,8 +1,8 @@
 //! Sync points that a whole warp completes in registers: all 32 lanes are active, so all have arrived.
 //!
-//! The member masks are either constant or compared at run time. The comparison recognises masks of all lanes, and
-//! masks with which each lane names its own tile of 16, 8 or 4 neighbours, as cooperative groups do. The host completes
-//! collectives with other masks.
+//! The member masks are either constant or compared at run time. The comparison recognises two kinds of masks: masks of
+//! all lanes, and masks in which each lane names its own tile of 16, 8 or 4 neighbours, as cooperative groups do. The
+//! host completes collectives with other masks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};

@@ -165,7 +165,7 @@ impl Slice<'_, '_> {
         new
     }
 
-    /// Begins at a block with the lanes of `mask`.
+    /// Emits code that begins at the block `entry` with the lanes of `mask`.
     pub(crate) fn start_masked(&mut self, entry: Block, mask: &Lanes) {
         self.clear_masks();
         let Some(position) = self.view.linear.position(entry) else {
@@ -847,7 +847,7 @@ impl Slice<'_, '_> {
         b.def_var(diverged, now);
     }
 
-    /// Emits a sync point. Returns true if it ended the block.
+    /// Emits a sync point. Returns true if the emitted code ends the block.
     pub(super) fn point(&mut self, inst: Inst) -> Result<bool, Unsupported> {
         let data = self.lane.function.dfg.insts[inst];
         let stop = self

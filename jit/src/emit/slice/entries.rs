@@ -1,9 +1,9 @@
 //! Resume points: values that are live across sync points are stored in frames and loaded again.
 //!
-//! The lanes that continue after a sync point can come from different turns of a loop. Values that should be uniform
-//! are therefore compared, and the lanes for which they differ wait. After a barrier that all threads reach equally
-//! often, no comparison is needed. For a speculatively affine value, the frame also contains a note for each chunk that
-//! records whether the check held.
+//! The lanes that continue after a sync point can come from different iterations of a loop. Generated code therefore
+//! compares the values that should be uniform, and the lanes for which they differ wait. After a barrier that all
+//! threads reach equally often, no comparison is needed. For a speculatively affine value, the frame also contains a
+//! note for each chunk that records whether the check held.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -19,8 +19,8 @@ use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
-    /// Emits the code after a sync point. The code loads the live values from the frame. Of the lanes `bits`, it
-    /// continues with the lanes for which all values agree that should be uniform, and adds the other lanes to `rest`.
+    /// Emits the code after a sync point. The code loads the live values from the frame. Of the lanes `bits`, the code
+    /// continues with lanes for which all values that should be uniform are equal, and adds the other lanes to `rest`.
     pub(crate) fn behind_point(
         &mut self,
         entry: &ResumePoint,
@@ -154,7 +154,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Continues at a block with the lanes whose bits are set.
+    /// Emits code that continues at the block `entry` with the lanes whose bits are set in `bits`.
     pub(crate) fn start(&mut self, entry: Block, bits: ir::Value) {
         let all = u64::from(u32::MAX >> (32 - self.view.width));
         let all = self.lane.int(types::I32, all);

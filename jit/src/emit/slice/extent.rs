@@ -1,9 +1,9 @@
 //! CTA range analysis: decides conditions and checks once for all chunks of a CTA.
 //!
-//! A 32-bit sum of values that are equal for the CTA and of multiples of the thread's coordinates has its least
-//! and greatest value at block corners. Code before the loop over chunks therefore evaluates whether a
-//! comparison has the same result for all threads of the CTA, and whether an index stays within its type. In
-//! most CTAs this decides all bounds tests of a kernel, and the chunks only read the result.
+//! A 32-bit sum of values that are equal for the CTA and of multiples of the thread's coordinates has its least and
+//! greatest value at block corners. Code before the loop over chunks therefore evaluates whether a comparison has the
+//! same result for all threads of the CTA, and whether an index stays within its type. In most CTAs these evaluations
+//! decide all bounds tests of a kernel, and the code for a chunk only reads the results.
 //!
 //! Code for chunks whose lanes are all active relies on this for accesses that are contiguous unless an index wraps.
 //! Such code runs only if no such index wraps in the CTA ([`Extents::assured`]). A stencil of 4096 x 2048 points took
@@ -139,7 +139,7 @@ impl Extents {
         self.stays.get(&inst).copied()
     }
 
-    /// Emits the evaluation for a CTA. `lane` has the CTA's hoisted values.
+    /// Emits the evaluation of the conditions and checks for a CTA. `lane` contains the CTA's hoisted values.
     pub(crate) fn ask(&mut self, lane: &mut Lane<'_, '_>, known: &FxHashSet<Value>) {
         let asked = Asked {
             function: lane.function,

@@ -60,8 +60,7 @@ pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
     pub(crate) linear: &'a Linear,
     pub(crate) speculative: &'a SpeculativeAffine,
-    /// For each resume point, whether lanes that have come to it equally often are in the same turns of all
-    /// loops.
+    /// For each resume point, whether lanes that have reached it equally often are in the same iterations of all loops.
     pub(crate) converged: &'a [bool],
     /// Lanes of a chunk.
     pub(crate) width: u32,

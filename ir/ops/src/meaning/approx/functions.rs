@@ -3,7 +3,7 @@
 //! Each function reduces its argument to a small interval and evaluates a polynomial there with fused multiply-adds.
 //! The coefficients come from Chebyshev interpolation of the reduced function in 200-bit arithmetic, rounded to `f32`.
 //! The documentation of each function states the worst error over all `f32` values; `tests/approximations.rs` checks
-//! it. NaN results are `0x7fffffff`.
+//! these statements. NaN results are `0x7fffffff`.
 
 use super::Arithmetic;
 use std::f32::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, LN_2, LOG2_E, TAU};
@@ -165,7 +165,7 @@ pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
 }
 
 /// Returns a pair of a number and an exponent. For a positive subnormal number `x`, the pair is `x * 2^24` and 24; for
-/// any other `x`, it is `x` and 0.
+/// any other `x`, the pair is `x` and 0.
 fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     let (least, zero) = (a.float(LEAST_NORMAL), a.float(0.0));
     let subnormal = a.less(x, least);

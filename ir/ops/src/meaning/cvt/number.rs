@@ -161,7 +161,7 @@ fn encode_binary(desc: &Desc, format: &Format, value: Value, round: Round) -> Bi
     }
 }
 
-/// Returns the NaN of the destination format. It is the canonical NaN, except that conversions to `f64` keep the
+/// Returns the NaN of the destination format. This NaN is the canonical NaN, except that conversions to `f64` keep the
 /// payload.
 fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     if *format != Format::F64 {

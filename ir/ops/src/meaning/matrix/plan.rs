@@ -3,8 +3,8 @@
 //!
 //! Invariant: the results have the same bits as the results of [`super::mma`]. Products of elements with at most 24
 //! significant bits are exact in double precision, so a fused multiply-add gives the same result as a multiplication
-//! and an addition. Each sum adds its products in the order of `k`. Products for which this does not hold have no plan.
-//! A plan computes no result if an `f64` result is NaN, because the bits of the NaN depend on the processor.
+//! and an addition. Each sum adds its products in the order of `k`. Products without these properties have no plan. A
+//! plan computes no result if an `f64` result is NaN, because the bits of the NaN depend on the processor.
 
 use super::super::soft::Format;
 use super::{Coordinates, Part, Product, double};
@@ -444,7 +444,7 @@ fn gathered(
 }
 
 /// Returns `Some` if the elements of each register are adjacent in the direction `along`, and the coordinate of the
-/// first is a multiple of the number of elements in a register.
+/// first of these elements is a multiple of the number of elements in a register.
 fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -> Option<()> {
     let packed = product.packed(part);
     for register in 0..product.registers(part) {

@@ -1,0 +1,248 @@
+//! Records which bytes of memory have been written: one bit per byte.
+//!
+//! Only ranges that [`Initialised::track`] names are recorded. All other memory counts as written. Several threads may
+//! call the functions at the same time: the bits are atomic.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Which bytes of a range have been written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// All bytes.
+    All,
+    /// Some bytes, but not all.
+    Some,
+    /// No byte.
+    None,
+}
+
+/// The bits of one tracked range.
+#[derive(Debug)]
+struct Range {
+    start: u64,
+    len: u64,
+    /// Bit `i % 64` of word `i / 64` states whether byte `i` has been written.
+    words: Box<[AtomicU64]>,
+}
+
+impl Range {
+    fn new(start: u64, len: u64) -> Range {
+        let words = (0..len.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Range { start, len, words }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.len
+    }
+
+    /// Returns the parts of the words that the bytes `from .. to` occupy: the index of a word, and a mask.
+    fn parts(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
+        (from / 64..to.div_ceil(64)).map(move |word| {
+            let first = from.max(word * 64) % 64;
+            let count = to.min(word * 64 + 64) - from.max(word * 64);
+            let mask = match count {
+                64 => u64::MAX,
+                _ => ((1 << count) - 1) << first,
+            };
+            (word as usize, mask)
+        })
+    }
+
+    fn set(&self, from: u64, to: u64) {
+        for (word, mask) in Range::parts(from, to) {
+            let word = &self.words[word];
+            // Most stores write bytes that were written before.
+            if word.load(Ordering::Relaxed) & mask != mask {
+                word.fetch_or(mask, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn written(&self, from: u64, to: u64) -> Written {
+        let (mut any, mut all) = (false, true);
+        for (word, mask) in Range::parts(from, to) {
+            let bits = self.words[word].load(Ordering::Relaxed) & mask;
+            any |= bits != 0;
+            all &= bits == mask;
+        }
+        match (any, all) {
+            (_, true) => Written::All,
+            (true, false) => Written::Some,
+            (false, false) => Written::None,
+        }
+    }
+}
+
+/// Records which bytes of the tracked ranges have been written.
+#[derive(Debug, Default)]
+pub struct Initialised {
+    /// The tracked ranges by their start. They do not overlap.
+    ranges: RwLock<BTreeMap<u64, Arc<Range>>>,
+}
+
+impl Initialised {
+    /// Begins to record a range in which no byte has been written. Forgets ranges that overlap it.
+    pub fn track(&self, start: u64, len: u64) {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let overlapping: Vec<u64> = overlapping(&ranges, start, len).map(|r| r.start).collect();
+        for start in overlapping {
+            ranges.remove(&start);
+        }
+        if len != 0 {
+            ranges.insert(start, Arc::new(Range::new(start, len)));
+        }
+    }
+
+    /// Ends the record of the range that begins at `start`. Its bytes then count as written.
+    pub fn forget(&self, start: u64) {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        ranges.remove(&start);
+    }
+
+    /// Records that `len` bytes at `start` have been written.
+    pub fn set(&self, start: u64, len: u64) {
+        self.each(start, len, |range, from, to| range.set(from, to));
+    }
+
+    /// Returns which of `len` bytes at `start` have been written.
+    pub fn written(&self, start: u64, len: u64) -> Written {
+        let (mut any, mut all, mut seen) = (false, true, 0);
+        self.each(start, len, |range, from, to| {
+            let part = range.written(from, to);
+            any |= part != Written::None;
+            all &= part == Written::All;
+            seen += to - from;
+        });
+        any |= seen < len;
+        match (any, all) {
+            (_, true) => Written::All,
+            (true, false) => Written::Some,
+            (false, false) => Written::None,
+        }
+    }
+
+    /// Returns the offset of the first byte that has not been written, and the number of such bytes.
+    pub fn missing(&self, start: u64, len: u64) -> Option<(u64, u64)> {
+        let (mut first, mut count) = (None, 0);
+        self.each(start, len, |range, from, to| {
+            for (word, mask) in Range::parts(from, to) {
+                let missing = !range.words[word].load(Ordering::Relaxed) & mask;
+                if missing != 0 {
+                    let byte = word as u64 * 64 + u64::from(missing.trailing_zeros());
+                    first.get_or_insert(range.start + byte - start);
+                    count += u64::from(missing.count_ones());
+                }
+            }
+        });
+        first.map(|first| (first, count))
+    }
+
+    /// Copies the record of `len` bytes at `src` to `dst`: a byte of the destination counts as written if the byte of
+    /// the source does.
+    pub fn copy(&self, dst: u64, src: u64, len: u64) {
+        // Byte by byte only where the source is incomplete.
+        if self.written(src, len) == Written::All {
+            return self.set(dst, len);
+        }
+        let bits: Vec<bool> = (0..len)
+            .map(|i| self.written(src + i, 1) == Written::All)
+            .collect();
+        self.clear(dst, len);
+        for (i, written) in bits.into_iter().enumerate() {
+            if written {
+                self.set(dst + i as u64, 1);
+            }
+        }
+    }
+
+    /// Records that no byte of `len` bytes at `start` has been written.
+    pub fn clear(&self, start: u64, len: u64) {
+        self.each(start, len, |range, from, to| {
+            for (word, mask) in Range::parts(from, to) {
+                range.words[word].fetch_and(!mask, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Calls `action` for each tracked range that contains some of the bytes, with the offsets of these bytes in the
+    /// range.
+    fn each(&self, start: u64, len: u64, mut action: impl FnMut(&Range, u64, u64)) {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        for range in overlapping(&ranges, start, len) {
+            let from = start.max(range.start) - range.start;
+            let to = start.saturating_add(len).min(range.end()) - range.start;
+            action(range, from, to);
+        }
+    }
+}
+
+/// Returns the ranges that overlap `len` bytes at `start`, in the order of their addresses.
+fn overlapping(
+    ranges: &BTreeMap<u64, Arc<Range>>,
+    start: u64,
+    len: u64,
+) -> impl Iterator<Item = &Arc<Range>> {
+    let end = start.saturating_add(len);
+    let before = ranges.range(..start).next_back().map(|(_, range)| range);
+    let before = before.filter(move |range| range.end() > start && len != 0);
+    before
+        .into_iter()
+        .chain(ranges.range(start..end).map(|(_, range)| range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_recorded_one_by_one() {
+        let init = Initialised::default();
+        init.track(1000, 300);
+        assert_eq!(init.written(1000, 300), Written::None);
+        init.set(1060, 10);
+        assert_eq!(init.written(1060, 10), Written::All);
+        assert_eq!(init.written(1059, 1), Written::None);
+        assert_eq!(init.written(1069, 2), Written::Some);
+        assert_eq!(init.missing(1060, 12), Some((10, 2)));
+        init.set(1000, 300);
+        assert_eq!(init.written(1000, 300), Written::All);
+        assert_eq!(init.missing(1000, 300), None);
+    }
+
+    #[test]
+    fn other_memory_counts_as_written() {
+        let init = Initialised::default();
+        assert_eq!(init.written(5, 100), Written::All);
+        init.track(50, 10);
+        assert_eq!(init.written(40, 10), Written::All);
+        assert_eq!(init.written(60, 10), Written::All);
+        assert_eq!(init.written(45, 10), Written::Some);
+        init.forget(50);
+        assert_eq!(init.written(45, 10), Written::All);
+    }
+
+    #[test]
+    fn copies_carry_the_record() {
+        let init = Initialised::default();
+        init.track(0, 100);
+        init.track(200, 100);
+        init.set(10, 20);
+        init.set(200, 100);
+        init.copy(200, 0, 100);
+        assert_eq!(init.written(210, 20), Written::All);
+        assert_eq!(init.written(200, 10), Written::None);
+        assert_eq!(init.missing(200, 100), Some((0, 80)));
+    }
+
+    #[test]
+    fn a_new_range_replaces_old_ranges() {
+        let init = Initialised::default();
+        init.track(0, 100);
+        init.set(0, 100);
+        init.track(50, 100);
+        assert_eq!(init.written(0, 50), Written::All);
+        assert_eq!(init.written(50, 50), Written::None);
+    }
+}

@@ -1,0 +1,235 @@
+//! Shadow cells: the accesses to each group of four bytes.
+//!
+//! A cell holds at most one write and one read itself, and the index of a list of further accesses. It takes 20 bytes
+//! for four bytes of memory.
+
+use rustc_hash::FxHashMap;
+
+/// Accesses of the threads of one warp in one interval by one instruction.
+pub type GroupId = u32;
+
+/// No group, or no list.
+pub const NONE: u32 = 0;
+
+/// An access of some lanes of a warp to some bytes of a cell.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// The group of the access.
+    pub group: GroupId,
+    /// The lanes that have accessed the bytes.
+    pub lanes: u32,
+    /// The bytes of the cell, as a mask of four bits.
+    pub bytes: u8,
+    /// Whether the access writes.
+    pub writes: bool,
+}
+
+/// The accesses to four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct Cell {
+    write: u32,
+    write_lanes: u32,
+    read: u32,
+    read_lanes: u32,
+    /// The index of a list in the low 24 bits, then four bits for the bytes of the write and of the read each.
+    more: u32,
+}
+
+const LIST_BITS: u32 = 24;
+const LIST_MASK: u32 = (1 << LIST_BITS) - 1;
+
+impl Cell {
+    /// Returns the write that the cell holds itself.
+    #[inline]
+    pub fn write(&self) -> Option<Entry> {
+        (self.write != NONE).then_some(Entry {
+            group: self.write,
+            lanes: self.write_lanes,
+            bytes: (self.more >> LIST_BITS & 15) as u8,
+            writes: true,
+        })
+    }
+
+    /// Returns the read that the cell holds itself.
+    #[inline]
+    pub fn read(&self) -> Option<Entry> {
+        (self.read != NONE).then_some(Entry {
+            group: self.read,
+            lanes: self.read_lanes,
+            bytes: (self.more >> (LIST_BITS + 4)) as u8,
+            writes: false,
+        })
+    }
+
+    /// Returns the index of the list of further accesses; [`NONE`] if there is none.
+    #[inline]
+    pub fn list(&self) -> u32 {
+        self.more & LIST_MASK
+    }
+
+    /// Sets the write or the read that the cell holds itself.
+    #[inline]
+    pub fn set(&mut self, entry: Entry) {
+        let bytes = u32::from(entry.bytes);
+        if entry.writes {
+            (self.write, self.write_lanes) = (entry.group, entry.lanes);
+            self.more = self.more & !(15 << LIST_BITS) | bytes << LIST_BITS;
+        } else {
+            (self.read, self.read_lanes) = (entry.group, entry.lanes);
+            self.more = self.more & !(15 << (LIST_BITS + 4)) | bytes << (LIST_BITS + 4);
+        }
+    }
+
+    /// Removes the write (`true`) or the read (`false`) that the cell holds itself.
+    #[inline]
+    pub fn clear(&mut self, writes: bool) {
+        if writes {
+            (self.write, self.write_lanes) = (NONE, 0);
+        } else {
+            (self.read, self.read_lanes) = (NONE, 0);
+        }
+    }
+
+    fn set_list(&mut self, list: u32) {
+        self.more = self.more & !LIST_MASK | list;
+    }
+}
+
+/// Number of cells of a page.
+const PAGE_CELLS: usize = 1024;
+
+/// The cells of all memory that was accessed.
+#[derive(Debug, Default)]
+pub struct Cells {
+    pages: FxHashMap<u64, usize>,
+    cells: Vec<Box<[Cell; PAGE_CELLS]>>,
+    /// The page that was used last, and its index.
+    last: Option<(u64, usize)>,
+    /// Lists of further accesses. Equal lists of different cells are stored once.
+    lists: Lists,
+}
+
+impl Cells {
+    /// Returns the cell with an index: the address divided by four.
+    #[inline]
+    pub fn cell(&mut self, index: u64) -> &mut Cell {
+        let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
+        let found = match self.last {
+            Some((last, found)) if last == page => found,
+            _ => self.page(page),
+        };
+        &mut self.cells[found][at]
+    }
+
+    fn page(&mut self, page: u64) -> usize {
+        let found = *self.pages.entry(page).or_insert_with(|| {
+            self.cells.push(Box::new([Cell::default(); PAGE_CELLS]));
+            self.cells.len() - 1
+        });
+        self.last = Some((page, found));
+        found
+    }
+
+    /// Returns the further accesses of a cell.
+    pub fn further(&self, list: u32) -> &[Entry] {
+        self.lists.get(list)
+    }
+
+    /// Replaces the further accesses of a cell.
+    pub fn set_further(&mut self, index: u64, entries: &[Entry]) {
+        let list = self.lists.intern(entries);
+        self.cell(index).set_list(list);
+    }
+
+    /// Forgets all accesses to a range of cells.
+    pub fn forget(&mut self, first: u64, end: u64) {
+        let mut index = first;
+        while index < end {
+            let page = index / PAGE_CELLS as u64;
+            let next = ((page + 1) * PAGE_CELLS as u64).min(end);
+            if let Some(&found) = self.pages.get(&page) {
+                let from = index as usize % PAGE_CELLS;
+                self.cells[found][from..from + (next - index) as usize].fill(Cell::default());
+            }
+            index = next;
+        }
+    }
+
+    /// Returns the number of bytes that the cells occupy.
+    pub fn bytes(&self) -> usize {
+        self.cells.len() * size_of::<[Cell; PAGE_CELLS]>()
+    }
+
+    /// Forgets all accesses.
+    pub fn clear(&mut self) {
+        *self = Cells::default();
+    }
+}
+
+/// Lists of accesses. Equal lists have equal indices.
+#[derive(Debug, Default)]
+struct Lists {
+    lists: Vec<Box<[Entry]>>,
+    known: FxHashMap<Box<[Entry]>, u32>,
+}
+
+impl Lists {
+    fn get(&self, list: u32) -> &[Entry] {
+        match list {
+            NONE => &[],
+            _ => &self.lists[list as usize - 1],
+        }
+    }
+
+    fn intern(&mut self, entries: &[Entry]) -> u32 {
+        if entries.is_empty() {
+            return NONE;
+        }
+        if let Some(&known) = self.known.get(entries) {
+            return known;
+        }
+        if self.lists.len() as u32 + 1 >= LIST_MASK {
+            // The table is full: the cell keeps only the accesses that it holds itself.
+            return NONE;
+        }
+        self.lists.push(entries.into());
+        let list = self.lists.len() as u32;
+        self.known.insert(entries.into(), list);
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_takes_twenty_bytes() {
+        assert_eq!(size_of::<Cell>(), 20);
+    }
+
+    #[test]
+    fn cells_hold_a_write_a_read_and_a_list() {
+        let mut cells = Cells::default();
+        let entry = |group, writes| Entry {
+            group,
+            lanes: 1 << group,
+            bytes: 6,
+            writes,
+        };
+        cells.cell(5000).set(entry(3, true));
+        cells.cell(5000).set(entry(4, false));
+        cells.set_further(5000, &[entry(7, true)]);
+        let cell = *cells.cell(5000);
+        assert_eq!(cell.write(), Some(entry(3, true)));
+        assert_eq!(cell.read(), Some(entry(4, false)));
+        assert_eq!(cells.further(cell.list()), [entry(7, true)]);
+        cells.set_further(6, &[entry(7, true)]);
+        assert_eq!(cells.cell(6).list(), cell.list());
+        cells.forget(4000, 5001);
+        assert_eq!(*cells.cell(5000), Cell::default());
+        let kept = cells.cell(6).list();
+        assert_eq!(cells.further(kept).len(), 1);
+    }
+}

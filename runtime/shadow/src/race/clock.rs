@@ -1,0 +1,163 @@
+//! Clocks: which accesses of other threads a thread knows to be over.
+//!
+//! Time is counted in two units. The *epoch* of a CTA counts the barriers that all threads of the CTA have passed. The
+//! *interval* of a warp counts the operations that order accesses of its threads. Both only grow.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// The index of a CTA in the detector. Indices of different launches differ.
+pub type CtaId = u32;
+
+/// A thread: the index of its CTA, and its index in the CTA.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Thread {
+    /// The CTA.
+    pub cta: CtaId,
+    /// The linear index of the thread in the CTA.
+    pub index: u32,
+}
+
+impl Thread {
+    /// Returns the index of the thread's warp in its CTA.
+    pub fn warp(self) -> u32 {
+        self.index / 32
+    }
+
+    /// Returns the index of the thread in its warp.
+    pub fn lane(self) -> u32 {
+        self.index % 32
+    }
+}
+
+/// When an access occurred.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Time {
+    /// The epoch of the thread's CTA.
+    pub epoch: u32,
+    /// The interval of the thread's warp.
+    pub interval: u32,
+}
+
+/// What a clock knows about a warp.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct WarpTime {
+    /// All accesses of all threads of the warp up to this interval are known, if it is not 0.
+    all: u32,
+    /// All accesses of a lane up to an interval are known.
+    lanes: SmallVec<[(u8, u32); 2]>,
+}
+
+impl WarpTime {
+    fn knows(&self, lane: u32, interval: u32) -> bool {
+        let lanes = self.lanes.iter();
+        interval <= self.all
+            || lanes
+                .filter(|&&(other, _)| u32::from(other) == lane)
+                .any(|&(_, until)| interval <= until)
+    }
+
+    fn learn_lane(&mut self, lane: u32, until: u32) {
+        match self.lanes.iter_mut().find(|(l, _)| u32::from(*l) == lane) {
+            Some((_, known)) => *known = (*known).max(until),
+            None => self.lanes.push((lane as u8, until)),
+        }
+    }
+
+    fn join(&mut self, other: &WarpTime) {
+        self.all = self.all.max(other.all);
+        for &(lane, until) in &other.lanes {
+            if until > self.all {
+                self.learn_lane(lane.into(), until);
+            }
+        }
+    }
+}
+
+/// The accesses that are known to be over.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Clock {
+    /// All accesses of a CTA before an epoch.
+    ctas: FxHashMap<CtaId, u32>,
+    /// Accesses of single warps in later epochs.
+    warps: FxHashMap<(CtaId, u32), WarpTime>,
+    /// Whether an edge that contributed to this clock has too narrow a scope. Only clocks that explain a race have such
+    /// edges.
+    pub narrow: bool,
+}
+
+impl Clock {
+    /// Returns whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.ctas.is_empty() && self.warps.is_empty()
+    }
+
+    /// Returns whether an access of a thread is known to be over.
+    pub fn knows(&self, thread: Thread, time: Time) -> bool {
+        let cta = self.ctas.get(&thread.cta);
+        cta.is_some_and(|&before| time.epoch < before)
+            || self
+                .warps
+                .get(&(thread.cta, thread.warp()))
+                .is_some_and(|warp| warp.knows(thread.lane(), time.interval))
+    }
+
+    /// Learns that all accesses of a CTA before `epoch` are over.
+    pub fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
+        let known = self.ctas.entry(cta).or_default();
+        *known = (*known).max(epoch);
+    }
+
+    /// Learns that all accesses of a thread up to `interval` are over.
+    pub fn learn_thread(&mut self, thread: Thread, interval: u32) {
+        let warp = self.warps.entry((thread.cta, thread.warp())).or_default();
+        warp.learn_lane(thread.lane(), interval);
+    }
+
+    /// Learns that all accesses of a warp up to `interval` are over.
+    pub fn learn_warp(&mut self, cta: CtaId, warp: u32, interval: u32) {
+        let warp = self.warps.entry((cta, warp)).or_default();
+        warp.all = warp.all.max(interval);
+    }
+
+    /// Learns all that another clock knows.
+    pub fn join(&mut self, other: &Clock) {
+        for (&cta, &epoch) in &other.ctas {
+            self.learn_cta(cta, epoch);
+        }
+        for (&warp, time) in &other.warps {
+            self.warps.entry(warp).or_default().join(time);
+        }
+        self.narrow |= other.narrow;
+    }
+
+    /// Forgets what is known about the warps of a CTA before the CTA's known epoch. `intervals` are the intervals in
+    /// which the epoch began, by warp.
+    pub fn forget_warps_of(&mut self, cta: CtaId) {
+        self.warps.retain(|&(of, _), _| of != cta);
+    }
+}
+
+/// A clock that several threads and memory locations share.
+pub type Shared = Option<Arc<Clock>>;
+
+/// Adds the knowledge of `other` to a shared clock.
+pub fn join(clock: &mut Shared, other: &Shared) {
+    let Some(other) = other else {
+        return;
+    };
+    match clock {
+        None => *clock = Some(Arc::clone(other)),
+        Some(own) if Arc::ptr_eq(own, other) => {}
+        Some(own) => Arc::make_mut(own).join(other),
+    }
+}
+
+/// Returns whether a shared clock knows that an access is over.
+pub fn knows(clock: &Shared, thread: Thread, time: Time) -> bool {
+    clock
+        .as_ref()
+        .is_some_and(|clock| clock.knows(thread, time))
+}

@@ -1,0 +1,416 @@
+//! What the threads of a CTA know about each other and about other CTAs.
+
+use super::clock::{self, Clock, CtaId, Shared, Thread, Time};
+
+/// Knowledge about other threads on three levels. A thread knows what its own level, its warp's level and its CTA's
+/// level know.
+#[derive(Debug, Default)]
+struct Known {
+    cta: Shared,
+    warps: Vec<Shared>,
+    /// By thread; empty until a thread knows more than its warp.
+    threads: Vec<Shared>,
+}
+
+impl Known {
+    fn knows(&self, reader: u32, thread: Thread, time: Time) -> bool {
+        clock::knows(&self.cta, thread, time)
+            || clock::knows(&self.warps[reader as usize / 32], thread, time)
+            || (self.threads.get(reader as usize))
+                .is_some_and(|clock| clock::knows(clock, thread, time))
+    }
+
+    fn thread_mut(&mut self, thread: u32) -> &mut Shared {
+        if self.threads.is_empty() {
+            self.threads = vec![None; self.warps.len() * 32];
+        }
+        &mut self.threads[thread as usize]
+    }
+
+    /// Moves what the threads of `mask` in a warp know to the level of the warp.
+    fn raise_to_warp(&mut self, warp: usize, mask: u32) {
+        if self.threads.is_empty() {
+            return;
+        }
+        for lane in lanes(mask) {
+            let known = self.threads[warp * 32 + lane as usize].take();
+            clock::join(&mut self.warps[warp], &known);
+        }
+    }
+
+    /// Moves what all threads know to the level of the CTA.
+    fn raise_to_cta(&mut self) {
+        for warp in 0..self.warps.len() {
+            self.raise_to_warp(warp, u32::MAX);
+            let known = self.warps[warp].take();
+            clock::join(&mut self.cta, &known);
+        }
+    }
+
+    /// Returns all that a thread knows about other CTAs and warps.
+    fn of(&self, thread: u32) -> Shared {
+        let mut all = self.cta.clone();
+        clock::join(&mut all, &self.warps[thread as usize / 32]);
+        if let Some(own) = self.threads.get(thread as usize) {
+            clock::join(&mut all, own);
+        }
+        all
+    }
+}
+
+/// The intervals up to which the lanes of a warp know each other's accesses, if they differ between the lanes.
+/// `0[reader][lane]` is the interval up to which `reader` knows the accesses of `lane`.
+type Matrix = Box<[[u32; 32]; 32]>;
+
+#[derive(Debug)]
+struct Warp {
+    /// The interval in which the warp's threads are now; the first is 1.
+    interval: u32,
+    /// All lanes know all accesses of each other up to this interval.
+    common: u32,
+    matrix: Option<Matrix>,
+}
+
+/// Whether clocks contain only edges that the memory model guarantees, or also edges that lack a fence or scope.
+/// The second kind explains races.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// Only edges that the memory model guarantees.
+    Guaranteed,
+    /// All pairs of strong accesses of which the second reads what the first has written.
+    Suspected,
+}
+
+/// A CTA.
+#[derive(Debug)]
+pub struct Cta {
+    /// The launch that the CTA belongs to.
+    pub launch: u32,
+    /// The linear index of the CTA in the grid.
+    pub index: u64,
+    /// The linear index of the CTA's cluster in the grid.
+    pub cluster: u64,
+    epoch: u32,
+    warps: Vec<Warp>,
+    guaranteed: Known,
+    suspected: Known,
+    /// For each thread: what the thread released with its last fence, by scope.
+    fences: Vec<Option<Box<Fence>>>,
+    /// For each thread: what the thread has read with strong reads since its last fence.
+    pending: Vec<Shared>,
+    /// By number of the barrier: what the threads that have arrived know.
+    barriers: Vec<(Shared, Shared)>,
+}
+
+/// What a thread releases with strong writes after a fence.
+#[derive(Clone, Debug)]
+pub struct Fence {
+    /// What was known at the fence.
+    pub clock: Shared,
+    /// The scope of the fence.
+    pub scope: super::Scope,
+}
+
+impl Cta {
+    /// Creates a CTA whose threads have not accessed memory.
+    pub fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
+        let warps = threads.div_ceil(32) as usize;
+        let known = || Known {
+            cta: None,
+            warps: vec![None; warps],
+            threads: Vec::new(),
+        };
+        let warp = || Warp {
+            interval: 1,
+            common: 0,
+            matrix: None,
+        };
+        Cta {
+            launch,
+            index,
+            cluster,
+            epoch: 0,
+            warps: (0..warps).map(|_| warp()).collect(),
+            guaranteed: known(),
+            suspected: known(),
+            fences: Vec::new(),
+            pending: Vec::new(),
+            barriers: Vec::new(),
+        }
+    }
+
+    /// Returns the present time of a thread.
+    pub fn time(&self, thread: u32) -> Time {
+        Time {
+            epoch: self.epoch,
+            interval: self.warps[thread as usize / 32].interval,
+        }
+    }
+
+    fn known(&self, basis: Basis) -> &Known {
+        match basis {
+            Basis::Guaranteed => &self.guaranteed,
+            Basis::Suspected => &self.suspected,
+        }
+    }
+
+    fn known_mut(&mut self, basis: Basis) -> &mut Known {
+        match basis {
+            Basis::Guaranteed => &mut self.guaranteed,
+            Basis::Suspected => &mut self.suspected,
+        }
+    }
+
+    /// Returns whether `reader`, a thread of this CTA with the index `id`, knows that an access is over.
+    pub fn knows(
+        &self,
+        id: CtaId,
+        reader: u32,
+        (thread, time): (Thread, Time),
+        basis: Basis,
+    ) -> bool {
+        if thread.cta == id {
+            if thread.index == reader || time.epoch < self.epoch {
+                return true;
+            }
+            if thread.warp() == reader / 32 {
+                let warp = &self.warps[reader as usize / 32];
+                let matrix = warp.matrix.as_ref();
+                let known = matrix.is_some_and(|matrix| {
+                    time.interval <= matrix[reader as usize % 32][thread.lane() as usize]
+                });
+                if time.interval <= warp.common || known {
+                    return true;
+                }
+            }
+        }
+        self.known(basis).knows(reader, thread, time)
+    }
+
+    /// Returns whether `reader` has suspected knowledge through an edge with too narrow a scope.
+    pub fn is_narrow(&self, reader: u32) -> bool {
+        let narrow = |clock: &Shared| clock.as_ref().is_some_and(|clock| clock.narrow);
+        let known = &self.suspected;
+        narrow(&known.cta)
+            || narrow(&known.warps[reader as usize / 32])
+            || known.threads.get(reader as usize).is_some_and(narrow)
+    }
+
+    /// Begins a new interval of a warp.
+    fn advance(&mut self, warp: usize) {
+        self.warps[warp].interval += 1;
+    }
+
+    /// Orders the accesses of the lanes `mask` of a warp, of which `alive` have not exited.
+    pub fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
+        let index = warp as usize;
+        for basis in [Basis::Guaranteed, Basis::Suspected] {
+            let known = self.known_mut(basis);
+            if mask == alive {
+                known.raise_to_warp(index, mask);
+            } else if !known.threads.is_empty() {
+                let mut all = None;
+                for lane in lanes(mask) {
+                    clock::join(&mut all, &known.threads[index * 32 + lane as usize]);
+                }
+                for lane in lanes(mask) {
+                    known.threads[index * 32 + lane as usize].clone_from(&all);
+                }
+            }
+        }
+        let state = &mut self.warps[index];
+        if mask == alive {
+            state.common = state.interval;
+            state.matrix = None;
+        } else {
+            let interval = state.interval;
+            let common = state.common;
+            let matrix = state
+                .matrix
+                .get_or_insert_with(|| Box::new([[common; 32]; 32]));
+            let mut joined = [0; 32];
+            for reader in lanes(mask) {
+                for (all, known) in joined.iter_mut().zip(&matrix[reader as usize]) {
+                    *all = (*all).max(*known);
+                }
+            }
+            for lane in lanes(mask) {
+                joined[lane as usize] = interval;
+            }
+            for reader in lanes(mask) {
+                matrix[reader as usize] = joined;
+            }
+        }
+        self.advance(index);
+    }
+
+    /// Orders the accesses of all threads of the CTA: a barrier at which all threads that have not exited have arrived.
+    pub fn pass_barrier(&mut self, id: CtaId) {
+        self.guaranteed.raise_to_cta();
+        self.suspected.raise_to_cta();
+        self.epoch += 1;
+        for basis in [Basis::Guaranteed, Basis::Suspected] {
+            // The new epoch covers what single threads knew about threads of this CTA.
+            if let Some(clock) = &mut self.known_mut(basis).cta
+                && !clock.is_empty()
+            {
+                std::sync::Arc::make_mut(clock).forget_warps_of(id);
+            }
+        }
+        for warp in &mut self.warps {
+            warp.common = warp.interval;
+            warp.matrix = None;
+            warp.interval += 1;
+        }
+    }
+
+    /// Returns what a thread knows, including its own accesses.
+    pub fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
+        let mut clock = self
+            .known(basis)
+            .of(thread)
+            .map_or_else(Clock::default, |known| (*known).clone());
+        if self.epoch > 0 {
+            clock.learn_cta(id, self.epoch);
+        }
+        let warp = &self.warps[thread as usize / 32];
+        clock.learn_warp(id, thread / 32, warp.common);
+        if let Some(matrix) = &warp.matrix {
+            for (lane, &until) in matrix[thread as usize % 32].iter().enumerate() {
+                let index = thread / 32 * 32 + lane as u32;
+                clock.learn_thread(Thread { cta: id, index }, until);
+            }
+        }
+        let own = Thread {
+            cta: id,
+            index: thread,
+        };
+        clock.learn_thread(own, warp.interval);
+        Some(std::sync::Arc::new(clock))
+    }
+
+    /// Returns what the lanes `mask` of a warp know together, including their own accesses.
+    fn release_lanes(&self, id: CtaId, warp: u32, mask: u32, basis: Basis) -> Shared {
+        let mut all = None;
+        if mask == u32::MAX {
+            let known = self.known(basis);
+            for lane in 0..32 {
+                clock::join(&mut all, &known.of(warp * 32 + lane));
+            }
+            let mut clock = all.map_or_else(Clock::default, |known| (*known).clone());
+            if self.epoch > 0 {
+                clock.learn_cta(id, self.epoch);
+            }
+            clock.learn_warp(id, warp, self.warps[warp as usize].interval);
+            return Some(std::sync::Arc::new(clock));
+        }
+        for lane in lanes(mask) {
+            clock::join(&mut all, &self.release(id, warp * 32 + lane, basis));
+        }
+        all
+    }
+
+    /// Ends the interval of a thread's warp, because the thread has released its accesses.
+    pub fn end_interval(&mut self, thread: u32) {
+        self.advance(thread as usize / 32);
+    }
+
+    /// Adds knowledge to a thread.
+    pub fn acquire(&mut self, thread: u32, clock: &Shared, basis: Basis) {
+        if clock.is_some() {
+            clock::join(self.known_mut(basis).thread_mut(thread), clock);
+        }
+    }
+
+    /// Remembers what a thread has read with strong reads, until the thread's next fence.
+    pub fn read_strongly(&mut self, thread: u32, clock: &Shared) {
+        if clock.is_none() {
+            return;
+        }
+        if self.pending.is_empty() {
+            self.pending = vec![None; self.warps.len() * 32];
+        }
+        clock::join(&mut self.pending[thread as usize], clock);
+    }
+
+    /// Performs a fence of a thread.
+    pub fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
+        if let Some(pending) = self.pending.get_mut(thread as usize) {
+            let pending = pending.take();
+            self.acquire(thread, &pending, Basis::Guaranteed);
+        }
+        let clock = self.release(id, thread, Basis::Guaranteed);
+        if self.fences.is_empty() {
+            self.fences = vec![None; self.warps.len() * 32];
+        }
+        self.fences[thread as usize] = Some(Box::new(Fence { clock, scope }));
+        self.end_interval(thread);
+    }
+
+    /// Returns what the last fence of a thread releases.
+    pub fn last_fence(&self, thread: u32) -> Option<&Fence> {
+        self.fences.get(thread as usize)?.as_deref()
+    }
+
+    /// Records that the lanes `mask` of a warp have arrived at a barrier without waiting there.
+    pub fn arrive(&mut self, id: CtaId, barrier: usize, warp: u32, mask: u32) {
+        if self.barriers.len() <= barrier {
+            self.barriers.resize(barrier + 1, (None, None));
+        }
+        let guaranteed = self.release_lanes(id, warp, mask, Basis::Guaranteed);
+        let suspected = self.release_lanes(id, warp, mask, Basis::Suspected);
+        clock::join(&mut self.barriers[barrier].0, &guaranteed);
+        clock::join(&mut self.barriers[barrier].1, &suspected);
+        self.advance(warp as usize);
+    }
+
+    /// Orders the accesses of the threads that have arrived at a barrier before the later accesses of the threads
+    /// `released` (by warp) that it releases. `alive` are the threads that have not exited.
+    pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
+        let arrived = self.barriers.get_mut(barrier).map(std::mem::take);
+        let (guaranteed, suspected) = arrived.unwrap_or_default();
+        if released == alive && guaranteed.is_none() {
+            return self.pass_barrier(id);
+        }
+        let mut all = [guaranteed, suspected];
+        for (warp, &mask) in released.iter().enumerate() {
+            if mask != 0 {
+                for (clock, basis) in all.iter_mut().zip([Basis::Guaranteed, Basis::Suspected]) {
+                    clock::join(clock, &self.release_lanes(id, warp as u32, mask, basis));
+                }
+            }
+        }
+        for (warp, &mask) in released.iter().enumerate() {
+            for lane in lanes(mask) {
+                let thread = warp as u32 * 32 + lane;
+                for (clock, basis) in all.iter().zip([Basis::Guaranteed, Basis::Suspected]) {
+                    self.acquire(thread, clock, basis);
+                }
+            }
+            if mask != 0 {
+                self.advance(warp);
+            }
+        }
+    }
+
+    /// Returns what all threads of the CTA know together, including their own accesses.
+    pub fn release_all(&mut self, id: CtaId) -> Shared {
+        self.pass_barrier(id);
+        let mut clock = self.guaranteed.cta.clone();
+        let mut own = Clock::default();
+        own.learn_cta(id, self.epoch);
+        clock::join(&mut clock, &Some(std::sync::Arc::new(own)));
+        clock
+    }
+
+    /// Adds knowledge to all threads of the CTA.
+    pub fn acquire_all(&mut self, clock: &Shared) {
+        clock::join(&mut self.guaranteed.cta, clock);
+        clock::join(&mut self.suspected.cta, clock);
+    }
+}
+
+/// Returns the lanes of a mask, the lowest first.
+pub(super) fn lanes(mask: u32) -> impl Iterator<Item = u32> {
+    (0..32).filter(move |lane| mask >> lane & 1 != 0)
+}

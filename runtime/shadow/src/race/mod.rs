@@ -1,0 +1,555 @@
+//! Finds races: two accesses to the same byte, of which at least one is a write, that are not both strong with
+//! sufficient scope, and of which neither happens before the other (PTX ISA 8, memory consistency model).
+//!
+//! The detector gets all accesses and all operations that order accesses, one at a time, in an order in which the
+//! program can execute them. Whether two accesses race follows from what orders them, not from when they occur.
+//!
+//! Accesses of a warp between two synchronising operations form an *interval*. Cells keep all accesses of an interval
+//! (by instruction), so the set of reported pairs does not depend on the order in which an engine runs the lanes of a
+//! warp.
+
+mod cell;
+mod clock;
+mod cta;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use cell::{Cells, Entry, GroupId};
+pub use clock::CtaId;
+use clock::{Shared, Thread, Time};
+use cta::{Basis, Cta, lanes};
+
+/// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
+pub type Site = u32;
+
+/// The scope of a strong access or fence.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Scope {
+    /// The threads of the CTA.
+    Cta,
+    /// The threads of the cluster.
+    Cluster,
+    /// All threads of the device, or of the system.
+    Device,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Access {
+    /// Whether the access reads.
+    pub reads: bool,
+    /// Whether the access writes.
+    pub writes: bool,
+    /// The scope of a strong access (atomic, volatile, relaxed or stronger); `None` for a weak access.
+    pub strong: Option<Scope>,
+    /// Whether a read acquires what the write that it reads from has released.
+    pub acquires: bool,
+    /// Whether a write releases the thread's earlier accesses.
+    pub releases: bool,
+}
+
+impl Access {
+    /// A weak read.
+    pub const READ: Access = Access {
+        reads: true,
+        writes: false,
+        strong: None,
+        acquires: false,
+        releases: false,
+    };
+    /// A weak write.
+    pub const WRITE: Access = Access {
+        reads: false,
+        writes: true,
+        ..Access::READ
+    };
+
+    fn is_update(self) -> bool {
+        self.reads && self.writes
+    }
+}
+
+/// What would order the two accesses of a race.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Missing {
+    /// A barrier or a fence between threads of one warp (`__syncwarp`).
+    WarpBarrier,
+    /// A barrier of the CTA.
+    Barrier,
+    /// A barrier of the cluster.
+    ClusterBarrier,
+    /// An order between CTAs: a barrier of the grid, or a flag with release and acquire.
+    GridOrder,
+    /// A fence between the access and a flag that both threads use.
+    Fence,
+    /// A scope that includes both threads.
+    Scope,
+}
+
+/// A race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Race {
+    /// The site, the CTA and the thread of the earlier access.
+    pub earlier: (Site, CtaId, u32),
+    /// Whether the earlier access writes.
+    pub earlier_writes: bool,
+    /// The thread of the later access, in the CTA of the call.
+    pub thread: u32,
+    /// The address of the first byte that both access.
+    pub address: u64,
+    /// What would order the accesses.
+    pub missing: Missing,
+    /// Whether both accesses are in one warp.
+    pub same_warp: bool,
+    /// Whether the two accesses write and nothing has written the bytes between them.
+    pub both_write: bool,
+}
+
+/// The accesses of the threads of a warp in one interval by one instruction.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    cta: CtaId,
+    warp: u32,
+    time: Time,
+    site: Site,
+    strong: Option<Scope>,
+}
+
+/// What strong writes to a location have released.
+#[derive(Debug, Default)]
+struct Location {
+    /// Released to all threads of the device.
+    device: Shared,
+    /// Released to the threads of a cluster or CTA.
+    narrow: SmallVec<[(Scope, u64, Shared); 1]>,
+    /// All that the threads which wrote knew, whatever they released.
+    suspected: Shared,
+}
+
+/// Maximum number of further accesses that a cell keeps.
+const MOST: usize = 64;
+
+/// Detects races.
+#[derive(Debug, Default)]
+pub struct Detector {
+    ctas: Vec<Cta>,
+    groups: Vec<Group>,
+    /// The present group of an instruction in a warp.
+    current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
+    cells: Cells,
+    locations: FxHashMap<u64, Location>,
+    scratch: Vec<Entry>,
+}
+
+impl Detector {
+    /// Adds a CTA whose threads have not accessed memory.
+    pub fn add_cta(&mut self, launch: u32, index: u64, cluster: u64, threads: u32) -> CtaId {
+        self.ctas.push(Cta::new(launch, index, cluster, threads));
+        self.ctas.len() as CtaId - 1
+    }
+
+    /// Returns the launch and the linear index of a CTA.
+    pub fn cta(&self, id: CtaId) -> (u32, u64) {
+        let cta = &self.ctas[id as usize];
+        (cta.launch, cta.index)
+    }
+
+    /// Returns the number of bytes that the cells occupy.
+    pub fn shadow_bytes(&self) -> usize {
+        self.cells.bytes()
+    }
+
+    /// Forgets all CTAs and accesses: later accesses happen after them.
+    pub fn clear(&mut self) {
+        *self = Detector::default();
+    }
+
+    /// Forgets the accesses to memory that has a new use.
+    pub fn forget(&mut self, address: u64, bytes: u64) {
+        self.cells
+            .forget(address / 4, (address + bytes).div_ceil(4));
+        let within = |&at: &u64| at >= address && at < address + bytes;
+        if !self.locations.is_empty() {
+            self.locations.retain(|at, _| !within(at));
+        }
+    }
+
+    /// Records an access of `bytes` bytes at `address`. Calls `report` for each race with an earlier access.
+    pub fn access(
+        &mut self,
+        id: CtaId,
+        thread: u32,
+        (site, access): (Site, Access),
+        (address, bytes): (u64, u32),
+        mut report: impl FnMut(Race),
+    ) {
+        if access.strong.is_some() {
+            self.before_strong(id, thread, access, address);
+        }
+        let by = Thread {
+            cta: id,
+            index: thread,
+        };
+        let end = address + u64::from(bytes);
+        for index in address / 4..end.div_ceil(4) {
+            let from = address.max(index * 4) - index * 4;
+            let to = end.min(index * 4 + 4) - index * 4;
+            let mask = (((1u32 << to) - 1) & !((1u32 << from) - 1)) as u8;
+            if access.reads && !access.writes {
+                self.touch(by, (site, access, false), (index, mask), &mut report);
+            }
+            if access.writes {
+                self.touch(by, (site, access, true), (index, mask), &mut report);
+            }
+        }
+        if access.writes && access.strong.is_none() && !self.locations.is_empty() {
+            // A weak write releases nothing: who reads its value learns nothing.
+            self.locations.remove(&address);
+        }
+        if access.strong.is_some() {
+            self.after_strong(id, thread, access, address);
+        }
+    }
+
+    /// Adds what the writes to a location released to the knowledge of a thread that reads it.
+    fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
+        if !access.reads {
+            return;
+        }
+        let (Some(location), Some(scope)) = (self.locations.get(&address), access.strong) else {
+            return;
+        };
+        let cta = &mut self.ctas[id as usize];
+        let mut clock = match scope {
+            Scope::Device => location.device.clone(),
+            _ => None,
+        };
+        for (width, group, released) in &location.narrow {
+            let here = match width {
+                Scope::Cta => *group == u64::from(id),
+                _ => *group == cta.cluster && scope != Scope::Cta,
+            };
+            if here {
+                clock::join(&mut clock, released);
+            }
+        }
+        if access.acquires {
+            cta.acquire(thread, &clock, Basis::Guaranteed);
+        } else {
+            cta.read_strongly(thread, &clock);
+        }
+        cta.acquire(thread, &location.suspected, Basis::Suspected);
+    }
+
+    /// Releases the accesses of a thread that writes a location.
+    fn after_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
+        let Some(scope) = access.strong.filter(|_| access.writes) else {
+            return;
+        };
+        let cta = &mut self.ctas[id as usize];
+        let (released, width) = match (access.releases, cta.last_fence(thread)) {
+            (true, _) => (cta.release(id, thread, Basis::Guaranteed), scope),
+            (false, Some(fence)) => (fence.clock.clone(), fence.scope.min(scope)),
+            (false, None) => (None, scope),
+        };
+        let mut suspected = cta.release(id, thread, Basis::Suspected);
+        if scope != Scope::Device
+            && let Some(clock) = &mut suspected
+        {
+            std::sync::Arc::make_mut(clock).narrow = true;
+        }
+        let location = self.locations.entry(address).or_default();
+        if !access.is_update() {
+            *location = Location::default();
+        }
+        if width == Scope::Device {
+            clock::join(&mut location.device, &released);
+        }
+        let mut add = |width, group| {
+            let mut known = location.narrow.iter_mut();
+            match known.find(|(w, g, _)| (*w, *g) == (width, group)) {
+                Some((.., clock)) => clock::join(clock, &released),
+                None => location.narrow.push((width, group, released.clone())),
+            }
+        };
+        if released.is_some() {
+            // Threads of the same CTA also learn from acquires of narrower scope.
+            add(Scope::Cta, u64::from(id));
+            if width >= Scope::Cluster {
+                add(Scope::Cluster, cta.cluster);
+            }
+        }
+        clock::join(&mut location.suspected, &suspected);
+        cta.end_interval(thread);
+    }
+
+    /// Records an access to some bytes of a cell.
+    fn touch(
+        &mut self,
+        by: Thread,
+        (site, access, writes): (Site, Access, bool),
+        (index, bytes): (u64, u8),
+        report: &mut impl FnMut(Race),
+    ) {
+        let group = self.group(by, site, access.strong, writes);
+        let lane = 1 << by.lane();
+        let cell = *self.cells.cell(index);
+        let (own_write, own_read, list) = (cell.write(), cell.read(), cell.list());
+        // The same instruction of the same warp and interval accesses the cell again.
+        let known = if writes { own_write } else { own_read };
+        if let Some(known) = known
+            && known.group == group
+            && known.bytes == bytes
+            && list == cell::NONE
+        {
+            let quiet = known.lanes == lane || !writes;
+            let other = if writes { own_read } else { own_write };
+            let other = other.filter(|other| other.bytes & bytes != 0);
+            if quiet && other.is_none() {
+                let entry = Entry {
+                    lanes: known.lanes | lane,
+                    ..known
+                };
+                self.cells.cell(index).set(entry);
+                return;
+            }
+        }
+        let mut entries = std::mem::take(&mut self.scratch);
+        entries.clear();
+        entries.extend(own_write);
+        entries.extend(own_read);
+        entries.extend_from_slice(self.cells.further(list));
+        let newest_write = own_write.map(|entry| entry.group);
+        for entry in &entries {
+            if entry.bytes & bytes == 0 || !(entry.writes || writes) {
+                continue;
+            }
+            if let Some(mut race) = self.race(by, access, entry) {
+                race.address = index * 4 + u64::from((entry.bytes & bytes).trailing_zeros());
+                race.both_write = writes && newest_write == Some(entry.group);
+                report(race);
+            }
+        }
+        // What happens before this access, and what only races if this access races, is forgotten.
+        entries.retain(|entry| {
+            let covered = entry.bytes & !bytes == 0 && (writes || !entry.writes);
+            !covered || self.is_current(by, entry) || !self.is_over(by, entry)
+        });
+        let new = Entry {
+            group,
+            lanes: lane,
+            bytes,
+            writes,
+        };
+        let same =
+            |entry: &Entry| (entry.group, entry.bytes, entry.writes) == (group, bytes, writes);
+        let mut new = new;
+        if let Some(at) = entries.iter().position(same) {
+            new.lanes |= entries.swap_remove(at).lanes;
+        }
+        self.store(index, new, &mut entries);
+        self.scratch = entries;
+    }
+
+    /// Stores the accesses of a cell: the newest write and the newest read in the cell, the others in its list.
+    fn store(&mut self, index: u64, new: Entry, entries: &mut Vec<Entry>) {
+        let cell = *self.cells.cell(index);
+        let other = if new.writes {
+            cell.read()
+        } else {
+            cell.write()
+        };
+        let other = other.and_then(|kept| {
+            let same = |entry: &Entry| {
+                (entry.group, entry.bytes, entry.writes) == (kept.group, kept.bytes, kept.writes)
+            };
+            entries
+                .iter()
+                .position(same)
+                .map(|at| entries.swap_remove(at))
+        });
+        let had_list = cell.list() != cell::NONE;
+        let cell = self.cells.cell(index);
+        cell.set(new);
+        match other {
+            Some(other) => cell.set(other),
+            None => cell.clear(!new.writes),
+        }
+        if entries.is_empty() && !had_list {
+            return;
+        }
+        self.limit_readers(entries);
+        entries.sort_unstable_by_key(|entry| (entry.group, entry.bytes, entry.writes));
+        let skip = entries.len().saturating_sub(MOST);
+        self.cells.set_further(index, &entries[skip..]);
+    }
+
+    /// Keeps few reads of each CTA and instruction other than the latest: of many CTAs that read the same data, three.
+    fn limit_readers(&self, entries: &mut Vec<Entry>) {
+        const KEPT: usize = 8;
+        if entries.len() <= KEPT {
+            return;
+        }
+        let latest = entries
+            .iter()
+            .map(|entry| self.groups[entry.group as usize - 1].cta)
+            .max();
+        let mut seen: SmallVec<[(Site, CtaId); 8]> = SmallVec::new();
+        entries.retain(|entry| {
+            let group = &self.groups[entry.group as usize - 1];
+            if entry.writes || Some(group.cta) == latest {
+                return true;
+            }
+            let of_site = seen.iter().filter(|(site, _)| *site == group.site);
+            if of_site.clone().count() >= 3 || of_site.clone().any(|(_, cta)| *cta == group.cta) {
+                return false;
+            }
+            seen.push((group.site, group.cta));
+            true
+        });
+    }
+
+    /// Returns the group of an access.
+    fn group(&mut self, by: Thread, site: Site, strong: Option<Scope>, writes: bool) -> GroupId {
+        let time = self.ctas[by.cta as usize].time(by.index);
+        let key = (by.cta, by.warp(), site, writes);
+        if let Some(&group) = self.current.get(&key)
+            && self.groups[group as usize - 1].time == time
+        {
+            return group;
+        }
+        self.groups.push(Group {
+            cta: by.cta,
+            warp: by.warp(),
+            time,
+            site,
+            strong,
+        });
+        let group = self.groups.len() as GroupId;
+        self.current.insert(key, group);
+        group
+    }
+
+    /// Returns whether an entry is of the present interval of a thread's warp.
+    fn is_current(&self, by: Thread, entry: &Entry) -> bool {
+        let group = &self.groups[entry.group as usize - 1];
+        (group.cta, group.warp) == (by.cta, by.warp())
+            && group.time == self.ctas[by.cta as usize].time(by.index)
+    }
+
+    /// Returns the lanes of an entry whose accesses a thread does not know to be over.
+    fn unknown_lanes(&self, by: Thread, entry: &Entry, basis: Basis) -> u32 {
+        let group = &self.groups[entry.group as usize - 1];
+        let cta = &self.ctas[by.cta as usize];
+        let other = &self.ctas[group.cta as usize];
+        if other.launch != cta.launch {
+            return 0;
+        }
+        let unknown = |lane: &u32| {
+            let thread = Thread {
+                cta: group.cta,
+                index: group.warp * 32 + lane,
+            };
+            !cta.knows(by.cta, by.index, (thread, group.time), basis)
+        };
+        lanes(entry.lanes)
+            .filter(unknown)
+            .fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// Returns whether a thread knows that all accesses of an entry are over.
+    fn is_over(&self, by: Thread, entry: &Entry) -> bool {
+        self.unknown_lanes(by, entry, Basis::Guaranteed) == 0
+    }
+
+    /// Returns the race of an access with an earlier access; `None` if there is none.
+    fn race(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
+        let unknown = self.unknown_lanes(by, entry, Basis::Guaranteed);
+        if unknown == 0 {
+            return None;
+        }
+        let group = &self.groups[entry.group as usize - 1];
+        let both_strong = group.strong.zip(access.strong);
+        if both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta)) {
+            return None;
+        }
+        let suspected = self.unknown_lanes(by, entry, Basis::Suspected) & unknown;
+        let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
+        let same_warp = (group.cta, group.warp) == (by.cta, by.warp());
+        let missing = if both_strong.is_some() {
+            Missing::Scope
+        } else if suspected != unknown {
+            match cta.is_narrow(by.index) {
+                true => Missing::Scope,
+                false => Missing::Fence,
+            }
+        } else if same_warp {
+            Missing::WarpBarrier
+        } else if group.cta == by.cta {
+            Missing::Barrier
+        } else if other.cluster == cta.cluster && other.launch == cta.launch {
+            Missing::ClusterBarrier
+        } else {
+            Missing::GridOrder
+        };
+        let thread = group.warp * 32 + unknown.trailing_zeros();
+        Some(Race {
+            earlier: (group.site, group.cta, thread),
+            earlier_writes: entry.writes,
+            thread: by.index,
+            address: 0,
+            missing,
+            same_warp,
+            both_write: false,
+        })
+    }
+
+    /// Returns whether a scope of a thread in one CTA includes the threads of another CTA.
+    fn includes(&self, scope: Scope, a: CtaId, b: CtaId) -> bool {
+        match scope {
+            Scope::Device => true,
+            Scope::Cluster => {
+                let (a, b) = (&self.ctas[a as usize], &self.ctas[b as usize]);
+                (a.launch, a.cluster) == (b.launch, b.cluster)
+            }
+            Scope::Cta => a == b,
+        }
+    }
+
+    /// Performs a fence of a thread.
+    pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
+        self.ctas[id as usize].fence(id, thread, scope);
+    }
+
+    /// Orders the accesses of the lanes `mask` of a warp, of which the lanes `alive` have not exited.
+    pub fn synchronise_warp(&mut self, id: CtaId, warp: u32, mask: u32, alive: u32) {
+        self.ctas[id as usize].synchronise_warp(warp, mask, alive);
+    }
+
+    /// Records that lanes have arrived at a barrier of their CTA without waiting there.
+    pub fn arrive(&mut self, id: CtaId, barrier: usize, warp: u32, mask: u32) {
+        self.ctas[id as usize].arrive(id, barrier, warp, mask);
+    }
+
+    /// Completes a barrier of a CTA, which releases the lanes `released` of each warp. `alive` are the lanes that have
+    /// not exited.
+    pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
+        self.ctas[id as usize].complete_barrier(id, barrier, released, alive);
+    }
+
+    /// Orders the accesses of all threads of several CTAs: a barrier of their cluster.
+    pub fn synchronise_ctas(&mut self, ids: &[CtaId]) {
+        let mut all = None;
+        for &id in ids {
+            let released = self.ctas[id as usize].release_all(id);
+            clock::join(&mut all, &released);
+        }
+        for &id in ids {
+            self.ctas[id as usize].acquire_all(&all);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,352 @@
+//! Tests of the detector: small programs, each as the calls that an engine makes.
+
+use super::*;
+
+const X: u64 = 0x1000;
+const FLAG: u64 = 0x2000;
+
+const ATOMIC: Access = Access {
+    reads: true,
+    writes: true,
+    strong: Some(Scope::Device),
+    acquires: false,
+    releases: false,
+};
+const STRONG_WRITE: Access = Access {
+    strong: Some(Scope::Device),
+    ..Access::WRITE
+};
+const STRONG_READ: Access = Access {
+    strong: Some(Scope::Device),
+    ..Access::READ
+};
+
+/// A detector with two CTAs of 64 threads, and the races that it has reported.
+struct Run {
+    detector: Detector,
+    races: Vec<Race>,
+}
+
+impl Run {
+    fn new() -> Run {
+        let mut detector = Detector::default();
+        assert_eq!(detector.add_cta(0, 0, 0, 64), 0);
+        assert_eq!(detector.add_cta(0, 1, 1, 64), 1);
+        Run {
+            detector,
+            races: Vec::new(),
+        }
+    }
+
+    fn access(&mut self, cta: CtaId, thread: u32, access: Access, address: u64, bytes: u32) {
+        // The site is different for each kind of access.
+        let site = u32::from(access.writes) + 2 * u32::from(access.strong.is_some());
+        let races = &mut self.races;
+        self.detector
+            .access(cta, thread, (site, access), (address, bytes), |race| {
+                races.push(race)
+            });
+    }
+
+    fn write(&mut self, cta: CtaId, thread: u32) {
+        self.access(cta, thread, Access::WRITE, X, 4);
+    }
+
+    fn read(&mut self, cta: CtaId, thread: u32) {
+        self.access(cta, thread, Access::READ, X, 4);
+    }
+
+    fn barrier(&mut self, cta: CtaId) {
+        let all = [u32::MAX; 2];
+        self.detector.complete_barrier(cta, 0, &all, &all);
+    }
+
+    fn missing(&self) -> Vec<Missing> {
+        self.races.iter().map(|race| race.missing).collect()
+    }
+}
+
+#[test]
+fn accesses_of_one_thread_are_ordered() {
+    let mut run = Run::new();
+    run.write(0, 3);
+    run.read(0, 3);
+    run.write(0, 3);
+    assert_eq!(run.races, []);
+}
+
+#[test]
+fn reads_do_not_race() {
+    let mut run = Run::new();
+    for thread in 0..64 {
+        run.read(0, thread);
+        run.read(1, thread);
+    }
+    assert_eq!(run.races, []);
+}
+
+#[test]
+fn threads_of_a_warp_race() {
+    let mut run = Run::new();
+    run.write(0, 1);
+    run.read(0, 2);
+    assert_eq!(run.missing(), [Missing::WarpBarrier]);
+    assert_eq!(run.races[0].earlier, (1, 0, 1));
+    assert_eq!(run.races[0].thread, 2);
+    assert_eq!(run.races[0].address, X);
+}
+
+#[test]
+fn every_pair_of_an_interval_is_reported_in_each_order_of_lanes() {
+    // Two lanes each write at one place and read at another. Lane after lane, and instruction after instruction, the
+    // same pairs of places race.
+    let pairs = |order: [(u32, bool); 4]| {
+        let mut run = Run::new();
+        let mut pairs = Vec::new();
+        for (lane, writes) in order {
+            let access = if writes { Access::WRITE } else { Access::READ };
+            let before = run.races.len();
+            run.access(0, lane, access, X, 4);
+            for race in &run.races[before..] {
+                let mut sites = [race.earlier.0, u32::from(writes)];
+                sites.sort_unstable();
+                pairs.push(sites);
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    };
+    let by_lane = [(0, true), (0, false), (1, true), (1, false)];
+    let by_instruction = [(0, true), (1, true), (0, false), (1, false)];
+    assert_eq!(pairs(by_lane), [[0, 1], [1, 1]]);
+    assert_eq!(pairs(by_instruction), [[0, 1], [1, 1]]);
+}
+
+#[test]
+fn a_warp_barrier_orders_its_lanes_only() {
+    let mut run = Run::new();
+    run.write(0, 1);
+    run.detector.synchronise_warp(0, 0, 0b110, u32::MAX);
+    run.read(0, 2);
+    assert_eq!(run.races, []);
+    run.read(0, 3);
+    assert_eq!(run.missing(), [Missing::WarpBarrier]);
+}
+
+#[test]
+fn partial_warp_barriers_are_transitive() {
+    let mut run = Run::new();
+    run.write(0, 1);
+    run.detector.synchronise_warp(0, 0, 0b0110, u32::MAX);
+    run.detector.synchronise_warp(0, 0, 0b1100, u32::MAX);
+    run.read(0, 3);
+    assert_eq!(run.races, []);
+}
+
+#[test]
+fn a_barrier_orders_the_cta_only() {
+    let mut run = Run::new();
+    run.write(0, 1);
+    run.barrier(0);
+    run.barrier(1);
+    run.write(0, 40);
+    assert_eq!(run.races, []);
+    run.read(0, 1);
+    assert_eq!(run.missing(), [Missing::Barrier]);
+    run.read(1, 0);
+    assert_eq!(run.missing(), [Missing::Barrier, Missing::GridOrder]);
+}
+
+#[test]
+fn a_million_barriers_do_not_wrap() {
+    let mut run = Run::new();
+    for i in 0..1_000_000u32 {
+        run.write(0, i % 64);
+        run.barrier(0);
+    }
+    assert_eq!(run.races, []);
+    run.write(0, 1);
+    run.write(0, 33);
+    assert_eq!(run.missing(), [Missing::Barrier]);
+}
+
+#[test]
+fn neighbouring_bytes_do_not_race() {
+    let mut run = Run::new();
+    for thread in 0..64 {
+        run.access(0, thread, Access::WRITE, X + u64::from(thread), 1);
+    }
+    assert_eq!(run.races, []);
+    run.access(0, 5, Access::READ, X + 4, 2);
+    assert_eq!(run.races.len(), 1);
+    assert_eq!(run.races[0].earlier.2, 4);
+}
+
+#[test]
+fn atomics_do_not_race_with_each_other_but_with_weak_accesses() {
+    let mut run = Run::new();
+    run.access(0, 1, ATOMIC, X, 4);
+    run.access(1, 2, ATOMIC, X, 4);
+    assert_eq!(run.races, []);
+    run.write(1, 3);
+    assert_eq!(run.races.len(), 2);
+}
+
+#[test]
+fn atomics_of_narrow_scope_race_between_ctas() {
+    let narrow = Access {
+        strong: Some(Scope::Cta),
+        ..ATOMIC
+    };
+    let mut run = Run::new();
+    run.access(0, 1, narrow, X, 4);
+    run.access(0, 2, narrow, X, 4);
+    assert_eq!(run.races, []);
+    run.access(1, 2, narrow, X, 4);
+    assert_eq!(run.missing()[0], Missing::Scope);
+}
+
+/// Thread 0 of CTA 0 writes X and then a flag; thread 0 of CTA 1 reads the flag and then X.
+fn message(fence: Option<Scope>, releases: bool) -> Vec<Missing> {
+    let mut run = Run::new();
+    run.write(0, 0);
+    if let Some(scope) = fence {
+        run.detector.fence(0, 0, scope);
+    }
+    let write = Access {
+        releases,
+        ..STRONG_WRITE
+    };
+    let read = Access {
+        acquires: releases,
+        ..STRONG_READ
+    };
+    run.access(0, 0, write, FLAG, 4);
+    run.access(1, 0, read, FLAG, 4);
+    if let Some(scope) = fence {
+        run.detector.fence(1, 0, scope);
+    }
+    run.read(1, 0);
+    run.missing()
+}
+
+#[test]
+fn a_flag_with_fences_or_release_and_acquire_orders() {
+    assert_eq!(message(Some(Scope::Device), false), []);
+    assert_eq!(message(None, true), []);
+    assert_eq!(message(None, false), [Missing::Fence]);
+    assert_eq!(message(Some(Scope::Cta), false).len(), 1);
+}
+
+#[test]
+fn a_later_access_is_not_released() {
+    let mut run = Run::new();
+    run.detector.fence(0, 0, Scope::Device);
+    run.write(0, 0);
+    run.access(0, 0, STRONG_WRITE, FLAG, 4);
+    run.access(1, 0, STRONG_READ, FLAG, 4);
+    run.detector.fence(1, 0, Scope::Device);
+    run.read(1, 0);
+    assert_eq!(run.missing(), [Missing::Fence]);
+}
+
+#[test]
+fn barriers_carry_what_one_thread_has_learned() {
+    // As in a reduction over the grid: all threads write, a barrier, one thread counts the CTAs; in the last CTA all
+    // threads read after a barrier.
+    let mut run = Run::new();
+    for thread in 0..64 {
+        run.access(0, thread, Access::WRITE, X + u64::from(thread) * 4, 4);
+    }
+    run.barrier(0);
+    run.detector.fence(0, 0, Scope::Device);
+    run.access(0, 0, ATOMIC, FLAG, 4);
+    run.detector.fence(1, 5, Scope::Device);
+    run.access(1, 5, ATOMIC, FLAG, 4);
+    run.detector.fence(1, 5, Scope::Device);
+    run.barrier(1);
+    for thread in 0..64 {
+        run.access(1, 63 - thread, Access::READ, X + u64::from(thread) * 4, 4);
+    }
+    assert_eq!(run.races, []);
+}
+
+#[test]
+fn updates_extend_a_release() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    let release = Access {
+        releases: true,
+        ..STRONG_WRITE
+    };
+    run.access(0, 0, release, FLAG, 4);
+    run.access(0, 33, ATOMIC, FLAG, 4);
+    let acquire = Access {
+        acquires: true,
+        ..STRONG_READ
+    };
+    run.access(1, 0, acquire, FLAG, 4);
+    run.read(1, 0);
+    assert_eq!(run.races, []);
+    // A plain store in between ends it.
+    run.access(0, 33, STRONG_WRITE, FLAG, 4);
+    run.access(1, 1, acquire, FLAG, 4);
+    run.read(1, 1);
+    assert_eq!(run.races.len(), 1);
+}
+
+#[test]
+fn named_barriers_order_those_who_arrive_before_those_who_wait() {
+    let mut run = Run::new();
+    run.write(0, 3);
+    run.detector.arrive(0, 1, 0, u32::MAX);
+    run.access(0, 3, Access::WRITE, X + 8, 4);
+    run.detector
+        .complete_barrier(0, 1, &[0, u32::MAX], &[u32::MAX; 2]);
+    run.read(0, 40);
+    assert_eq!(run.races, []);
+    run.access(0, 40, Access::READ, X + 8, 4);
+    assert_eq!(run.missing(), [Missing::Barrier]);
+}
+
+#[test]
+fn clusters_are_ordered_by_their_barrier() {
+    let mut run = Run::new();
+    run.write(0, 3);
+    run.detector.synchronise_ctas(&[0, 1]);
+    run.write(1, 7);
+    assert_eq!(run.races, []);
+    run.write(0, 3);
+    assert_eq!(run.races.len(), 1);
+}
+
+#[test]
+fn a_write_races_with_all_earlier_readers() {
+    let mut run = Run::new();
+    for thread in 0..64 {
+        run.read(0, thread);
+    }
+    run.detector.synchronise_warp(0, 1, u32::MAX, u32::MAX);
+    run.write(0, 63);
+    assert_eq!(run.races.len(), 1);
+    assert_eq!(run.races[0].earlier.2, 0);
+}
+
+#[test]
+fn launches_are_ordered() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    let later = run.detector.add_cta(1, 0, 0, 64);
+    run.write(later, 5);
+    assert_eq!(run.races, []);
+}
+
+#[test]
+fn memory_with_a_new_use_has_no_accesses() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    run.detector.forget(X, 64);
+    run.write(1, 0);
+    assert_eq!(run.races, []);
+}
