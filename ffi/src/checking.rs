@@ -97,15 +97,20 @@ const NO_FAILURES: [CuResult; 3] = [
     CuResult::PEER_ACCESS_NOT_ENABLED,
 ];
 
-/// Calls whose failures are answers to a question of the caller. NVIDIA's runtimes ask for functions and tables that a
-/// driver need not have.
-const QUESTIONS: [&str; 5] = [
+/// Calls whose failures are answers to a question of the caller. NVIDIA's runtimes ask for functions, tables and
+/// attributes that a driver need not have.
+const QUESTIONS: [&str; 7] = [
     "cuGetProcAddress",
     "cuGetProcAddress_v2",
     "cuGetExportTable",
     "cuGetErrorName",
     "cuGetErrorString",
+    "cuFuncGetAttribute",
+    "cuKernelGetAttribute",
 ];
+
+/// The result of launches by NVIDIA's runtime with invalid dimensions, which is an error of the runtime.
+const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
 /// Reports a failed call.
 #[cold]
@@ -135,8 +140,14 @@ pub(crate) fn failed(name: &'static str, code: CuResult) {
         let text = text.and_then(|text| text.to_str().ok());
         text.unwrap_or("unknown error")
     };
-    let (error, reason) = (text(code.name()), text(code.text()));
     let number = code.0;
+    let (error, reason) = match code {
+        INVALID_CONFIGURATION => (
+            "cudaErrorInvalidConfiguration",
+            "invalid configuration argument",
+        ),
+        _ => (text(code.name()), text(code.text())),
+    };
     let text = format!(
         "Program hit {error} (error {number}) due to \"{reason}\" on CUDA API call to {name}."
     );
@@ -191,7 +202,7 @@ pub(crate) fn copy(transfer: &Transfer) {
     match (wrong(src_on_host, &from), wrong(dst_on_host, &to)) {
         (true, true) if src_on_host != dst_on_host => {
             let text = format!(
-                "Source and destination pointers in {name}({dst:#x}, {src:#x}) are reversed in directionality."
+                "Source and destination pointers in {name}({dst:#x}, {src:#x}) are reversed in directionality"
             );
             return found(Kind::WrongDirection, text, None);
         }
@@ -206,7 +217,7 @@ pub(crate) fn copy(transfer: &Transfer) {
                 false => ("host", "device"),
             };
             let text = format!(
-                "The {side} {address:#x} of {name} is {is} memory; the call expects {wanted} memory."
+                "The {side} {address:#x} of {name} is {is} memory; the call expects {wanted} memory"
             );
             return found(Kind::WrongDirection, text, Some(address));
         }
@@ -243,7 +254,7 @@ pub(crate) fn copy(transfer: &Transfer) {
 fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
     let (text, kind) = match memory {
         Memory::Unallocated => (
-            format!("{what} is {address:#x}, where no memory is allocated."),
+            format!("{what} is {address:#x}, where no memory is allocated"),
             Kind::InvalidPointer,
         ),
         // Contiguous mappings are one range.
@@ -255,7 +266,7 @@ fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
             let (bytes, size) = (grouped_bytes(span), grouped_bytes(block.size));
             let offset = address - block.base;
             let text = format!(
-                "{what} is {bytes} at {address:#x}, offset {offset} of an allocation of {size}."
+                "{what} is {bytes} at {address:#x}, offset {offset} of an allocation of {size}"
             );
             (text, Kind::OutsideAllocation)
         }
@@ -277,7 +288,7 @@ pub(crate) fn fill(address: u64, span: Option<u64>) {
     match memory_at(runtime, address) {
         Memory::Host => {
             let text = format!(
-                "The destination {address:#x} of {name} is host memory; the call expects device memory."
+                "The destination {address:#x} of {name} is host memory; the call expects device memory"
             );
             found(Kind::WrongDirection, text, Some(address));
         }
@@ -308,6 +319,6 @@ pub(crate) fn bad_free(address: u64) {
         None if space.was_freed(address) => "the memory is freed already",
         None => "no memory is allocated there",
     };
-    let text = format!("Pointer to {name}({address:#x}) is invalid: {what}.");
+    let text = format!("Pointer to {name}({address:#x}) is invalid: {what}");
     found(Kind::InvalidPointer, text, Some(address));
 }

@@ -28,8 +28,8 @@ pub struct HostFrame {
     pub line: Option<u32>,
 }
 
-/// Parts of the paths of files whose functions the program calls, but does not contain: CUDA's headers and the headers
-/// of language libraries.
+/// Parts of the paths of files whose functions the program calls, but does not contain: CUDA's headers, the code that
+/// its compiler generates, and language libraries.
 const FOREIGN_FILES: [&str; 10] = [
     ".cudafe1.",
     "/cuda_runtime.h",
