@@ -13,6 +13,7 @@ use std::time::Instant;
 use margay::fault::FloatMode;
 use margay::files::tell;
 
+use crate::checking;
 use crate::error_log as log;
 use crate::result::{CuResult, Served};
 
@@ -280,6 +281,11 @@ pub(crate) fn set_ready() -> Served {
     Ok(())
 }
 
+/// Returns whether the library is initialised and this process is not the child of a fork.
+pub(crate) fn is_ready() -> bool {
+    STATE.load(Ordering::Acquire) == READY
+}
+
 extern "C" fn forked() {
     STATE.store(FORKED, Ordering::Release);
 }
@@ -310,7 +316,9 @@ pub(crate) fn enter(
     arguments: Arguments<'_>,
     body: impl FnOnce() -> Served,
 ) -> CuResult {
+    checking::begin(call.name);
     if let Err(code) = check_state(call.name) {
+        checking::failed(call.name, code);
         return code;
     }
     if trace_wanted() {
@@ -321,6 +329,7 @@ pub(crate) fn enter(
     if call.unsafe_in_capture
         && let Err(code) = check_capture(call)
     {
+        checking::failed(call.name, code);
         return code;
     }
     run(call, body)
@@ -360,6 +369,7 @@ fn failed(call: &'static Call, code: CuResult) -> CuResult {
             &format!("{}: {code:?}, {text}", call.name),
         );
     }
+    checking::failed(call.name, code);
     code
 }
 
@@ -416,6 +426,8 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     } else if !call.warned.swap(true, Ordering::Relaxed) {
         warn(format_args!("{} is not supported", call.name));
     }
+    checking::begin(call.name);
+    checking::failed(call.name, code);
     code
 }
 

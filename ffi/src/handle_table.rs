@@ -9,7 +9,10 @@
 
 use std::sync::OnceLock;
 
+use margay::checks::CallStack;
 use parking_lot::{Mutex, RwLock};
+
+use crate::checking;
 
 /// The number of slots in the first chunk; chunk `k` has `FIRST << k` slots.
 const FIRST: usize = 64;
@@ -33,6 +36,8 @@ type Slot<T> = RwLock<Entry<T>>;
 struct Entry<T> {
     generation: u32,
     object: Option<T>,
+    /// In checking runs, the stack of the call that created the object, or that destroyed the last object.
+    call: Option<CallStack>,
 }
 
 struct Free {
@@ -57,8 +62,10 @@ impl<T: Clone> HandleTable<T> {
     /// Inserts an object and returns its handle, or `None` if the table is full.
     pub(crate) fn insert(&self, object: T) -> Option<usize> {
         let index = self.take_slot()?;
+        let call = checking::creation();
         let mut entry = self.slot_or_make(index)?.write();
         entry.object = Some(object);
+        entry.call = call;
         Some(self.pack(index, entry.generation))
     }
 
@@ -67,6 +74,7 @@ impl<T: Clone> HandleTable<T> {
         let (index, generation) = self.unpack(handle)?;
         let entry = self.slot(index)?.read();
         if entry.generation != generation {
+            self.note_stale(handle, generation, &entry);
             return None;
         }
         entry.object.clone()
@@ -76,11 +84,14 @@ impl<T: Clone> HandleTable<T> {
     pub(crate) fn remove(&self, handle: usize) -> Option<T> {
         let (index, generation) = self.unpack(handle)?;
         let object = {
+            let call = checking::creation();
             let mut entry = self.slot(index)?.write();
             if entry.generation != generation {
+                self.note_stale(handle, generation, &entry);
                 return None;
             }
             let object = entry.object.take()?;
+            entry.call = call;
             entry.generation = next_generation(generation);
             object
         };
@@ -113,6 +124,32 @@ impl<T: Clone> HandleTable<T> {
         let used = self.free.lock().fresh;
         let objects = (0..used).filter_map(|index| self.slot(index)?.read().object.clone());
         objects.collect()
+    }
+
+    /// Returns all objects, each with its handle and, in checking runs, the stack of the call that created it.
+    pub(crate) fn entries(&self) -> Vec<(usize, T, Option<CallStack>)> {
+        let used = self.free.lock().fresh;
+        let entries = (0..used).filter_map(|index| {
+            let entry = self.slot(index)?.read();
+            let object = entry.object.clone()?;
+            Some((
+                self.pack(index, entry.generation),
+                object,
+                entry.call.clone(),
+            ))
+        });
+        entries.collect()
+    }
+
+    /// Notes the use of a stale handle for the report of a checking run.
+    #[cold]
+    fn note_stale(&self, handle: usize, generation: u32, entry: &Entry<T>) {
+        if generation < entry.generation {
+            // The call is known if the slot was not used again.
+            let is_last = entry.object.is_none() && next_generation(generation) == entry.generation;
+            let call = entry.call.clone().filter(|_| is_last);
+            checking::note_stale(name_of(self.kind), handle, call);
+        }
     }
 
     /// Returns the handle of the first object that `wanted` accepts. This function visits every slot, so use it only in
@@ -151,6 +188,7 @@ impl<T: Clone> HandleTable<T> {
                 RwLock::new(Entry {
                     generation: 1,
                     object: None,
+                    call: None,
                 })
             };
             (0..FIRST << chunk).map(|_| empty()).collect()
@@ -169,6 +207,23 @@ impl<T: Clone> HandleTable<T> {
         }
         let index = handle >> INDEX_SHIFT & ((1 << INDEX_BITS) - 1);
         Some((index, (handle >> GENERATION_SHIFT) as u32))
+    }
+}
+
+/// Returns the name of the objects with handles of a kind.
+fn name_of(kind: usize) -> &'static str {
+    match kind {
+        1 => "context",
+        2 => "stream",
+        3 => "event",
+        4 => "module",
+        5 => "function",
+        6 => "library",
+        8 => "memory pool",
+        20 => "array",
+        21 => "mipmapped array",
+        30 => "executable graph",
+        _ => "object",
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod api;
 mod callback;
+mod checking;
 mod client;
 mod context_storage;
 mod convert;
@@ -22,6 +23,7 @@ mod handle_table;
 mod handles;
 mod images;
 mod jit_options;
+mod leaks;
 mod readable;
 mod result;
 mod serve;

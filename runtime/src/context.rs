@@ -4,6 +4,7 @@
 //! the object becomes invalid, and every later use returns an error. A primary context can have several lives. A
 //! context that the program creates has one life.
 
+pub(crate) mod leaks;
 mod memory;
 mod peers;
 mod registry;

@@ -31,6 +31,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::call_stack::CallStack;
 use crate::checks::Findings;
 use crate::error::{Fault, Result};
 use crate::launch::Dim3;
@@ -263,6 +264,8 @@ pub struct LaunchShape {
     pub textures: Arc<TextureTable>,
     /// Where findings are recorded in a checking run; `None` in other runs.
     pub findings: Option<Arc<Findings>>,
+    /// The stack of the call that launched the kernel, in a checking run.
+    pub call: Option<CallStack>,
 }
 
 impl LaunchShape {

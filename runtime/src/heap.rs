@@ -75,6 +75,14 @@ impl DeviceHeap {
         self.state.lock().release(address)
     }
 
+    /// Returns address and size of each allocated block, in ascending order of addresses.
+    pub(crate) fn unfreed(&self) -> Vec<(u64, u64)> {
+        let state = self.state.lock();
+        let mut blocks: Vec<_> = state.used.iter().map(|(&at, &size)| (at, size)).collect();
+        blocks.sort_unstable();
+        blocks
+    }
+
     /// Removes all blocks. The memory of the region is freed together with the context's memory.
     pub(crate) fn clear(&self) {
         *self.state.lock() = HeapState::default();

@@ -11,6 +11,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use crate::call_stack::CallStack;
 use crate::context::Limit;
 use crate::engine::LaunchShape;
 use crate::error::{Fault, FaultKind, Result};
@@ -175,6 +176,7 @@ fn start_nested(
         services: Arc::clone(&services) as _,
         textures: machine.textures.now(),
         findings: machine.findings.clone(),
+        call: machine.findings.as_ref().map(|_| CallStack::capture()),
     };
     let (id, units) = (shape.grid_id, shape.units());
     let (least, greatest) = context.stream_priority_range();

@@ -50,6 +50,7 @@
 //! # }
 //! ```
 
+mod call_stack;
 mod conditional;
 mod enqueue;
 mod entry;

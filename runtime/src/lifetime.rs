@@ -77,6 +77,14 @@ impl Device {
         Ok(())
     }
 
+    /// Returns whether the next release ends the primary context's life.
+    ///
+    /// # Errors
+    /// The errors of [`Device::primary_context`].
+    pub fn is_last_use(&self) -> Result<bool> {
+        Ok(*self.retained()?.lock() == 1)
+    }
+
     /// Stops all work of the primary context, frees what the context owns and clears its fault. If the context is
     /// retained, it stays active and is empty.
     ///

@@ -74,7 +74,8 @@ impl Machine {
             .as_ref()
             .filter(|found| found.tools().examine_accesses());
         let red_zone = examining.map_or(0, |_| RED_ZONE);
-        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1), red_zone);
+        let (limit, devices) = (Some(config.total_memory()), numbers.len().max(1));
+        let memory = DeviceMemory::new(limit, devices, red_zone, findings.is_some());
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;

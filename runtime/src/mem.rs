@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::call_stack::CallStack;
 use crate::checks;
 use crate::error::Result;
 use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind, READ_ONLY};
@@ -137,11 +138,17 @@ impl From<memory::Allocation> for Allocation {
 impl DeviceMemory {
     /// Creates the memory of devices with `limit` bytes each. If `limit` is `None`, each device gets a share of the
     /// memory that this process may use.
-    pub(crate) fn new(limit: Option<u64>, devices: usize, red_zone: u64) -> Result<DeviceMemory> {
+    pub(crate) fn new(
+        limit: Option<u64>,
+        devices: usize,
+        red_zone: u64,
+        keeps_calls: bool,
+    ) -> Result<DeviceMemory> {
         let config = MemoryConfig {
             devices,
             device_limit: limit,
             red_zone,
+            keeps_calls,
             ..MemoryConfig::default()
         };
         let space = Arc::new(AddressSpace::new(&config)?);
@@ -264,6 +271,17 @@ impl DeviceMemory {
     /// Frees everything that belongs to a context.
     pub(crate) fn release_context(&self, context: u64) {
         self.space.free_owned(context);
+    }
+
+    /// Returns the memory that the program can free and has not freed, with the stacks of the calls that allocated it.
+    /// If `owner` is not `None`, returns only the memory of this context.
+    pub(crate) fn unfreed(
+        &self,
+        owner: Option<u64>,
+    ) -> Vec<(memory::Allocation, Option<CallStack>)> {
+        let mut found = self.space.unfreed(owner);
+        found.retain(|(allocation, _)| allocation.flags & INTERNAL == 0);
+        found
     }
 
     /// Writes to an allocation.

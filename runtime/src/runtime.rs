@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
+use crate::call_stack::CallStack;
 use crate::checks::{Finding, Findings, Tool, Tools};
-use crate::context::{Context, PointerInfo};
+use crate::context::{Context, PointerInfo, leaks};
 use crate::device::Device;
 use crate::device_config::DeviceConfig;
 use crate::engine::{EngineChoice, Image, LoadOptions, Loader};
@@ -233,6 +234,29 @@ impl Runtime {
     pub fn take_findings(&self) -> (Vec<Finding>, u64) {
         let findings = self.inner.machine.findings.as_ref();
         findings.map(|findings| findings.take()).unwrap_or_default()
+    }
+
+    /// Returns whether this is a checking run with the tool ([`crate::checks`]).
+    pub fn checks(&self, tool: Tool) -> bool {
+        let findings = self.inner.machine.findings.as_ref();
+        findings.is_some_and(|findings| findings.tools().contains(tool))
+    }
+
+    /// Records a finding about a call of the API, if this is a checking run with the finding's tool. `call` is the stack
+    /// of that call.
+    pub fn report(&self, finding: Finding, call: Option<&CallStack>) {
+        if let Some(findings) = &self.inner.machine.findings {
+            findings.add(finding, call);
+        }
+    }
+
+    /// Reports the memory that the program has not freed, if this is a run with leak checks, and completes the log of a
+    /// checking run. Call this function when the process exits.
+    pub fn finish_checks(&self) {
+        leaks::report_all(&self.inner.machine);
+        if let Some(findings) = &self.inner.machine.findings {
+            findings.log_counts();
+        }
     }
 
     /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.

@@ -46,6 +46,11 @@ impl ModuleObject {
         }
     }
 
+    /// Returns whether NVIDIA's runtime loaded the module.
+    pub(crate) fn is_of_runtime(&self) -> bool {
+        self.of_runtime
+    }
+
     /// Invalidates the handles of the module's functions and of its texture and surface references.
     pub(crate) fn forget_functions(&self) {
         for (_, handle) in self.functions.lock().drain() {
@@ -73,6 +78,11 @@ impl LibraryObject {
             kernels: Mutex::default(),
             modules: Mutex::default(),
         }
+    }
+
+    /// Returns whether NVIDIA's runtime loaded the library.
+    pub(crate) fn is_of_runtime(&self) -> bool {
+        self.of_runtime
     }
 
     /// Invalidates the handles of the library's kernels and modules.

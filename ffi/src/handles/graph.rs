@@ -7,9 +7,11 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use margay::checks::CallStack;
 use margay::graph::{Graph, GraphExec, Node, UserObject};
 use parking_lot::Mutex;
 
+use crate::checking;
 use crate::convert::FromAbi;
 use crate::guard::Call;
 use crate::handle_table::HandleTable;
@@ -33,7 +35,10 @@ pub(crate) fn user_objects() -> &'static HandleTable<UserObject> {
     &TABLE
 }
 
-static OWNED: LazyLock<Mutex<HashMap<u64, Graph>>> = LazyLock::new(Mutex::default);
+/// A graph, and in checking runs the stack of the call that created it.
+type OwnedGraph = (Graph, Option<CallStack>);
+
+static OWNED: LazyLock<Mutex<HashMap<u64, OwnedGraph>>> = LazyLock::new(Mutex::default);
 
 fn pack(kind: usize, number: u64) -> usize {
     (number as usize) << NUMBER_SHIFT | kind << KIND_SHIFT
@@ -59,7 +64,8 @@ pub(crate) fn node_handle(node: &Node) -> CUgraphNode {
 pub(crate) fn own_graph(graph: Graph) -> CUgraph {
     let handle = graph_handle(&graph);
     if !graph.is_owned() {
-        OWNED.lock().insert(graph.id(), graph);
+        let call = checking::creation();
+        OWNED.lock().insert(graph.id(), (graph, call));
     }
     handle
 }
@@ -67,6 +73,15 @@ pub(crate) fn own_graph(graph: Graph) -> CUgraph {
 /// Returns whether a graph is in the list of the graphs that the program owns.
 pub(crate) fn is_own_graph(graph: &Graph) -> bool {
     OWNED.lock().contains_key(&graph.id())
+}
+
+/// Returns the handles of the graphs that the program owns, with the stacks of the calls that created them.
+pub(crate) fn all_graphs() -> Vec<(usize, Option<CallStack>)> {
+    let owned = OWNED.lock();
+    let graphs = owned.values();
+    graphs
+        .map(|(graph, call)| (graph_handle(graph).0, call.clone()))
+        .collect()
 }
 
 /// Removes a graph from the list of the graphs that the program owns, because the graph is destroyed or a node becomes
@@ -77,6 +92,7 @@ pub(crate) fn is_own_graph(graph: &Graph) -> bool {
 pub(crate) fn disown_graph(handle: CUgraph) -> Result<Graph, CuResult> {
     number_of(GRAPH, handle.0)
         .and_then(|number| OWNED.lock().remove(&number))
+        .map(|(graph, _)| graph)
         .ok_or(CuResult::INVALID_VALUE)
 }
 

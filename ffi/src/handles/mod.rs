@@ -37,8 +37,8 @@ pub(crate) use function::{
     library_handle, library_module_handle, module_function_handle,
 };
 pub(crate) use graph::{
-    disown_graph, graph, graph_execs, graph_handle, is_own_graph, node, node_handle, own_graph,
-    user_objects,
+    all_graphs, disown_graph, graph, graph_execs, graph_handle, is_own_graph, node, node_handle,
+    own_graph, user_objects,
 };
 pub(crate) use green::{Description, GreenObject};
 pub(crate) use link::LinkObject;

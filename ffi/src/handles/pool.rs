@@ -17,6 +17,8 @@ pub(crate) struct PoolObject {
     pub(crate) arena: Option<Arc<Arena>>,
     /// Whether another process created the pool.
     pub(crate) imported: bool,
+    /// Whether this is the default pool of its location, which exists until the process ends.
+    pub(crate) is_default: bool,
     /// The maximum size in bytes; 0 means no limit.
     pub(crate) max_size: u64,
     /// The access rights that `cuMemPoolSetAccess` set.

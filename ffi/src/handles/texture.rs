@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use margay::Context;
+use margay::checks::CallStack;
 use margay::texture::{
     Array, MipmappedArray, SurfaceObject, SurfaceReference, TextureObject, TextureReference,
 };
@@ -76,6 +77,8 @@ pub(crate) struct TexObject {
     pub(crate) resource: CUDA_RESOURCE_DESC,
     pub(crate) texture: CUDA_TEXTURE_DESC,
     pub(crate) view: Option<CUDA_RESOURCE_VIEW_DESC>,
+    /// In checking runs, the stack of the call that created the object.
+    pub(crate) call: Option<CallStack>,
 }
 
 /// A surface object with the descriptor from which it was created.
@@ -83,6 +86,8 @@ pub(crate) struct TexObject {
 pub(crate) struct SurfObject {
     pub(crate) object: SurfaceObject,
     pub(crate) resource: CUDA_RESOURCE_DESC,
+    /// In checking runs, the stack of the call that created the object.
+    pub(crate) call: Option<CallStack>,
 }
 
 tables! {

@@ -12,6 +12,7 @@ use crate::handles::{
     ContextOrCurrent, contexts, current, current_handle, forget, forget_objects_of, handle_of,
     pop_current, push_current, set_current,
 };
+use crate::leaks;
 use crate::result::{CuResult, Served};
 use crate::types::{CUcontext, CUctxCreateParams, CUexecAffinityParam};
 
@@ -101,6 +102,7 @@ fn destroy(handle: CUcontext) -> Served {
     if current_handle()? == handle {
         pop_current()?;
     }
+    leaks::of_context(&context);
     context_storage::destroy_all(handle);
     super::ipc::forget_imports_of(&context);
     forget_objects_of(&context);

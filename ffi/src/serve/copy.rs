@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use margay::{Context, Direction, Stream, Transfer};
 
+use crate::checking;
 use crate::convert::In;
 use crate::guard::Call;
 use crate::handles::{arrays, stream};
@@ -30,6 +31,7 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
+    checking::copy(&transfer);
     // SAFETY: the caller of the entry point guarantees that host memory is valid, until the copy is complete if the
     // call does not wait.
     unsafe {

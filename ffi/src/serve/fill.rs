@@ -2,6 +2,7 @@
 
 use margay::{DevicePtr, PointerKind, Runtime, Stream};
 
+use crate::checking;
 use crate::guard::Call;
 use crate::handles::stream;
 use crate::result::{CuResult, Served};
@@ -40,13 +41,16 @@ impl Fill {
         if self.rows > 1 && self.pitch < row {
             return Err(CuResult::INVALID_VALUE);
         }
+        let (rows, pitch) = (self.rows as u64, self.pitch.max(row) as u64);
+        let last = pitch.checked_mul(rows - 1);
+        checking::fill(self.dst, last.and_then(|last| last.checked_add(row as u64)));
         stream.fill(
             DevicePtr::new(self.dst),
             self.value,
             self.element,
             self.count as u64,
-            self.rows as u64,
-            self.pitch.max(row) as u64,
+            rows,
+            pitch,
         )?;
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::ffi::{c_uint, c_void};
 use margay::{DevicePtr, HostFlags, PointerKind, Runtime};
 
 use super::pool::{free_counted, pool_of};
+use crate::checking;
 use crate::convert::{OptOut, Out};
 use crate::guard::Call;
 use crate::handles::{current, current_alive};
@@ -48,6 +49,10 @@ pub(crate) fn mem_alloc_pitch(
 }
 
 pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
+    free(address).inspect_err(|_| checking::bad_free(address))
+}
+
+fn free(address: u64) -> Served {
     let context = current_alive()?;
     let Some(info) = Runtime::global()?.pointer_info(address) else {
         return free_counted(address, || context.free(DevicePtr::new(address)));
@@ -106,7 +111,9 @@ pub(crate) fn mem_host_alloc(
 }
 
 pub(crate) fn mem_free_host(_: &Call, ptr: *mut c_void) -> Served {
-    Ok(current_alive()?.free_host(ptr.cast())?)
+    let context = current_alive()?;
+    let freed = context.free_host(ptr.cast());
+    Ok(freed.inspect_err(|_| checking::bad_free(ptr as u64))?)
 }
 
 pub(crate) fn mem_host_get_device_pointer(

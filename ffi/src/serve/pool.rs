@@ -21,6 +21,7 @@ use super::virtual_memory::{
 };
 
 use super::ipc::{Named, pack, unpack};
+use crate::checking;
 use crate::convert::{In, Out, read_array};
 use crate::guard::Call;
 use crate::handles::{PoolLocation, PoolObject, current, pools};
@@ -107,7 +108,11 @@ fn with_pools<R>(
     let known = match all.entry(place) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(free) => {
-            let pool = pools().insert(Arc::new(PoolObject::new(place)));
+            let pool = PoolObject {
+                is_default: true,
+                ..PoolObject::new(place)
+            };
+            let pool = pools().insert(Arc::new(pool));
             let default = pool.ok_or(CuResult::OUT_OF_MEMORY)?;
             let current = default;
             free.insert(PlacePools { default, current })
@@ -207,7 +212,8 @@ pub(crate) fn mem_free_async(_: &Call, address: u64, stream: Stream) -> Served {
     if address == 0 {
         return Ok(stream.context().status()?);
     }
-    free_counted(address, || stream.free_async(DevicePtr::new(address)))
+    let freed = free_counted(address, || stream.free_async(DevicePtr::new(address)));
+    freed.inspect_err(|_| checking::bad_free(address))
 }
 
 /// Returns whether an allocation from a pool begins at the address.

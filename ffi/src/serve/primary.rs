@@ -9,6 +9,7 @@ use crate::context_storage;
 use crate::convert::Out;
 use crate::guard::Call;
 use crate::handles::{forget_objects_of, handle_of};
+use crate::leaks;
 use crate::result::Served;
 use crate::types::CUcontext;
 
@@ -28,6 +29,9 @@ pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
 /// Releases one use of a primary context. The last release removes everything that the context owns.
 pub(super) fn release(device: &Device) -> Served {
     let context = device.primary_context()?;
+    if device.is_last_use()? {
+        leaks::of_context(&context);
+    }
     device.primary_release()?;
     if !context.is_alive() {
         emptied(&context)?;
@@ -36,6 +40,7 @@ pub(super) fn release(device: &Device) -> Served {
 }
 
 pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
+    leaks::of_context(&device.primary_context()?);
     device.primary_reset()?;
     emptied(&device.primary_context()?)
 }

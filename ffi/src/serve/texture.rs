@@ -4,6 +4,7 @@ use std::ffi::c_uint;
 
 use margay::texture::{AddressMode, Filter, ReadMode, Resource, Sampler, View};
 
+use crate::checking;
 use crate::convert::{FromAbi, In, Out};
 use crate::guard::Call;
 use crate::handles::{
@@ -138,6 +139,7 @@ pub(crate) fn tex_object_create(
         resource: resource.0,
         texture: texture.0,
         view,
+        call: checking::creation(),
     };
     tex_objects().write().insert(handle, known);
     out.set(handle);
@@ -197,6 +199,7 @@ pub(crate) fn surf_object_create(
     let known = SurfObject {
         object,
         resource: resource.0,
+        call: checking::creation(),
     };
     surf_objects().write().insert(handle, known);
     out.set(handle);

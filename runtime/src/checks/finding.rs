@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::kind::{Kind, Severity};
+use super::kind::{Kind, Severity, Tool};
+use crate::call_stack::{HostFrame, site_of};
 use crate::error::SourceLine;
 
 /// A place in a kernel.
@@ -58,17 +59,6 @@ pub struct Other {
     pub access: Access,
     /// The thread; `None` if the host, a copy or a fill accesses the memory.
     pub thread: Option<ThreadPlace>,
-}
-
-/// A function of the host program on the stack of a call.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct HostFrame {
-    /// The function's demangled name, or the name of its library and an offset.
-    pub function: String,
-    /// The source file.
-    pub file: Option<String>,
-    /// The line, counted from 1.
-    pub line: Option<u32>,
 }
 
 /// A finding. Fields that do not apply are `None`.
@@ -210,12 +200,6 @@ impl Other {
     }
 }
 
-impl HostFrame {
-    fn to_json(&self) -> Value {
-        json!({"function": self.function, "file": self.file, "line": self.line})
-    }
-}
-
 /// Writes three coordinates as CUDA's documentation does.
 struct Coordinates([u32; 3]);
 
@@ -273,6 +257,14 @@ impl fmt::Display for Finding {
         }
         if let Some(missing) = self.missing {
             write!(f, "; missing: {missing}")?;
+        }
+        if let Some(site) = site_of(&self.host) {
+            let what = match self.kind.tool() {
+                Tool::Leak => "created",
+                _ if self.kernel.is_some() => "launched",
+                _ => "called",
+            };
+            write!(f, "; {what} {site}")?;
         }
         Ok(())
     }

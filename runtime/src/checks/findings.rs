@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{Finding, Kind, Place, Shadow, Tools};
+use crate::call_stack::CallStack;
 
 /// Maximum number of findings that are kept.
 const MOST: usize = 1 << 14;
@@ -26,19 +27,22 @@ struct Key {
     place: Place,
     /// The place of the other access of a race.
     other: Option<Place>,
-    /// The address and the text of a finding without a place in a kernel.
-    host: Option<(Option<u64>, String)>,
+    /// The address, the text and the stack of a finding without a place in a kernel.
+    host: Option<(Option<u64>, String, Vec<usize>)>,
 }
 
 impl Key {
-    fn of(finding: &Finding) -> Key {
+    fn of(finding: &Finding, call: Option<&CallStack>) -> Key {
         let at_host = finding.kernel.is_none();
         Key {
             kind: finding.kind,
             kernel: finding.kernel.clone(),
             place: finding.place.clone(),
             other: finding.other.as_ref().map(|other| other.place.clone()),
-            host: at_host.then(|| (finding.address, finding.text.clone())),
+            host: at_host.then(|| {
+                let addresses = call.map_or(&[][..], CallStack::addresses);
+                (finding.address, finding.text.clone(), addresses.to_vec())
+            }),
         }
     }
 }
@@ -51,6 +55,13 @@ struct Entry {
     id: u64,
     /// The count that the log states.
     logged: u64,
+}
+
+impl Entry {
+    fn add(&mut self, again: &Finding) {
+        self.finding.count += again.count;
+        self.finding.severity = self.finding.severity.max(again.severity);
+    }
 }
 
 /// The findings of all launches of a machine.
@@ -116,16 +127,23 @@ impl Findings {
         }
     }
 
-    /// Records a finding. If the same finding occurred before, adds its count to the known finding.
-    pub(crate) fn add(&self, finding: Finding) {
+    /// Records a finding. If the same finding occurred before, adds its count to the known finding. `call` is the stack
+    /// of the call that launched the kernel, or of the call that the finding is about.
+    pub(crate) fn add(&self, mut finding: Finding, call: Option<&CallStack>) {
         if !self.tools.contains(finding.kind.tool()) {
             return;
         }
-        let key = Key::of(&finding);
+        let key = Key::of(&finding, call);
+        if self.add_to_known(&key, &finding) {
+            return;
+        }
+        if let Some(call) = call {
+            // This can take long, so no lock is held.
+            finding.host = call.frames().to_vec();
+        }
         let mut found = self.found.lock();
         if let Some(known) = found.get_mut(&key) {
-            known.finding.count += finding.count;
-            known.finding.severity = known.finding.severity.max(finding.severity);
+            known.add(&finding);
             return;
         }
         if found.len() == MOST {
@@ -141,6 +159,13 @@ impl Findings {
             logged,
         };
         found.insert(key, entry);
+    }
+
+    /// Adds the count of a finding to the finding with this key, if it is known.
+    fn add_to_known(&self, key: &Key, finding: &Finding) -> bool {
+        let mut found = self.found.lock();
+        let known = found.get_mut(key);
+        known.map(|known| known.add(finding)).is_some()
     }
 
     /// Writes a finding to standard error, or to the log if there is one.

@@ -158,6 +158,20 @@ kinds! {
     WaitsWithoutArrival Synchronisation Error "waits-without-arrival";
     /// Threads wait for each other, and none of them can continue.
     Deadlock Synchronisation Error "deadlock";
+    /// Memory that the program has not freed.
+    LeakedMemory Leak Error "leaked-memory";
+    /// An object other than memory, for example a stream, that the program has not destroyed.
+    LeakedObject Leak Warning "leaked-object";
+    /// A call of the API that returns an error.
+    FailedCall Api Error "failed-call";
+    /// A copy with a host pointer for device memory, or a device pointer for host memory.
+    WrongDirection Api Error "wrong-direction";
+    /// A copy or fill of bytes that are not inside one allocation.
+    OutsideAllocation Api Error "outside-allocation";
+    /// A free of an address at which no allocation begins.
+    InvalidPointer Api Error "invalid-pointer";
+    /// A use of an object that the program has destroyed.
+    DestroyedHandle Api Error "destroyed-handle";
 }
 
 impl From<Undefined> for Kind {

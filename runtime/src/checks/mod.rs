@@ -19,7 +19,9 @@ pub(crate) mod host;
 mod kind;
 mod shadow;
 
-pub use finding::{Access, Finding, HostFrame, Other, Place, ThreadPlace};
+pub use crate::call_stack::{CallStack, HostFrame};
+pub use crate::memory::grouped_bytes;
+pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
 pub(crate) use shadow::{Races, Shadow, SiteInfo};
@@ -75,7 +77,7 @@ impl Tools {
     }
 
     /// Returns the tools that `MARGAY_CHECK` selects; none if the variable is unset.
-    pub(crate) fn from_env() -> Tools {
+    pub fn from_env() -> Tools {
         let value = crate::environment::env("MARGAY_CHECK");
         value
             .and_then(|value| Tools::named(&value))

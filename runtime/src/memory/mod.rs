@@ -51,6 +51,7 @@ pub use space::{
 };
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use visible::{Visible, outside, within};
+pub use whose::grouped_bytes;
 pub(crate) use whose::{host_memory, host_rights};
 pub(crate) use windows::affordable_slots;
 pub use windows::{CtaWindow, WindowGeometry, Windows};

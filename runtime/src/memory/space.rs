@@ -20,8 +20,9 @@ use super::shared::SharedMemory;
 use super::slab::{self, Slab};
 use super::usage::Usage;
 use super::virtual_memory::Virtual;
-use super::whose::{Freed, FreedBy};
+use super::whose::{Calls, Freed, FreedBy};
 use super::{MemoryError, limits};
+use crate::call_stack::CallStack;
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
 /// Maximum number of pieces and slots whose addresses are not reused after [`AddressSpace::retire`].
@@ -152,6 +153,8 @@ pub struct MemoryConfig {
     /// not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses behind the
     /// end of an allocation and to freed memory.
     pub red_zone: u64,
+    /// Whether the stacks of the calls that allocate and free memory are stored, for reports of checking runs.
+    pub keeps_calls: bool,
 }
 
 impl Default for MemoryConfig {
@@ -164,6 +167,7 @@ impl Default for MemoryConfig {
             cache_limit: None,
             fresh: None,
             red_zone: 0,
+            keeps_calls: false,
         }
     }
 }
@@ -215,6 +219,7 @@ pub(super) struct Record {
     pub(super) place: Backing,
     /// Whether a stream is going to free the allocation ([`AddressSpace::promise`]).
     pub(super) promised: bool,
+    pub(super) calls: Calls,
 }
 
 impl Record {
@@ -223,6 +228,7 @@ impl Record {
             allocation,
             place,
             promised: false,
+            calls: Calls::default(),
         }
     }
 }
@@ -259,6 +265,7 @@ pub struct AddressSpace {
     idle: Arc<AtomicUsize>,
     fresh: Option<u8>,
     red_zone: u64,
+    keeps_calls: bool,
 }
 
 /// Returns the default memory of each device in bytes.
@@ -310,6 +317,7 @@ impl AddressSpace {
             idle,
             fresh: config.fresh,
             red_zone: config.red_zone,
+            keeps_calls: config.keeps_calls,
         })
     }
 
@@ -328,8 +336,9 @@ impl AddressSpace {
     }
 
     /// Adds a new allocation to the index.
-    pub(super) fn enter(&self, record: Record) -> Result<Allocation, MemoryError> {
+    pub(super) fn enter(&self, mut record: Record) -> Result<Allocation, MemoryError> {
         let allocation = record.allocation;
+        record.calls.allocated = self.call();
         if allocation.kind != MemoryKind::Imported
             && let Some(byte) = self.fresh
         {
@@ -345,6 +354,7 @@ impl AddressSpace {
     /// [`MemoryError::NotAllocated`] if no such allocation starts at `base`, for example because it was freed before or
     /// because `base` is inside an allocation.
     pub fn free(&self, base: u64, kinds: &[MemoryKind]) -> Result<Allocation, MemoryError> {
+        let call = self.call();
         let record = {
             let mut index = self.index.write();
             let found = index
@@ -352,8 +362,10 @@ impl AddressSpace {
                 .is_some_and(|r| kinds.contains(&r.allocation.kind));
             found.then(|| index.remove(&base)).flatten()
         };
-        let record = record.ok_or(MemoryError::NotAllocated(base))?;
+        let mut record = record.ok_or(MemoryError::NotAllocated(base))?;
         let allocation = record.allocation;
+        // If a stream frees the memory, the call that submitted the free is known.
+        record.calls.freed = record.calls.freed.or(call);
         let mut books = self.books.lock();
         match self.red_zone {
             0 => books.release(&record, &self.usage, FreedBy::Call),
@@ -366,6 +378,11 @@ impl AddressSpace {
     /// amount of memory before the free. So a submission to a stream can allocate memory that earlier work of the
     /// stream is going to free, and never waits for that work.
     pub fn promise(&self, base: u64) {
+        if let Some(call) = self.call()
+            && let Some(record) = self.index.write().get_mut(&base)
+        {
+            record.calls.freed = Some(call);
+        }
         let found = self.index.read().get(&base).cloned();
         let Some(record) = found.filter(|found| found.allocation.kind == MemoryKind::Pool) else {
             return;
@@ -380,6 +397,30 @@ impl AddressSpace {
             now.promised = true;
             self.usage.promise(allocation.device, cost);
         }
+    }
+
+    /// Returns whether the stacks of calls are stored.
+    pub(super) fn keeps_calls(&self) -> bool {
+        self.keeps_calls
+    }
+
+    /// Returns the stack of the current call, if the stacks of calls are stored.
+    pub(super) fn call(&self) -> Option<CallStack> {
+        self.keeps_calls.then(CallStack::capture)
+    }
+
+    /// Returns the allocations and registrations that the program has not freed, each with the stack of the call that
+    /// allocated it, in the order of the allocations. If `owner` is not `None`, returns only those of this owner.
+    pub fn unfreed(&self, owner: Option<u64>) -> Vec<(Allocation, Option<CallStack>)> {
+        let index = self.index.read();
+        let kept = index.values().filter(|record| {
+            let of_owner = owner.is_none_or(|owner| record.allocation.owner == owner);
+            of_owner && !record.promised && record.calls.freed.is_none()
+        });
+        let kept = kept.map(|record| (record.allocation, record.calls.allocated.clone()));
+        let mut found: Vec<_> = kept.collect();
+        found.sort_by_key(|(allocation, _)| allocation.id);
+        found
     }
 
     /// Frees the allocation that starts at `base`, of any kind. Its addresses are reused only after [`RESTING`] other
@@ -476,7 +517,7 @@ impl AddressSpace {
         if !limits::is_mapped(base, bytes) {
             return Err(MemoryError::NotMapped(base));
         }
-        let id = self.new_id();
+        let (id, call) = (self.new_id(), self.call());
         let mut index = self.index.write();
         let overlap = index
             .range(..end)
@@ -497,8 +538,9 @@ impl AddressSpace {
             flags,
             id,
         };
-        let place = Backing::Foreign;
-        index.insert(base, Record::new(allocation, place));
+        let mut record = Record::new(allocation, Backing::Foreign);
+        record.calls.allocated = call;
+        index.insert(base, record);
         Ok(allocation)
     }
 
@@ -746,7 +788,7 @@ impl Books {
     fn release(&mut self, record: &Record, usage: &Usage, by: FreedBy) {
         let base = record.allocation.base;
         let cost = self.cost_of(record);
-        self.freed.note(&record.allocation, by);
+        self.freed.note(record, by);
         self.forget_small(&record.place);
         match &record.place {
             Backing::Foreign => return,
@@ -770,7 +812,7 @@ impl Books {
             Backing::Slab(_) => {}
             _ => return self.release(&record, usage, FreedBy::Call),
         }
-        self.freed.note(&record.allocation, FreedBy::Call);
+        self.freed.note(&record, FreedBy::Call);
         self.forget_small(&record.place);
         give(&record, self.cost_of(&record), usage);
         self.resting.push_back((base, record.place));

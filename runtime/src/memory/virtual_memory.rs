@@ -270,10 +270,9 @@ impl AddressSpace {
                 access,
             },
         );
-        let place = Backing::Foreign;
-        self.index
-            .write()
-            .insert(base, Record::new(allocation, place));
+        let mut record = Record::new(allocation, Backing::Foreign);
+        record.calls.allocated = self.call();
+        self.index.write().insert(base, record);
         Ok(())
     }
 

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 
+use super::space::Record;
 use super::{AddressSpace, Allocation, MemoryKind};
+use crate::call_stack::CallStack;
 
 /// Maximum number of freed allocations that are recorded.
 const REMEMBERED: usize = 4096;
@@ -19,16 +21,36 @@ pub(super) enum FreedBy {
     Owner,
 }
 
+/// The stacks of the calls that allocated and freed memory; both are `None` in runs that do not store them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calls {
+    pub(super) allocated: Option<CallStack>,
+    /// The call that freed the memory, or that submitted the free to a stream.
+    pub(super) freed: Option<CallStack>,
+}
+
+/// A freed allocation.
+#[derive(Clone, Debug)]
+struct FreedRecord {
+    allocation: Allocation,
+    by: FreedBy,
+    calls: Calls,
+}
+
 /// The most recently freed allocations, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Freed(VecDeque<(Allocation, FreedBy)>);
+pub(super) struct Freed(VecDeque<FreedRecord>);
 
 impl Freed {
-    pub(super) fn note(&mut self, allocation: &Allocation, by: FreedBy) {
+    pub(super) fn note(&mut self, record: &Record, by: FreedBy) {
         if self.0.len() == REMEMBERED {
             self.0.pop_front();
         }
-        self.0.push_back((*allocation, by));
+        self.0.push_back(FreedRecord {
+            allocation: record.allocation,
+            by,
+            calls: record.calls.clone(),
+        });
     }
 
     /// Returns whether a recently freed allocation contained an address.
@@ -37,11 +59,11 @@ impl Freed {
     }
 
     /// Returns the most recently freed allocation that contained an address.
-    fn find(&self, address: u64) -> Option<(Allocation, FreedBy)> {
+    fn find(&self, address: u64) -> Option<FreedRecord> {
         let mut latest = self.0.iter().rev();
         latest
-            .find(|(allocation, _)| allocation.holds(address, 1))
-            .copied()
+            .find(|freed| freed.allocation.holds(address, 1))
+            .cloned()
     }
 }
 
@@ -78,62 +100,146 @@ fn bytes(count: u64) -> String {
     }
 }
 
+/// Formats a number of bytes with thousands separators.
+pub fn grouped_bytes(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index != 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + if count == 1 { " byte" } else { " bytes" }
+}
+
+/// Where an address is, relative to an allocation.
+enum Place {
+    Inside(u64),
+    After(u64),
+    Before(u64),
+}
+
+/// An allocation that is, or was, at or near an address.
+struct Found {
+    place: Place,
+    allocation: Allocation,
+    /// How the allocation was freed; `None` if it exists.
+    by: Option<FreedBy>,
+    calls: Calls,
+}
+
+impl Found {
+    /// Describes the address in a run that stores no calls.
+    fn plain(&self) -> String {
+        let what = name(self.allocation.kind);
+        let size = bytes(self.allocation.size);
+        match (&self.place, self.by) {
+            (_, Some(FreedBy::Call)) => {
+                format!(
+                    "{what} of {size}, freed by {}",
+                    end_of(self.allocation.kind)
+                )
+            }
+            (_, Some(FreedBy::Owner)) => format!("{what} of {size}, freed with its context"),
+            (Place::Inside(at), None) => format!("{} into {what} of {size}", bytes(*at)),
+            (Place::After(at), None) => format!("{} after the end of {what} of {size}", bytes(*at)),
+            (Place::Before(at), None) => format!("{} before {what} of {size}", bytes(*at)),
+        }
+    }
+
+    /// Describes the address, and where the program allocated and freed the memory.
+    fn with_calls(&self) -> String {
+        let what = name(self.allocation.kind);
+        let size = grouped_bytes(self.allocation.size);
+        let (at, word) = match self.place {
+            Place::Inside(at) => (at, "into"),
+            Place::After(at) => (at, "after"),
+            Place::Before(at) => (at, "before"),
+        };
+        let mut text = format!("{} {word} {what} of {size}", grouped_bytes(at));
+        let site = |call: &Option<CallStack>| call.as_ref().and_then(CallStack::site);
+        let allocated = site(&self.calls.allocated).map(|site| format!("allocated {site}"));
+        let Some(by) = self.by else {
+            return text + &allocated.map_or(String::new(), |allocated| format!(" {allocated}"));
+        };
+        match (by, site(&self.calls.freed)) {
+            (FreedBy::Owner, _) => text += " freed with its context",
+            (FreedBy::Call, Some(site)) => text += &format!(" freed {site}"),
+            (FreedBy::Call, None) => text += &format!(" freed by {}", end_of(self.allocation.kind)),
+        }
+        text + &allocated.map_or(String::new(), |allocated| format!(" ({allocated})"))
+    }
+}
+
 impl AddressSpace {
     /// Describes the allocation that is, or was, at or near an address. Returns `None` for an address outside the
     /// reserved range that belongs to no current or freed allocation or registration.
     pub fn describe(&self, address: u64) -> Option<String> {
-        if let Some(found) = self.find(address) {
-            let at = bytes(address - found.base);
-            return Some(format!(
-                "{at} into {} of {}",
-                name(found.kind),
-                bytes(found.size)
-            ));
+        // No lock is held while a description is made, which can take long if it names calls.
+        match self.nearest(address) {
+            Some(found) if self.keeps_calls() => Some(found.with_calls()),
+            Some(found) => Some(found.plain()),
+            None if self.contains(address) => Some("no allocation of device memory".to_owned()),
+            None => None,
         }
-        if let Some((freed, by)) = self.books.lock().freed.find(address) {
-            let what = name(freed.kind);
-            let size = bytes(freed.size);
-            return Some(match by {
-                FreedBy::Call => format!("{what} of {size}, freed by {}", end_of(freed.kind)),
-                FreedBy::Owner => format!("{what} of {size}, freed with its context"),
-            });
-        }
-        if !self.contains(address) {
-            return None;
-        }
-        Some(
-            self.neighbour(address)
-                .unwrap_or_else(|| "no allocation of device memory".to_owned()),
-        )
     }
 
-    /// Describes the position of the address relative to the nearest live allocation. Returns `None` if the distance is
-    /// 2 MiB or more.
-    fn neighbour(&self, address: u64) -> Option<String> {
+    fn nearest(&self, address: u64) -> Option<Found> {
+        if let Some(record) = self.record_of(address) {
+            return Some(Found {
+                place: Place::Inside(address - record.allocation.base),
+                allocation: record.allocation,
+                by: None,
+                calls: record.calls,
+            });
+        }
+        if let Some(freed) = self.books.lock().freed.find(address) {
+            return Some(Found {
+                place: Place::Inside(address - freed.allocation.base),
+                allocation: freed.allocation,
+                by: Some(freed.by),
+                calls: freed.calls,
+            });
+        }
+        match self.contains(address) {
+            true => self.neighbour(address),
+            false => None,
+        }
+    }
+
+    /// Returns the record of the allocation that contains an address.
+    fn record_of(&self, address: u64) -> Option<Record> {
+        let index = self.index.read();
+        let (_, record) = index.range(..=address).next_back()?;
+        record.allocation.holds(address, 1).then(|| record.clone())
+    }
+
+    /// Returns the nearest live allocation. Returns `None` if the distance is 2 MiB or more.
+    fn neighbour(&self, address: u64) -> Option<Found> {
         const NEAR: u64 = 2 << 20;
         let index = self.index.read();
         let before = index.range(..=address).next_back();
-        let before = before.map(|(_, record)| record.allocation);
         let behind = index.range(address..).next();
-        let behind = behind.map(|(_, record)| record.allocation);
-        let beyond = before.map(|found| (address - found.end(), found));
-        let ahead = behind.map(|found| (found.base - address, found));
-        let near = |side: Option<(u64, Allocation)>| side.filter(|&(distance, _)| distance < NEAR);
+        let beyond = before.map(|(_, found)| (address - found.allocation.end(), found));
+        let ahead = behind.map(|(_, found)| (found.allocation.base - address, found));
+        let near = |side: Option<(u64, &Record)>| {
+            let side = side.filter(|&(distance, _)| distance < NEAR);
+            side.map(|(distance, found)| (distance, found.clone()))
+        };
+        let found = |place: Place, record: Record| Found {
+            place,
+            allocation: record.allocation,
+            by: None,
+            calls: record.calls,
+        };
         match (near(beyond), near(ahead)) {
-            (Some((distance, found)), other) if other.is_none_or(|(d, _)| distance <= d) => {
-                Some(format!(
-                    "{} after the end of {} of {}",
-                    bytes(distance),
-                    name(found.kind),
-                    bytes(found.size)
-                ))
+            (Some((distance, record)), other)
+                if other.as_ref().is_none_or(|(d, _)| distance <= *d) =>
+            {
+                Some(found(Place::After(distance), record))
             }
-            (_, Some((distance, found))) => Some(format!(
-                "{} before {} of {}",
-                bytes(distance),
-                name(found.kind),
-                bytes(found.size)
-            )),
+            (_, Some((distance, record))) => Some(found(Place::Before(distance), record)),
             _ => None,
         }
     }

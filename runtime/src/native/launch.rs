@@ -311,7 +311,7 @@ impl PtxLaunch {
             return;
         };
         for finding in state.take_findings() {
-            findings.add(self.sync_finding(cta, &finding));
+            findings.add(self.sync_finding(cta, &finding), self.shape.call.as_ref());
         }
     }
 

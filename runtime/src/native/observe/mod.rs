@@ -284,7 +284,7 @@ impl<'a> Examiner<'a> {
         let mut finding = self.finding(kind, text, at);
         finding.address = Some(address);
         finding.allocation = Some(self.describe(at, address, kind));
-        self.findings.add(finding);
+        self.findings.add(finding, self.launch.shape.call.as_ref());
     }
 
     /// Creates a finding about an access.
@@ -309,7 +309,8 @@ impl<'a> Examiner<'a> {
             StateSpace::Shared | StateSpace::SharedCluster => {
                 let size = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
                 let offset = address.wrapping_sub(self.cta.shared_base);
-                format!("offset {offset:#x} of {size} bytes of shared memory")
+                let size = crate::memory::grouped_bytes(size);
+                format!("offset {offset:#x} of {size} of shared memory")
             }
             StateSpace::Local => "outside of the thread's local memory".to_owned(),
             _ => self

@@ -1,0 +1,324 @@
+//! Checks of the API in checking runs ([`margay::checks`]): failed calls, wrong pointers, destroyed objects.
+//!
+//! Each check is one function that returns at once in other runs. A call that has a more specific finding than
+//! [`Kind::FailedCall`] gets only that finding.
+
+use std::cell::{Cell, RefCell};
+use std::sync::OnceLock;
+
+use margay::checks::{CallStack, Finding, Kind, Tool, Tools, grouped_bytes};
+use margay::memory::Allocation;
+use margay::{Direction, PointerKind, Runtime, Transfer};
+
+use crate::result::CuResult;
+
+fn tools() -> Tools {
+    static TOOLS: OnceLock<Tools> = OnceLock::new();
+    *TOOLS.get_or_init(Tools::from_env)
+}
+
+/// Returns whether this is a checking run.
+pub(crate) fn any() -> bool {
+    !tools().is_empty()
+}
+
+/// Returns whether the process's runtime checks with a tool.
+pub(crate) fn selected(tool: Tool) -> bool {
+    tools().contains(tool)
+}
+
+/// Returns the stack of the current call, if the creation of objects is recorded.
+pub(crate) fn creation() -> Option<CallStack> {
+    (selected(Tool::Leak) || selected(Tool::Api)).then(CallStack::capture)
+}
+
+/// Records a finding.
+pub(crate) fn report(finding: Finding, call: Option<&CallStack>) {
+    if let Ok(runtime) = Runtime::global() {
+        runtime.report(finding, call);
+    }
+}
+
+/// The use of a destroyed object in the current call.
+struct Stale {
+    what: &'static str,
+    handle: usize,
+    destroyed: Option<CallStack>,
+}
+
+thread_local! {
+    /// The name of the current call of this thread.
+    static NAME: Cell<&'static str> = const { Cell::new("") };
+    /// Whether the current call has a finding.
+    static IS_EXPLAINED: Cell<bool> = const { Cell::new(false) };
+    static STALE: RefCell<Option<Stale>> = const { RefCell::new(None) };
+}
+
+/// Begins a call. Does nothing in other runs.
+pub(crate) fn begin(name: &'static str) {
+    if selected(Tool::Api) {
+        let _ = NAME.try_with(|current| current.set(name));
+        let _ = IS_EXPLAINED.try_with(|explained| explained.set(false));
+        let _ = STALE.try_with(|stale| stale.take());
+    }
+}
+
+fn name() -> &'static str {
+    NAME.try_with(Cell::get).unwrap_or_default()
+}
+
+/// Reports a finding about the current call.
+fn found(kind: Kind, text: String, address: Option<u64>) {
+    let _ = IS_EXPLAINED.try_with(|explained| explained.set(true));
+    let mut finding = Finding::new(kind, text);
+    finding.address = address;
+    if let (Some(address), Ok(runtime)) = (address, Runtime::global()) {
+        finding.allocation = runtime.memory().describe(address);
+    }
+    report(finding, Some(&CallStack::capture()));
+}
+
+/// Notes that the current call uses a handle whose object is destroyed.
+pub(crate) fn note_stale(what: &'static str, handle: usize, destroyed: Option<CallStack>) {
+    if selected(Tool::Api) {
+        let stale = Stale {
+            what,
+            handle,
+            destroyed,
+        };
+        let _ = STALE.try_with(|slot| slot.replace(Some(stale)));
+    }
+}
+
+/// Results that are no failures: answers of queries, and of calls that change nothing.
+const NO_FAILURES: [CuResult; 3] = [
+    CuResult::NOT_READY,
+    CuResult::PEER_ACCESS_ALREADY_ENABLED,
+    CuResult::PEER_ACCESS_NOT_ENABLED,
+];
+
+/// Calls whose failures are answers to a question of the caller. NVIDIA's runtimes ask for functions, tables and
+/// attributes that a driver need not have.
+const QUESTIONS: [&str; 7] = [
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuGetExportTable",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuFuncGetAttribute",
+    "cuKernelGetAttribute",
+];
+
+/// The result of launches by NVIDIA's runtime with invalid dimensions, which is an error of the runtime.
+const INVALID_CONFIGURATION: CuResult = CuResult(9);
+
+/// Reports a failed call.
+#[cold]
+pub(crate) fn failed(name: &'static str, code: CuResult) {
+    if !selected(Tool::Api)
+        || NO_FAILURES.contains(&code)
+        || QUESTIONS.contains(&name)
+        || !name.starts_with("cu")
+        || IS_EXPLAINED.try_with(Cell::get).unwrap_or(true)
+    {
+        return;
+    }
+    let stale = STALE.try_with(|stale| stale.take()).ok().flatten();
+    if let Some(Stale {
+        what,
+        handle,
+        destroyed,
+    }) = stale
+    {
+        let site = destroyed.and_then(|call| call.site());
+        let site = site.map_or(String::new(), |site| format!(" {site}"));
+        let text = format!("{name} uses the {what} {handle:#x}, which was destroyed{site}");
+        found(Kind::DestroyedHandle, text, None);
+        return;
+    }
+    let text = |text: Option<&'static std::ffi::CStr>| {
+        let text = text.and_then(|text| text.to_str().ok());
+        text.unwrap_or("unknown error")
+    };
+    let number = code.0;
+    let (error, reason) = match code {
+        INVALID_CONFIGURATION => (
+            "cudaErrorInvalidConfiguration",
+            "invalid configuration argument",
+        ),
+        _ => (text(code.name()), text(code.text())),
+    };
+    let text = format!(
+        "Program hit {error} (error {number}) due to \"{reason}\" on CUDA API call to {name}."
+    );
+    found(Kind::FailedCall, text, None);
+}
+
+/// What an address is for a copy.
+enum Memory {
+    /// Device memory, which only device pointers denote.
+    Device(Allocation),
+    /// Managed, pinned or registered memory, for which host pointers and device pointers are equal.
+    Shared(Allocation),
+    /// An address of device memory without an allocation.
+    Unallocated,
+    /// Other host memory.
+    Host,
+}
+
+fn memory_at(runtime: &Runtime, address: u64) -> Memory {
+    let space = runtime.memory();
+    match (space.find(address), runtime.pointer_info(address)) {
+        (Some(found), Some(info)) if info.kind == PointerKind::Device => Memory::Device(found),
+        (Some(found), _) => Memory::Shared(found),
+        (None, _) if space.contains(address) => Memory::Unallocated,
+        _ => Memory::Host,
+    }
+}
+
+/// Examines the pointers of a copy before the copy is submitted.
+pub(crate) fn copy(transfer: &Transfer) {
+    if !selected(Tool::Api) {
+        return;
+    }
+    let Ok(runtime) = Runtime::global() else {
+        return;
+    };
+    let (src_on_host, dst_on_host) = match transfer.direction {
+        Direction::HostToDevice => (true, false),
+        Direction::DeviceToHost => (false, true),
+        Direction::DeviceToDevice => (false, false),
+        Direction::HostToHost => (true, true),
+        Direction::Unified => return,
+    };
+    let (src, dst) = (transfer.src, transfer.dst);
+    let wrong = |on_host: bool, memory: &Memory| match memory {
+        Memory::Device(_) => on_host,
+        Memory::Host => !on_host,
+        Memory::Shared(_) | Memory::Unallocated => false,
+    };
+    let (from, to) = (memory_at(runtime, src), memory_at(runtime, dst));
+    let name = name();
+    match (wrong(src_on_host, &from), wrong(dst_on_host, &to)) {
+        (true, true) if src_on_host != dst_on_host => {
+            let text = format!(
+                "Source and destination pointers in {name}({dst:#x}, {src:#x}) are reversed in directionality"
+            );
+            return found(Kind::WrongDirection, text, None);
+        }
+        (false, false) => {}
+        (of_src, _) => {
+            let (side, address, on_host) = match of_src {
+                true => ("source", src, src_on_host),
+                false => ("destination", dst, dst_on_host),
+            };
+            let (is, wanted) = match on_host {
+                true => ("device", "host"),
+                false => ("host", "device"),
+            };
+            let text = format!(
+                "The {side} {address:#x} of {name} is {is} memory; the call expects {wanted} memory"
+            );
+            return found(Kind::WrongDirection, text, Some(address));
+        }
+    }
+    let last = |pitch: u64, slice: u64| {
+        let rows = pitch.checked_mul(transfer.height.saturating_sub(1))?;
+        let slices = slice.checked_mul(transfer.depth.saturating_sub(1))?;
+        rows.checked_add(slices)?.checked_add(transfer.width)
+    };
+    let sides = [
+        (
+            "source",
+            src,
+            from,
+            last(transfer.src_pitch, transfer.src_slice),
+        ),
+        (
+            "destination",
+            dst,
+            to,
+            last(transfer.dst_pitch, transfer.dst_slice),
+        ),
+    ];
+    for (side, address, memory, span) in sides {
+        if let Some(span) = span
+            && outside(&format!("The {side} of {name}"), address, span, &memory)
+        {
+            return;
+        }
+    }
+}
+
+/// Reports bytes that are not inside one allocation. Returns whether there is a finding.
+fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
+    let (text, kind) = match memory {
+        Memory::Unallocated => (
+            format!("{what} is {address:#x}, where no memory is allocated"),
+            Kind::InvalidPointer,
+        ),
+        // Contiguous mappings are one range.
+        Memory::Device(block) | Memory::Shared(block)
+            if !block.holds(address, span)
+                && block.kind != margay::memory::MemoryKind::Mapped
+                && block.kind != margay::memory::MemoryKind::Registered =>
+        {
+            let (bytes, size) = (grouped_bytes(span), grouped_bytes(block.size));
+            let offset = address - block.base;
+            let text = format!(
+                "{what} is {bytes} at {address:#x}, offset {offset} of an allocation of {size}"
+            );
+            (text, Kind::OutsideAllocation)
+        }
+        _ => return false,
+    };
+    found(kind, text, Some(address));
+    true
+}
+
+/// Examines the range of a fill before the fill is submitted.
+pub(crate) fn fill(address: u64, span: Option<u64>) {
+    if !selected(Tool::Api) {
+        return;
+    }
+    let (Ok(runtime), Some(span)) = (Runtime::global(), span.filter(|&span| span != 0)) else {
+        return;
+    };
+    let name = name();
+    match memory_at(runtime, address) {
+        Memory::Host => {
+            let text = format!(
+                "The destination {address:#x} of {name} is host memory; the call expects device memory"
+            );
+            found(Kind::WrongDirection, text, Some(address));
+        }
+        memory => {
+            outside(
+                &format!("The destination of {name}"),
+                address,
+                span,
+                &memory,
+            );
+        }
+    }
+}
+
+/// Examines the pointer of a call that frees memory, after the call has failed.
+#[cold]
+pub(crate) fn bad_free(address: u64) {
+    if !selected(Tool::Api) {
+        return;
+    }
+    let Ok(runtime) = Runtime::global() else {
+        return;
+    };
+    let (name, space) = (name(), runtime.memory());
+    let what = match space.find(address) {
+        Some(found) if found.base == address => "the memory cannot be freed by this call",
+        Some(_) => "the pointer is inside an allocation, not at its start",
+        None if space.was_freed(address) => "the memory is freed already",
+        None => "no memory is allocated there",
+    };
+    let text = format!("Pointer to {name}({address:#x}) is invalid: {what}");
+    found(Kind::InvalidPointer, text, Some(address));
+}

@@ -1,0 +1,254 @@
+//! Runs C programs with planted defects in checking runs, and clean programs beside them. The library reports each
+//! defect with the line of the call.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/abi/checked.c")
+}
+
+/// A folder with the library and the program; dropping this value removes the folder.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("checks-{name}-{}", std::process::id());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        let library = std::env::current_exe()
+            .expect("a running test has a path")
+            .with_file_name("libcuda.so");
+        let link = folder.join("libcuda.so.1");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(library, link).expect("a link");
+        Folder(folder)
+    }
+
+    /// Compiles the program.
+    fn compile(&self) -> PathBuf {
+        let program = self.0.join("checked");
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let built = Command::new(compiler)
+            .args([
+                "-std=gnu11",
+                "-g",
+                "-O0",
+                "-Wall",
+                "-Werror",
+                "-Wno-unused-function",
+            ])
+            .arg("-o")
+            .arg(&program)
+            .arg(source())
+            .arg(self.0.join("libcuda.so.1"))
+            .status();
+        assert!(built.expect("a compiler").success());
+        program
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs the program with some tools, and returns the findings.
+fn findings(what: &str, tools: &str) -> Vec<Value> {
+    let folder = Folder::new(what);
+    let log = folder.0.join("log");
+    let output = Command::new(folder.compile())
+        .arg(what)
+        .env("LD_LIBRARY_PATH", &folder.0)
+        .env("MARGAY_CHECK", tools)
+        .env("MARGAY_CHECK_LOG", &log)
+        .env("MARGAY_CACHE", "0")
+        .output()
+        .expect("a program");
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let lines = lines.filter(|line: &Value| line.get("kind").is_some());
+    lines.collect()
+}
+
+/// Returns the number of the line with a mark.
+fn line(mark: &str) -> u64 {
+    let text = fs::read_to_string(source()).expect("the source");
+    let found = text
+        .lines()
+        .position(|line| line.ends_with(&format!("// @{mark}")));
+    found.unwrap_or_else(|| panic!("no mark {mark}")) as u64 + 1
+}
+
+/// Removes the finding of this kind whose innermost host frame is at a mark, and whose message contains `text`.
+#[track_caller]
+fn take(findings: &mut Vec<Value>, kind: &str, mark: &str, text: &str) -> Value {
+    let wanted = line(mark);
+    let found = findings.iter().position(|finding| {
+        let host = &finding["host"][0];
+        finding["kind"] == kind
+            && host["line"] == wanted
+            && host["file"]
+                .as_str()
+                .is_some_and(|file| file.ends_with("checked.c"))
+            && finding["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(text))
+    });
+    let Some(found) = found else {
+        panic!("no {kind} at {mark} (line {wanted}) with `{text}` in {findings:#?}");
+    };
+    let finding = findings.remove(found);
+    let last = finding["host"].as_array().and_then(|frames| frames.last());
+    assert_eq!(last.expect("frames")["function"], "main");
+    finding
+}
+
+#[track_caller]
+fn is_clean(what: &str) {
+    let found = findings(what, "all");
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn what_is_not_freed_is_reported() {
+    let mut found = findings("leaks", "leakcheck");
+    for (mark, text) in [
+        ("alloc", "Leaked 12,345 bytes at 0x"),
+        ("managed", "Leaked 2,000 bytes of managed memory at 0x"),
+        ("pinned", "Leaked 3,000 bytes of pinned memory at 0x"),
+        ("pooled", "Leaked 5,000 bytes of a pool at 0x"),
+    ] {
+        let finding = take(&mut found, "leaked-memory", mark, text);
+        assert_eq!(finding["severity"], "error");
+    }
+    for (mark, text) in [
+        ("registered", "Registration of 4,096 bytes of host memory"),
+        ("stream", "Stream 0x"),
+        ("event", "Event 0x"),
+        ("graph", "Graph 0x"),
+        ("exec", "Executable graph 0x"),
+        ("module", "Module 0x"),
+    ] {
+        let finding = take(&mut found, "leaked-object", mark, text);
+        assert_eq!(finding["severity"], "warning");
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn what_is_freed_is_not_reported() {
+    is_clean("no-leaks");
+    is_clean("late");
+    is_clean("clean-context");
+    is_clean("fork");
+}
+
+#[test]
+fn a_leak_is_reported_at_each_end() {
+    let mut found = findings("context", "leakcheck");
+    take(
+        &mut found,
+        "leaked-memory",
+        "alloc",
+        "Leaked 777 bytes at 0x",
+    );
+    assert!(found.is_empty(), "{found:#?}");
+    let mut found = findings("exit", "leakcheck");
+    take(
+        &mut found,
+        "leaked-memory",
+        "alloc",
+        "Leaked 100 bytes at 0x",
+    );
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn wrong_calls_are_reported() {
+    let mut found = findings("calls", "apicheck");
+    let mut is = |kind, mark, text| take(&mut found, kind, mark, text);
+    let failed = "Program hit CUDA_ERROR_OUT_OF_MEMORY (error 2) due to \"out of memory\" on CUDA API call to cuMemAlloc_v2.";
+    is("failed-call", "too-much", failed);
+    let twice = is("invalid-pointer", "twice", "is freed already");
+    let place = format!(
+        "0 bytes into device memory of 500 bytes freed at checked.c:{} (allocated at checked.c:{})",
+        line("free"),
+        line("alloc")
+    );
+    assert_eq!(twice["allocation"], Value::from(place));
+    is("invalid-pointer", "interior", "inside an allocation");
+    is("invalid-pointer", "unknown", "no memory is allocated there");
+    is(
+        "wrong-direction",
+        "reversed",
+        "are reversed in directionality",
+    );
+    is("wrong-direction", "host-source", "is host memory");
+    is("wrong-direction", "device-source", "is device memory");
+    is("outside-allocation", "outside", "is 2,000 bytes at 0x");
+    is(
+        "outside-allocation",
+        "fill",
+        "of cuMemsetD8_v2 is 1,001 bytes at 0x",
+    );
+    is(
+        "invalid-pointer",
+        "stale-copy",
+        "where no memory is allocated",
+    );
+    let stale = format!(
+        "which was destroyed at checked.c:{}",
+        line("destroy-stream")
+    );
+    is("destroyed-handle", "stale-stream", &stale);
+    is("destroyed-handle", "stale-event", "uses the event");
+    is("destroyed-handle", "stale-module", "uses the module");
+    let gone = is("invalid-pointer", "after-reset", "is freed already");
+    let gone = gone["allocation"].as_str().expect("a description");
+    assert!(
+        gone.contains("freed with its context (allocated at checked.c:"),
+        "{gone}"
+    );
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn correct_calls_are_not_reported() {
+    is_clean("correct-calls");
+}
+
+#[test]
+fn accesses_of_kernels_name_the_launch_and_the_allocation() {
+    let mut found = findings("accesses", "memcheck");
+    let (alloc, freed) = (line("alloc"), line("freed"));
+    let finding = take(
+        &mut found,
+        "out-of-bounds",
+        "launch",
+        "Invalid __global__ write",
+    );
+    let place =
+        format!("12 bytes after device memory of 4,096 bytes allocated at checked.c:{alloc}");
+    let described = finding["allocation"].as_str().expect("a description");
+    assert!(described.ends_with(&place), "{described}");
+    let finding = take(
+        &mut found,
+        "use-after-free",
+        "launch",
+        "Invalid __global__ write",
+    );
+    let place = format!(
+        "8 bytes into device memory of 4,096 bytes freed at checked.c:{freed} (allocated at checked.c:{alloc})"
+    );
+    let described = finding["allocation"].as_str().expect("a description");
+    assert!(described.ends_with(&place), "{described}");
+    assert!(found.is_empty(), "{found:#?}");
+}

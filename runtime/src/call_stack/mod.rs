@@ -1,0 +1,174 @@
+//! The host program's stack at a call of the API, for the reports of checking runs.
+//!
+//! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The functions
+//! and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data of the
+//! program and its libraries. If the calling thread runs Python code and holds the interpreter's lock, `python` stores
+//! the frames of that code at the call.
+//!
+//! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
+//! can hold. Plain runs capture no stacks.
+
+mod python;
+mod resolve;
+mod unwind;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+
+/// A function of the host program on the stack of a call.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct HostFrame {
+    /// The function's demangled name, or the name of its library and an offset.
+    pub function: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line, counted from 1.
+    pub line: Option<u32>,
+}
+
+/// Parts of the paths of files whose functions the program calls, but does not contain: CUDA's headers, the code that
+/// its compiler generates, and language libraries.
+const FOREIGN_FILES: [&str; 10] = [
+    ".cudafe1.",
+    "/cuda_runtime.h",
+    "/cuda_runtime_api.h",
+    "/host_runtime.h",
+    "/crt/",
+    "/thrust/",
+    "/cub/",
+    "/include/c++/",
+    "/rustc/",
+    "/.cargo/registry/",
+];
+
+impl HostFrame {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"function": self.function, "file": self.file, "line": self.line})
+    }
+
+    /// Returns whether the frame has a place in a file of the program itself.
+    fn is_of_program(&self) -> bool {
+        self.line.is_some()
+            && self
+                .file
+                .as_ref()
+                .is_some_and(|file| !FOREIGN_FILES.iter().any(|part| file.contains(part)))
+    }
+
+    /// Returns whether the function belongs to CUDA's libraries.
+    fn is_of_cuda(&self) -> bool {
+        ["cuda", "__cuda", "cu", "libcudart"]
+            .iter()
+            .any(|prefix| self.function.starts_with(prefix))
+    }
+
+    /// Describes the place: `at main.cu:31`, or `in main` if the line is not known.
+    fn place(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => {
+                let name = file.rsplit('/').next().unwrap_or(file);
+                format!("at {name}:{line}")
+            }
+            _ => format!("in {}", self.function),
+        }
+    }
+}
+
+/// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is in
+/// the first frame that belongs to the program itself. Returns `None` if there are no frames.
+pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
+    let with_line = || frames.iter().find(|frame| frame.line.is_some());
+    let named = || frames.iter().find(|frame| !frame.is_of_cuda());
+    let found = frames.iter().find(|frame| frame.is_of_program());
+    let found = found.or_else(with_line).or_else(named);
+    found.or(frames.first()).map(HostFrame::place)
+}
+
+struct Captured {
+    /// Return addresses, innermost first, without the frames of this library.
+    addresses: Vec<usize>,
+    /// The frames of Python code, innermost first.
+    python: Vec<HostFrame>,
+    frames: OnceLock<Vec<HostFrame>>,
+}
+
+/// The stack of a call. Clones refer to the same stack.
+///
+/// ```
+/// use margay::checks::CallStack;
+///
+/// let stack = CallStack::capture();
+/// assert!(stack.frames().iter().any(|frame| frame.function.contains("main")));
+/// ```
+#[derive(Clone)]
+pub struct CallStack(Arc<Captured>);
+
+impl CallStack {
+    /// Captures the stack of the calling thread, without the frames of this library.
+    pub fn capture() -> CallStack {
+        CallStack(Arc::new(Captured {
+            addresses: unwind::return_addresses(),
+            python: python::frames(),
+            frames: OnceLock::new(),
+        }))
+    }
+
+    /// Returns the frames from the function that called the API to `main`. The first call resolves them, which can take
+    /// seconds.
+    pub fn frames(&self) -> &[HostFrame] {
+        let captured = &*self.0;
+        captured
+            .frames
+            .get_or_init(|| resolve::frames(&captured.addresses, &captured.python))
+    }
+
+    /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns
+    /// `None` if there are no frames.
+    pub fn site(&self) -> Option<String> {
+        site_of(self.frames())
+    }
+
+    /// Returns the return addresses, which identify the place of the call.
+    pub(crate) fn addresses(&self) -> &[usize] {
+        &self.0.addresses
+    }
+}
+
+impl fmt::Debug for CallStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0.addresses).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, file: Option<&str>, line: Option<u32>) -> HostFrame {
+        HostFrame {
+            function: function.to_owned(),
+            file: file.map(str::to_owned),
+            line,
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_call_is_in_the_program() {
+        let header = Some("/usr/local/cuda/include/cuda_runtime.h");
+        let inner = frame("cudaMalloc", None, None);
+        let wrapper = frame("cudaError cudaMalloc<float>(float**)", header, Some(716));
+        let own = frame("run(int)", Some("/src/main.cu"), Some(31));
+        let main = frame("main", Some("/src/main.cu"), Some(60));
+        let unknown = frame("main", None, None);
+        let site = |frames: &[&HostFrame]| {
+            site_of(&frames.iter().copied().cloned().collect::<Vec<_>>()).unwrap_or_default()
+        };
+        assert_eq!(site(&[&inner, &wrapper, &own, &main]), "at main.cu:31");
+        assert_eq!(site(&[&inner, &wrapper]), "at cuda_runtime.h:716");
+        assert_eq!(site(&[&inner, &unknown]), "in main");
+        assert_eq!(site(&[&inner]), "in cudaMalloc");
+        assert_eq!(site(&[]), "");
+    }
+}

@@ -1,0 +1,190 @@
+// Planted defects for the checks of a checking run (`MARGAY_CHECK`), and clean programs that do the same without the
+// defect. The argument selects one. `ffi/tests/checks.rs` runs them; a line with the comment `@name` is the line that
+// a report must name.
+#include "abi.h"
+
+#include <unistd.h>
+
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
+CUresult cuGraphCreate(void **graph, unsigned flags);
+CUresult cuGraphDestroy(void *graph);
+CUresult cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
+CUresult cuGraphExecDestroy(void *exec);
+
+static CUmodule module;
+
+static CUfunction kernel(const char *name) {
+    CUfunction function;
+    if (!module)
+        REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&function, module, name));
+    return function;
+}
+
+static void poke(CUdeviceptr address, CUstream stream) {
+    void *params[] = {&address};
+    REQUIRE(cuLaunchKernel(kernel("poke"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL)); // @launch
+}
+
+static CUdeviceptr allocate(size_t bytes) {
+    CUdeviceptr pointer;
+    REQUIRE(cuMemAlloc_v2(&pointer, bytes)); // @alloc
+    return pointer;
+}
+
+// Creates one object of each kind, and destroys them if `clean` is not 0.
+static void leaks(int clean) {
+    CUdeviceptr memory = allocate(12345), managed, pooled;
+    void *pinned, *graph, *exec;
+    CUstream stream;
+    CUevent event;
+    static char own[8192];
+    CUresult cuMemHostRegister_v2(void *, size_t, unsigned);
+    CUresult cuMemHostUnregister(void *);
+    REQUIRE(cuMemAllocManaged(&managed, 2000, 1));  // @managed
+    REQUIRE(cuMemHostAlloc(&pinned, 3000, 0));      // @pinned
+    REQUIRE(cuMemHostRegister_v2(own, 4096, 0));    // @registered
+    REQUIRE(cuStreamCreate(&stream, 0));            // @stream
+    REQUIRE(cuEventCreate(&event, 0));              // @event
+    REQUIRE(cuMemAllocAsync(&pooled, 5000, stream)); // @pooled
+    REQUIRE(cuGraphCreate(&graph, 0));              // @graph
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0)); // @exec
+    REQUIRE(cuModuleLoadData(&module, KERNELS));    // @module
+    if (clean) {
+        REQUIRE(cuMemFreeAsync(pooled, stream));
+        REQUIRE(cuMemFree_v2(memory));
+        REQUIRE(cuMemFree_v2(managed));
+        REQUIRE(cuMemFreeHost(pinned));
+        REQUIRE(cuMemHostUnregister(own));
+        REQUIRE(cuStreamDestroy_v2(stream));
+        REQUIRE(cuEventDestroy_v2(event));
+        REQUIRE(cuGraphExecDestroy(exec));
+        REQUIRE(cuGraphDestroy(graph));
+        REQUIRE(cuModuleUnload(module));
+    }
+}
+
+static CUdeviceptr late;
+
+// The loader calls this function after the exit handlers, so the memory is no leak.
+__attribute__((destructor)) static void free_late(void) {
+    if (late)
+        cuMemFree_v2(late);
+}
+
+static void in_context(int clean) {
+    CUcontext context;
+    REQUIRE(cuCtxCreate_v2(&context, 0, 0));
+    CUdeviceptr memory = allocate(777);
+    if (clean)
+        REQUIRE(cuMemFree_v2(memory));
+    REQUIRE(cuCtxDestroy_v2(context));
+}
+
+static void after_fork(void) {
+    CUdeviceptr memory = allocate(64);
+    if (fork() == 0)
+        exit(0);
+    sleep(1);
+    REQUIRE(cuMemFree_v2(memory));
+}
+
+static void calls(void) {
+    CUdeviceptr block = allocate(1000), freed = allocate(500), pointer;
+    char host[4000];
+    CUstream stream;
+    CUevent event;
+    REQUIRE(cuMemFree_v2(freed)); // @free
+    EXPECT(cuMemAlloc_v2(&pointer, (size_t)1 << 60), OUT_OF_MEMORY); // @too-much
+    EXPECT_ERROR(cuMemFree_v2(freed)); // @twice
+    EXPECT_ERROR(cuMemFree_v2(block + 16)); // @interior
+    EXPECT_ERROR(cuMemFree_v2((CUdeviceptr)(uintptr_t)host)); // @unknown
+    EXPECT_ERROR(cuMemcpyHtoD_v2((CUdeviceptr)(uintptr_t)host, (void *)(uintptr_t)block, 64)); // @reversed
+    EXPECT_ERROR(cuMemcpyDtoD_v2(block, (CUdeviceptr)(uintptr_t)host, 64)); // @host-source
+    cuMemcpyHtoD_v2(block, (void *)(uintptr_t)(block + 512), 64); // @device-source
+    EXPECT_ERROR(cuMemcpyDtoH_v2(host, block + 8, 2000)); // @outside
+    EXPECT_ERROR(cuMemsetD8_v2(block, 1, 1001)); // @fill
+    EXPECT_ERROR(cuMemcpyDtoH_v2(host, freed, 8)); // @stale-copy
+    REQUIRE(cuStreamCreate(&stream, 0));
+    REQUIRE(cuStreamDestroy_v2(stream)); // @destroy-stream
+    EXPECT_ERROR(cuStreamSynchronize(stream)); // @stale-stream
+    REQUIRE(cuEventCreate(&event, 0));
+    REQUIRE(cuEventDestroy_v2(event));
+    EXPECT_ERROR(cuEventSynchronize(event)); // @stale-event
+    poke(block, NULL);
+    CUmodule gone = module;
+    REQUIRE(cuModuleUnload(module));
+    module = NULL;
+    CUfunction function;
+    EXPECT_ERROR(cuModuleGetFunction(&function, gone, "poke")); // @stale-module
+    REQUIRE(cuDevicePrimaryCtxReset_v2(0));
+    EXPECT_ERROR(cuMemFree_v2(block)); // @after-reset
+}
+
+// Correct uses that resemble wrong ones.
+static void correct_calls(void) {
+    CUdeviceptr block = allocate(1000), managed;
+    void *pinned, *pointer;
+    char host[1000];
+    REQUIRE(cuMemHostAlloc(&pinned, 1000, 0));
+    REQUIRE(cuMemAllocManaged(&managed, 1000, 1));
+    REQUIRE(cuMemcpyHtoD_v2(block, host, 1000));
+    REQUIRE(cuMemcpyHtoD_v2(block, pinned, 1000));
+    REQUIRE(cuMemcpyHtoD_v2(block, (void *)(uintptr_t)managed, 1000));
+    REQUIRE(cuMemcpyHtoD_v2(managed, host, 1000));
+    REQUIRE(cuMemcpyDtoH_v2(pinned, block, 1000));
+    REQUIRE(cuMemcpyDtoD_v2(managed, block, 1000));
+    REQUIRE(cuMemcpyDtoD_v2((CUdeviceptr)(uintptr_t)pinned, block, 1000));
+    REQUIRE(cuMemsetD8_v2((CUdeviceptr)(uintptr_t)pinned, 1, 1000));
+    REQUIRE(cuMemsetD8_v2(block, 1, 1000));
+    REQUIRE(cuMemcpyHtoD_v2(block, host, 0));
+    EXPECT_ERROR(cuGetProcAddress("cuNoSuchFunction", &pointer, 13000, 0));
+    CUstream stream;
+    REQUIRE(cuStreamCreate(&stream, 0));
+    cuStreamQuery(stream);
+    REQUIRE(cuStreamDestroy_v2(stream));
+    REQUIRE(cuMemFree_v2(0));
+    REQUIRE(cuMemFree_v2(managed));
+    REQUIRE(cuMemFreeHost(pinned));
+    REQUIRE(cuMemFree_v2(block));
+}
+
+static void accesses(void) {
+    CUdeviceptr block = allocate(4096);
+    poke(block + 4108, NULL);
+    REQUIRE(cuCtxSynchronize());
+    REQUIRE(cuMemFree_v2(block)); // @freed
+    poke(block + 8, NULL);
+    REQUIRE(cuCtxSynchronize());
+}
+
+int main(int count, char **arguments) {
+    const char *what = count > 1 ? arguments[1] : "";
+    start();
+    if (!strcmp(what, "leaks"))
+        leaks(0);
+    else if (!strcmp(what, "no-leaks"))
+        leaks(1);
+    else if (!strcmp(what, "late"))
+        late = allocate(100);
+    else if (!strcmp(what, "context"))
+        in_context(0);
+    else if (!strcmp(what, "clean-context"))
+        in_context(1);
+    else if (!strcmp(what, "fork"))
+        after_fork();
+    else if (!strcmp(what, "exit")) {
+        allocate(100);
+        printf("PASS\n");
+        exit(0);
+    } else if (!strcmp(what, "calls"))
+        calls();
+    else if (!strcmp(what, "correct-calls"))
+        correct_calls();
+    else if (!strcmp(what, "accesses"))
+        accesses();
+    else
+        return 2;
+    return finish();
+}
