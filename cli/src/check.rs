@@ -8,8 +8,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use margay::checks::REMARK;
-
 use crate::output::{Outcome, Report};
 use crate::run;
 
@@ -46,9 +44,10 @@ impl Log {
     /// Returns the number of findings and the number of remarks.
     fn lines(&self) -> (usize, usize) {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
-        let remark = |line: &&str| line.contains(&format!("check: {REMARK}"));
-        let remarks = text.lines().filter(remark).count();
-        (text.lines().count() - remarks, remarks)
+        let findings = || text.lines().filter(|line| line.contains("\"kind\":"));
+        let remark = |line: &&str| line.contains("\"severity\":\"info\"");
+        let remarks = findings().filter(remark).count();
+        (findings().count() - remarks, remarks)
     }
 }
 
@@ -110,7 +109,7 @@ mod tests {
         let log = Log::new().expect("a file");
         fs::write(
             &log.0,
-            "synccheck: remark: bar in kernel a\nsynccheck: bar in kernel b\n",
+            "{\"kind\":\"a\",\"severity\":\"info\"}\n{\"kind\":\"b\",\"severity\":\"error\"}\n{\"event\":\"start\"}\n",
         )
         .expect("written");
         assert_eq!(log.lines(), (1, 1));

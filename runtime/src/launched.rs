@@ -158,6 +158,8 @@ fn start_nested(
     ));
     // A launch without workers would never run. If the workers cannot start, the launch fails here.
     machine.scheduler().start()?;
+    let findings = machine.findings.as_ref();
+    let findings = findings.filter(|findings| findings.selects(kernel.name(), &config));
     let shape = LaunchShape {
         deadline,
         grid: config.grid,
@@ -174,7 +176,7 @@ fn start_nested(
         visible,
         services: Arc::clone(&services) as _,
         textures: machine.textures.now(),
-        findings: machine.findings.clone(),
+        findings: findings.cloned(),
     };
     let (id, units) = (shape.grid_id, shape.units());
     let (least, greatest) = context.stream_priority_range();
@@ -298,6 +300,9 @@ impl Launcher for Launched {
             return;
         };
         if let Some(owner) = task.owner() {
+            if let Some(findings) = &self.kernel.module().context().machine().findings {
+                findings.log_counts();
+            }
             owner.printed(&self.services.take_printed());
             if let Some(fault) = fault {
                 owner.fail(fault);

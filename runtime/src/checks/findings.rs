@@ -13,7 +13,9 @@ use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{Finding, Kind, Place, Tools};
+use super::filter::LaunchFilter;
+use super::{AfterError, Finding, Kind, Options, Place, Tools};
+use crate::launch::LaunchConfig;
 
 /// Maximum number of findings that are kept.
 const MOST: usize = 1 << 14;
@@ -62,17 +64,45 @@ pub struct Findings {
     lost: AtomicU64,
     log: Option<PathBuf>,
     tools: Tools,
+    options: Options,
+    filter: LaunchFilter,
     /// Device memory that suppressed accesses use: for loads, and for other accesses.
     spare: OnceLock<[u64; 2]>,
 }
 
 impl Findings {
     pub(crate) fn new(tools: Tools) -> Findings {
-        Findings {
+        let findings = Findings {
             tools,
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
+            options: Options::from_env(),
+            filter: LaunchFilter::from_env(),
             ..Findings::default()
+        };
+        findings.log_event(json!({"event": "start"}));
+        findings
+    }
+
+    /// Returns the options of the checking run.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Returns what ends after an error that would end a kernel on a GPU.
+    pub fn after_error(&self) -> AfterError {
+        self.options.after_error
+    }
+
+    /// Returns whether a launch is examined. Must be called once for each launch.
+    pub(crate) fn selects(&self, kernel: &str, config: &LaunchConfig) -> bool {
+        if self.options.list_launches {
+            let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
+            self.log_event(json!({
+                "event": "launch", "kernel": kernel, "grid": array(config.grid),
+                "block": array(config.block), "shared": config.shared,
+            }));
         }
+        self.filter.selects(kernel)
     }
 
     /// Returns the selected tools.
@@ -131,6 +161,14 @@ impl Findings {
         record["id"] = id.into();
         record["pid"] = std::process::id().into();
         self.write(&format!("{record}\n"));
+    }
+
+    /// Writes to the log what happened in the process, if there is a log.
+    fn log_event(&self, mut event: serde_json::Value) {
+        if self.log.is_some() {
+            event["pid"] = std::process::id().into();
+            self.write(&format!("{event}\n"));
+        }
     }
 
     /// Writes to the log how often each finding has occurred, if that has changed.

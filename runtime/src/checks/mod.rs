@@ -13,13 +13,18 @@
 //! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to standard error and
 //! to the file that `MARGAY_CHECK_LOG` names, and [`crate::Runtime::take_findings`] returns it.
 
+mod filter;
 mod finding;
 mod findings;
 mod kind;
+mod options;
 
+pub use filter::KernelFilter;
+pub(crate) use filter::are_filters;
 pub use finding::{Access, Finding, HostFrame, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
+pub use options::{AfterError, ApiErrors, Options, StreamOrder, is_implemented};
 
 /// A set of tools.
 ///
