@@ -16,15 +16,18 @@ pub enum AccessMode {
     Update,
     /// Reads as many bytes as an operand states.
     Copy,
+    /// Frees memory of the heap.
+    Release,
 }
 
 impl AccessMode {
     /// All modes.
-    pub const ALL: [AccessMode; 4] = [
+    pub const ALL: [AccessMode; 5] = [
         AccessMode::Load,
         AccessMode::Store,
         AccessMode::Update,
         AccessMode::Copy,
+        AccessMode::Release,
     ];
 
     /// Returns whether the access writes memory.
@@ -40,10 +43,12 @@ pub struct ObservedAccess {
     pub mode: AccessMode,
     /// The state space of the instruction; [`StateSpace::None`] for a generic address.
     pub space: StateSpace,
-    /// Number of bytes that a lane accesses; 0 for [`AccessMode::Copy`].
+    /// Number of bytes that a lane accesses; for [`AccessMode::Copy`], the alignment of the address.
     pub bytes: u32,
     /// Number of bytes of an element. The operands of a store are elements.
     pub element: u32,
+    /// Whether the kernel stores the value that it loads, and does nothing else with it.
+    pub only_copied: bool,
     /// The memory order; [`MemOrder::Weak`] for an access without order.
     pub order: MemOrder,
     /// The scope of the memory order.
@@ -62,6 +67,7 @@ impl ObservedAccess {
                 AccessMode::Update
             }
             (Opcode::CheckAccess, Mode::Copy) => AccessMode::Copy,
+            (Opcode::CheckAccess, Mode::Release) => AccessMode::Release,
             _ => return None,
         };
         let is_update = mode == AccessMode::Update;
@@ -76,15 +82,13 @@ impl ObservedAccess {
             (Scope::None, _) => Scope::Gpu,
             (scope, _) => scope,
         };
-        let element = match mode {
-            AccessMode::Copy => 0,
-            _ => data.ty.bits().div_ceil(8),
-        };
+        let element = data.ty.bits().div_ceil(8);
         Some(ObservedAccess {
             mode,
             space: data.mods.space(),
             bytes: element * data.mods.vec().max(1),
             element,
+            only_copied: data.opcode == Opcode::CheckAccess && data.mods.nc(),
             order,
             scope,
             op: data.mods.atom_op(),
@@ -97,7 +101,8 @@ impl ObservedAccess {
             (self.mode as u64, 4),
             (self.space as u64, 4),
             (u64::from(self.bytes), 16),
-            (u64::from(self.element), 16),
+            (u64::from(self.element), 8),
+            (u64::from(self.only_copied), 8),
             (self.order as u64, 4),
             (self.scope as u64, 4),
             (self.op as u64, 8),
@@ -118,7 +123,8 @@ impl ObservedAccess {
         };
         let mode = AccessMode::ALL.get(take(4)).copied();
         let space = StateSpace::ALL.get(take(4).wrapping_sub(1)).copied();
-        let (bytes, element) = (take(16) as u32, take(16) as u32);
+        let (bytes, element) = (take(16) as u32, take(8) as u32);
+        let only_copied = take(8) != 0;
         let order = MemOrder::ALL.get(take(4).wrapping_sub(1)).copied();
         let scope = Scope::ALL.get(take(4).wrapping_sub(1)).copied();
         let op = AtomOp::ALL.get(take(8).wrapping_sub(1)).copied();
@@ -127,6 +133,7 @@ impl ObservedAccess {
             space: space.unwrap_or_default(),
             bytes,
             element,
+            only_copied,
             order: order.unwrap_or_default(),
             scope: scope.unwrap_or_default(),
             op: op.unwrap_or_default(),
@@ -147,6 +154,7 @@ mod tests {
                     space,
                     bytes: 64,
                     element: 16,
+                    only_copied: true,
                     order: MemOrder::Mmio,
                     scope: Scope::Sys,
                     op: AtomOp::SignalDrop,

@@ -10,10 +10,12 @@ use margay_ops::meaning::Desc;
 use margay_ops::mods::{Mode, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
+use rustc_hash::FxHashSet;
 
 use crate::entity::{Inst, Value};
 use crate::function::{Function, payload_slot};
 use crate::observe::{AccessMode, ObservedAccess};
+use crate::syscall::Syscall;
 
 /// What the tools need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -26,14 +28,21 @@ pub struct Request {
 
 /// Inserts the checks.
 pub fn run(function: &mut Function, request: Request) {
+    let computed = computed_values(function);
     for block in function.blocks().to_vec() {
         let before = std::mem::take(&mut function.layout.insts[block]);
         let mut insts = Vec::with_capacity(before.len());
         for inst in before {
             if let Some(access) = examined(function, inst) {
-                insts.push(check(function, inst, access, request));
+                let results = function.dfg.results(inst);
+                let only_copied =
+                    !results.is_empty() && results.iter().all(|result| !computed.contains(result));
+                insts.push(check(function, inst, (access, only_copied), request));
             }
             match function.dfg.insts[inst].opcode {
+                Opcode::Syscall if is_free(function, inst) => {
+                    insts.push(check_free(function, inst, request));
+                }
                 Opcode::CpAsync => insts.extend(check_copy(function, inst, request)),
                 Opcode::Fence if request.order => insts.extend(check_fence(function, inst)),
                 _ => {}
@@ -86,10 +95,15 @@ fn is_inside_variable(function: &Function, address: Value, bytes: u32) -> bool {
 }
 
 /// Creates the check of an access, and makes the access use its result.
-fn check(function: &mut Function, inst: Inst, access: ObservedAccess, request: Request) -> Inst {
+fn check(
+    function: &mut Function,
+    inst: Inst,
+    (access, only_copied): (ObservedAccess, bool),
+    request: Request,
+) -> Inst {
     let data = function.dfg.insts[inst];
     let mode = match access.mode {
-        AccessMode::Load | AccessMode::Copy => Mode::Load,
+        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
         AccessMode::Store => Mode::Store,
         AccessMode::Update => Mode::Update,
     };
@@ -100,7 +114,8 @@ fn check(function: &mut Function, inst: Inst, access: ObservedAccess, request: R
         .with_vec_log2(data.mods.vec_log2())
         .with_atom_op(data.mods.atom_op())
         .with_mode(mode)
-        .with_flag(request.order);
+        .with_flag(request.order)
+        .with_nc(only_copied && access.mode == AccessMode::Load);
     let args = function.dfg.args(inst).to_vec();
     let operands = if request.order { &args[1..] } else { &[] };
     let desc = described(data.ty, mods);
@@ -119,18 +134,50 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
         [target, source, size, length].map(|value| function.dfg.resolve(value));
     let mods = Mods::NONE.with_flag(request.order);
     let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
-    let read = described(OpType::B32, read);
-    let (load, source) = create(function, inst, read, source, &[length]);
-    replace(function, inst, 1, source);
     let ty = match function.dfg.constant(size) {
         Some(4) => OpType::B32,
         Some(8) => OpType::B64,
         _ => OpType::B128,
     };
+    let (load, source) = create(function, inst, described(ty, read), source, &[length]);
+    replace(function, inst, 1, source);
     let write = mods.with_space(StateSpace::Shared).with_mode(Mode::Store);
     let (store, target) = create(function, inst, described(ty, write), target, &[]);
     replace(function, inst, 0, target);
     vec![load, store]
+}
+
+/// Returns the values that an operation other than a store uses.
+fn computed_values(function: &Function) -> FxHashSet<Value> {
+    let mut computed = FxHashSet::default();
+    for &block in function.blocks() {
+        for &inst in &function.layout.insts[block] {
+            let stores = function.dfg.insts[inst].opcode == Opcode::St;
+            // The first operand of a store is the address.
+            let used = if stores { 1 } else { usize::MAX };
+            let args = function.dfg.args(inst).iter().take(used);
+            computed.extend(args.map(|&value| function.dfg.resolve(value)));
+            for call in function.dfg.targets(inst) {
+                let args = call.args.iter();
+                computed.extend(args.map(|&value| function.dfg.resolve(value)));
+            }
+        }
+    }
+    computed
+}
+
+fn is_free(function: &Function, inst: Inst) -> bool {
+    let payload = function.dfg.insts[inst].payload();
+    Syscall::from_payload(payload) == Some(Syscall::Free)
+}
+
+/// Creates the check of the argument of `free`.
+fn check_free(function: &mut Function, inst: Inst, request: Request) -> Inst {
+    let pointer = function.dfg.args(inst)[0];
+    let mods = Mods::NONE.with_mode(Mode::Release).with_flag(request.order);
+    let (check, checked) = create(function, inst, described(OpType::B8, mods), pointer, &[]);
+    replace(function, inst, 0, checked);
+    check
 }
 
 /// Creates the report of a fence. Fences of proxies order no accesses of threads.

@@ -75,7 +75,7 @@ pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
             finding.space = Some("__global__");
             finding.address = Some(src + offset);
             finding.size = Some(missing);
-            findings.add(finding);
+            findings.add(finding, None);
         }
     });
 }

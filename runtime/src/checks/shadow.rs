@@ -1,14 +1,16 @@
 //! The shadow memory of a checking run, and the launches that use it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use margay_ir::observe::ObservedAccess;
 use margay_shadow::init::Initialised;
 use margay_shadow::race::{CtaId, Detector, Site};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Place, Tool, Tools};
+use super::{CallStack, Finding, Place, Severity, Tool, Tools};
 
 /// Shadow memory; each part exists if a tool uses it.
 #[derive(Debug, Default)]
@@ -17,15 +19,24 @@ pub(crate) struct Shadow {
     pub(crate) initialised: Option<Initialised>,
     /// What orders the accesses of kernels.
     pub(crate) races: Option<Mutex<Races>>,
+    /// The launch and the linear index of the CTA that uses the shared memory at an address.
+    owners: Mutex<FxHashMap<u64, (u64, u64)>>,
 }
 
 impl Shadow {
+    /// Makes a CTA, given by launch and linear index, the owner of the shared memory at an address. Returns whether
+    /// another CTA owned it before.
+    pub(crate) fn is_new_owner(&self, address: u64, cta: (u64, u64)) -> bool {
+        self.owners.lock().insert(address, cta) != Some(cta)
+    }
+
     pub(crate) fn new(tools: Tools) -> Shadow {
         Shadow {
             initialised: tools
                 .contains(Tool::Initialisation)
                 .then(Initialised::default),
             races: tools.contains(Tool::Race).then(Mutex::default),
+            owners: Mutex::default(),
         }
     }
 }
@@ -49,10 +60,22 @@ pub(crate) struct Races {
     infos: Vec<SiteInfo>,
     /// The CTAs of running launches, by launch and linear index.
     ctas: FxHashMap<(u64, u64), CtaId>,
-    /// Number of launches that are not over.
-    launches: u32,
+    /// The launches that are not over.
+    launches: FxHashSet<u64>,
     /// The last stores, oldest first: address and bytes. Racing stores of equal bytes are less serious.
-    recent: std::collections::VecDeque<(u64, [u8; 16], u32)>,
+    recent: VecDeque<(u64, [u8; 16], u32)>,
+    /// Races of running launches by the sites of their accesses.
+    pairs: IndexMap<(Site, Site), Pair>,
+}
+
+/// A race that was found in a launch.
+#[derive(Debug)]
+struct Pair {
+    launch: u64,
+    /// Whether the pair does not race if one access reads what the other has written.
+    volatile: bool,
+    finding: Finding,
+    call: Option<CallStack>,
 }
 
 /// Number of stores whose bytes are kept.
@@ -60,20 +83,65 @@ const RECENT: usize = 64;
 
 impl Races {
     /// Records that a launch has begun.
-    pub(crate) fn begin_launch(&mut self) {
-        self.launches += 1;
+    pub(crate) fn begin_launch(&mut self, launch: u64) {
+        self.launches.insert(launch);
     }
 
-    /// Records that a launch is over. If no launch runs, all later accesses happen after all earlier ones.
-    pub(crate) fn end_launch(&mut self, launch: u64) {
-        self.launches = self.launches.saturating_sub(1);
-        if self.launches == 0 {
+    /// Counts one more occurrence of a race between two sites. Returns whether the race is known.
+    pub(crate) fn count_pair(&mut self, pair: (Site, Site), severity: Severity) -> bool {
+        let Some(known) = self.pairs.get_mut(&pair) else {
+            return false;
+        };
+        known.finding.count += 1;
+        known.finding.severity = known.finding.severity.max(severity);
+        true
+    }
+
+    /// Adds a race between two sites.
+    pub(crate) fn add_pair(
+        &mut self,
+        pair: (Site, Site),
+        launch: u64,
+        volatile: bool,
+        (finding, call): (Finding, Option<CallStack>),
+    ) {
+        let pair_of = Pair {
+            launch,
+            volatile,
+            finding,
+            call,
+        };
+        self.pairs.insert(pair, pair_of);
+    }
+
+    /// Records that a launch is over, and returns its races. If no launch runs, all later accesses happen after all
+    /// earlier ones.
+    pub(crate) fn end_launch(&mut self, launch: u64) -> Vec<(Finding, Option<CallStack>)> {
+        let mut races = Vec::new();
+        for ((a, b), mut pair) in std::mem::take(&mut self.pairs) {
+            if pair.launch != launch {
+                self.pairs.insert((a, b), pair);
+                continue;
+            }
+            if pair.volatile && self.detector.reads_from(a, b) {
+                pair.finding.severity = Severity::Info;
+            }
+            if pair.finding.severity == Severity::Info {
+                pair.finding.missing = None;
+            }
+            races.push((pair.finding, pair.call));
+        }
+        if !self.launches.remove(&launch) {
+            return races;
+        }
+        if self.launches.is_empty() {
             self.detector.clear();
             self.ctas.clear();
             self.recent.clear();
         } else {
             self.ctas.retain(|&(of, _), _| of != launch);
         }
+        races
     }
 
     /// Returns the site with a key.

@@ -75,6 +75,8 @@ impl Bodies {
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
+    /// What tools observe.
+    pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }
 
@@ -88,6 +90,7 @@ impl Snapshot {
         }
         Snapshot {
             module: Arc::new(module),
+            request,
             interpreted: OnceLock::new(),
         }
     }

@@ -15,7 +15,7 @@ use super::observe::{self, Examiner, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
-use crate::checks::{Finding, Place, ThreadPlace, Tool};
+use crate::checks::{Finding, Place, ThreadPlace, Tool, Undefined};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
@@ -127,7 +127,7 @@ impl PtxLaunch {
             _workspace: workspace,
         });
         if let Some(findings) = &launch.shape.findings {
-            findings.begin_launch();
+            findings.begin_launch(launch.info.grid_id);
         }
         if let Some(launch) = Arc::get_mut(&mut launch) {
             launch.info.params = launch.shape.params.address();
@@ -318,8 +318,24 @@ impl PtxLaunch {
     /// Creates the finding of undefined synchronisation in a CTA.
     fn sync_finding(&self, cta: &CtaInfo, found: &SyncFinding) -> Finding {
         let name = found.opcode.name();
-        let text = format!("Barrier error detected. {name}: {}", found.what.text());
+        let class = match found.what {
+            Undefined::NotInMask
+            | Undefined::MasksDiffer
+            | Undefined::BarrierNumber
+            | Undefined::BarrierCount
+            | Undefined::CountsDiffer
+            | Undefined::MixedReduction => "Invalid arguments",
+            Undefined::AbsentSource | Undefined::PartOfWarp => "Divergent thread(s) in warp",
+            Undefined::DivergentBarrier | Undefined::LeftBeforeBarrier => {
+                "Divergent thread(s) in block"
+            }
+            Undefined::ArrivesTwice | Undefined::WaitsWithoutArrival => {
+                "Missing arrival or wait at a barrier of a cluster"
+            }
+        };
+        let text = format!("Barrier error detected. {class}");
         let mut finding = Finding::new(found.what.into(), text);
+        finding.explanation = Some(format!("{name}: {}", found.what.text()));
         finding.kernel = Some(self.code.name.clone());
         finding.place = Place {
             ptx_line: (found.loc.ptx_line != 0).then_some(found.loc.ptx_line),

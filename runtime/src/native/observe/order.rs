@@ -6,7 +6,8 @@ use margay_ops::meaning::Bits;
 use margay_ops::mods::{AtomOp, MemOrder, Scope as PtxScope, StateSpace};
 use margay_shadow::race::{self, Access, CtaId, Missing, Race, Scope, Site};
 
-use super::{Examiner, Observed, access_of, place_of, space_name};
+use super::report::{access_of, place_of, space_name};
+use super::{Examiner, Observed};
 use crate::checks::{Finding, Kind, Other, Races, Severity, SiteInfo, ThreadPlace};
 
 /// Returns the scope in the terms of the race detector.
@@ -29,6 +30,7 @@ fn described(access: &ObservedAccess, writes: bool) -> Access {
         strong: strong.then(|| scope_of(access.scope)),
         acquires: matches!(order, MemOrder::Acquire | MemOrder::AcqRel | MemOrder::Sc),
         releases: matches!(order, MemOrder::Release | MemOrder::AcqRel | MemOrder::Sc),
+        volatile: order == MemOrder::Volatile,
     }
 }
 
@@ -78,7 +80,17 @@ impl Examiner<'_> {
                 && stored
                     .as_ref()
                     .is_some_and(|bytes| is_unchanged(races, race.address, address, bytes));
-            self.report_race(races, &race, (site, id), at, equal);
+            let severity = match (equal, race.same_warp || race.volatile) {
+                (true, _) => Severity::Info,
+                (false, true) => Severity::Warning,
+                (false, false) => Severity::Error,
+            };
+            let pair = (race.earlier.0, site);
+            if !races.count_pair(pair, severity) {
+                let finding = self.race_finding(races, &race, (site, id), at, severity);
+                let call = self.launch.shape.call.clone();
+                races.add_pair(pair, self.info.grid_id, race.volatile, (finding, call));
+            }
         }
         if let Some(bytes) = stored {
             for (index, part) in bytes.chunks(16).enumerate() {
@@ -145,14 +157,14 @@ impl Examiner<'_> {
     }
 
     #[cold]
-    fn report_race(
+    fn race_finding(
         &self,
         races: &Races,
         race: &Race,
         (site, id): (Site, CtaId),
         at: &Observed<'_>,
-        equal: bool,
-    ) {
+        severity: Severity,
+    ) -> Finding {
         let (other_site, other_cta, other_thread) = race.earlier;
         let (own, other) = (races.info(site), races.info(other_site));
         let (_, other_index) = races.detector.cta(other_cta);
@@ -167,11 +179,7 @@ impl Examiner<'_> {
             true => (there, here),
             false => (here, there),
         };
-        let space = match space_name(at.access.space) {
-            "" if self.is_shared(race.address, 1) => "__shared__",
-            "" => "__global__",
-            name => name,
-        };
+        let space = space_name(self.space_of(at.access.space, race.address));
         let name = |info: &SiteInfo| match access_of(info.access.mode) {
             crate::checks::Access::Read => "Read",
             crate::checks::Access::Write => "Write",
@@ -183,11 +191,7 @@ impl Examiner<'_> {
             name(second.0)
         );
         let mut finding = Finding::new(Kind::Race, text);
-        finding.severity = match (equal, race.same_warp) {
-            (true, _) => Severity::Info,
-            (false, true) => Severity::Warning,
-            (false, false) => Severity::Error,
-        };
+        finding.severity = severity;
         finding.kernel = Some(first.0.kernel.to_string());
         finding.place = first.0.place.clone();
         finding.access = Some(access_of(first.0.access.mode));
@@ -196,10 +200,7 @@ impl Examiner<'_> {
         finding.thread = Some(first.1);
         finding.address = Some(race.address);
         finding.allocation = match space {
-            "__shared__" => Some(format!(
-                "offset {:#x} in shared memory",
-                race.address.wrapping_sub(self.cta.shared_base)
-            )),
+            "__shared__" => Some(self.shared_text(race.address)),
             _ => self.visible.describe(race.address),
         };
         finding.other = Some(Box::new(Other {
@@ -208,8 +209,12 @@ impl Examiner<'_> {
             access: access_of(second.0.access.mode),
             thread: Some(second.1),
         }));
-        finding.missing = (!equal).then(|| missing_text(race.missing));
-        self.findings.add(finding);
+        finding.missing = (severity != Severity::Info).then(|| missing_text(race.missing));
+        if race.volatile {
+            let text = "volatile accesses are not atomic in CUDA C++";
+            finding.explanation = Some(text.to_owned());
+        }
+        finding
     }
 
     /// Passes a fence of a thread to the race detector.
