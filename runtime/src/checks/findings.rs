@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use indexmap::IndexMap;
 use margay_ir::observe::AccessMode;
@@ -60,6 +60,8 @@ struct Entry {
 pub struct Findings {
     found: Mutex<IndexMap<Key, Entry>>,
     next: AtomicU64,
+    /// A count differs from the count that the log states.
+    changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
     log: Option<PathBuf>,
@@ -134,6 +136,7 @@ impl Findings {
         if let Some(known) = found.get_mut(&key) {
             known.finding.count += finding.count;
             known.finding.severity = known.finding.severity.max(finding.severity);
+            self.changed.store(true, Ordering::Relaxed);
             return;
         }
         if found.len() == MOST {
@@ -173,11 +176,14 @@ impl Findings {
 
     /// Writes to the log how often each finding has occurred, if that has changed.
     pub(crate) fn log_counts(&self) {
-        if self.log.is_none() {
+        if self.log.is_none() || !self.changed.load(Ordering::Relaxed) {
             return;
         }
+        // `add` changes counts only while it holds the lock.
+        let mut found = self.found.lock();
+        self.changed.store(false, Ordering::Relaxed);
         let mut text = String::new();
-        for entry in self.found.lock().values_mut() {
+        for entry in found.values_mut() {
             if entry.logged == entry.finding.count {
                 continue;
             }
