@@ -61,7 +61,7 @@ enum Command {
     /// Run a CUDA program, unmodified, on the CPU.
     Run(run::Arguments),
     /// Run a CUDA program and report undefined behaviour of its threads.
-    Check(check::Arguments),
+    Check(Box<check::Arguments>),
     /// Launch one kernel of a PTX file or image on your own data.
     Launch(launch::Arguments),
     /// Run PTX files whose comments state the expected results.

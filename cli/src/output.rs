@@ -83,7 +83,7 @@ pub(crate) fn complain(message: &str) {
 }
 
 /// Returns whether output to `stream` is coloured.
-fn colours(stream: &impl IsTerminal) -> bool {
+pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }
 

@@ -34,6 +34,22 @@ The exit code is the program's; 127 when there is no such program, 126 when it c
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    options: Options,
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM",
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
+    program: Vec<OsString>,
+}
+
+/// The options with which a program runs.
+#[derive(clap::Args)]
+pub(crate) struct Options {
     /// Worker threads (default: one for each core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     workers: Option<u32>,
@@ -73,15 +89,6 @@ pub(crate) struct Arguments {
     /// Provide only Margay's libraries; do not change the caches, compilers and assemblers of clients.
     #[arg(long)]
     plain: bool,
-    /// The program and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM",
-        value_hint = clap::ValueHint::CommandWithArguments
-    )]
-    program: Vec<OsString>,
 }
 
 /// The engine that executes kernels.
@@ -182,7 +189,7 @@ fn in_front(first: Vec<PathBuf>, variable: &str) -> Result<OsString, Failure> {
         .map_err(|e| Failure::from(format!("{variable}: {e}")))
 }
 
-fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
+fn settings(arguments: &Options) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     if let Some(workers) = arguments.workers {
         settings.push(("MARGAY_WORKERS", workers.to_string()));
@@ -221,12 +228,12 @@ fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the command that starts the program with its arguments, environment and libraries.
-pub(crate) fn command(arguments: &Arguments) -> Result<Command, Failure> {
+pub(crate) fn command(arguments: &Options, program: &[OsString]) -> Result<Command, Failure> {
     let library = libcuda()?;
     let toolkit = environment::toolkit().filter(|_| !arguments.plain);
     let folder = Folder::fill(&library, toolkit.as_deref())
         .map_err(|e| format!("cannot make a folder for libcuda.so.1: {e}"))?;
-    let [program, rest @ ..] = arguments.program.as_slice() else {
+    let [program, rest @ ..] = program else {
         return Err(Failure::from(String::from("no program")));
     };
     let mut command = Command::new(program);
@@ -254,17 +261,17 @@ pub(crate) fn command(arguments: &Arguments) -> Result<Command, Failure> {
 
 /// Replaces this process by the program; returns only if this fails.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let error = command(arguments)?.exec();
-    Err(cannot_run(arguments, &error))
+    let error = command(&arguments.options, &arguments.program)?.exec();
+    Err(cannot_run(&arguments.program, &error))
 }
 
 /// Returns the failure of a program that did not start.
-pub(crate) fn cannot_run(arguments: &Arguments, error: &io::Error) -> Failure {
+pub(crate) fn cannot_run(program: &[OsString], error: &io::Error) -> Failure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
         _ => 126,
     };
-    let program = arguments.program.first().map(|name| name.to_string_lossy());
+    let program = program.first().map(|name| name.to_string_lossy());
     let message = format!("cannot run {}: {error}", program.unwrap_or_default());
     Failure::with_status(message, status)
 }

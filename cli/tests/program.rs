@@ -244,34 +244,218 @@ fn run_passes_the_exit_code_and_sets_the_environment() {
     }
 }
 
+/// Runs `margay check` with options for a command of `margay`, and returns the exit code and the report.
+fn check(folder: &Folder, options: &str, command: &str) -> (Option<i32>, String) {
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let output = folder.margay(&format!("check {options} -- {margay} {command}"));
+    (output.status.code(), err(&output))
+}
+
+const FINE: &str = "\
+========= COMPUTE-SANITIZER
+========= LEAK SUMMARY: 0 bytes leaked in 0 allocations
+========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)
+========= ERROR SUMMARY: 0 errors
+";
+
 #[test]
 fn check_finds_what_is_undefined_and_says_so_by_its_exit_code() {
     let folder = Folder::new("check");
-    let margay = env!("CARGO_BIN_EXE_margay");
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../tests/ptx/semantics/undefined.ptx"
     );
-    let undefined = format!("{margay} launch {file} --kernel not_in_mask --block 32");
-    let check = |options: &str, program: &str| {
-        let output = folder.margay(&format!("check {options} -- {program}"));
-        (output.status.code(), err(&output))
-    };
-    let (code, said) = check("", &undefined);
+    let undefined = format!("launch {file} --kernel not_in_mask --block 32");
+    let (code, said) = check(&folder, "", &undefined);
     assert_eq!(code, Some(1), "{said}");
+    for line in [
+        "========= Barrier error detected. shfl: the member mask lacks the thread that names it\n",
+        "=========     at not_in_mask\n",
+        "=========     by thread (3,0,0) in block (0,0,0), warp 0, lanes 0x00000008\n",
+    ] {
+        assert!(said.contains(line), "{line} in {said}");
+    }
     assert!(
-        said.contains("shfl in kernel not_in_mask, block (0,0,0), warp 0, lanes 0x00000008"),
+        said.ends_with("========= ERROR SUMMARY: 6 errors\n"),
         "{said}"
     );
-    assert!(said.ends_with("margay: synccheck: 6 places\n"), "{said}");
-    assert_eq!(check("--error-exitcode 9", &undefined).0, Some(9));
-    assert_eq!(check("--error-exitcode 0", &undefined).0, Some(0));
-    let fine = format!("{margay} {ARGS} -a zeros:f32:6");
-    let (code, said) = check("", &fine);
+    let code = |options: &str| check(&folder, options, &undefined).0;
+    assert_eq!(code("--error-exitcode 9"), Some(9));
+    assert_eq!(code("--error-exitcode 0"), Some(0));
+    assert_eq!(code("--tool memcheck"), Some(0));
+    let (code, said) = check(&folder, "", &format!("{ARGS} -a zeros:f32:6"));
+    assert_eq!((code, said.as_str()), (Some(0), FINE));
+}
+
+#[test]
+fn check_passes_the_exit_code_of_the_program() {
+    let folder = Folder::new("check_exit_code");
+    let output = folder.margay("check -- false");
+    assert_eq!(output.status.code(), Some(1));
+    let line = "========= Target application returned an error (exit code 1)\n";
+    assert!(err(&output).contains(line), "{}", err(&output));
+    assert_eq!(
+        folder.margay("check -- /no/such/program").status.code(),
+        Some(127)
+    );
+    let without = folder.margay("check -- true");
+    assert_eq!(without.status.code(), Some(1));
+    let line =
+        "========= Error: Target application terminated before first instrumented API call\n";
+    assert!(err(&without).contains(line), "{}", err(&without));
+    let need_not = folder.margay("check --require-cuda-init no -- true");
+    assert_eq!(
+        (need_not.status.code(), err(&need_not).as_str()),
+        (Some(0), FINE)
+    );
+}
+
+/// Threads 6 and 7 read behind two buffers of 6 elements in PTX line 15, and write behind one in line 17.
+const TOO_FAR: &str =
+    "launch k.ptx -k saxpy --grid 2 --block 4 -a u32:8 -a f32:2 -a iota:f32:6 -a zeros:f32:6";
+
+#[test]
+fn check_describes_accesses_behind_an_allocation() {
+    let folder = Folder::new("check_access");
+    let options = "--tool memcheck --report r.json --report r.html --report r.sarif --save saved";
+    let (code, said) = check(&folder, options, TOO_FAR);
+    assert_eq!(code, Some(1), "{said}");
+    for line in [
+        "========= Invalid __global__ read of size 4 bytes\n=========     at saxpy\n=========     PTX line 15\n\
+         =========     by thread (2,0,0) in block (1,0,0)\n=========     Address 0x",
+        " is out of bounds\n=========     and is 0 bytes after the end of device memory of 24 bytes\n\
+         =========     and 3 further hits\n",
+        "========= Invalid __global__ write of size 4 bytes\n=========     at saxpy\n=========     PTX line 17\n",
+        "========= ERROR SUMMARY: 2 errors\n",
+    ] {
+        assert!(said.contains(line), "{line} in {said}");
+    }
+    let report = |name: &str| std::fs::read_to_string(folder.0.join(name)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&report("r.json")).unwrap();
+    let findings = json["findings"].as_array().unwrap();
+    let lines: Vec<_> = findings.iter().map(|f| f["ptx_line"].as_u64()).collect();
+    assert_eq!(lines, [Some(15), Some(17)]);
+    assert_eq!(findings[0]["kind"], "out-of-bounds");
+    assert_eq!(findings[0]["count"], 4);
+    assert_eq!(json["summary"]["errors"], 2);
+    let sarif: serde_json::Value = serde_json::from_str(&report("r.sarif")).unwrap();
+    assert_eq!(sarif["runs"][0]["results"][1]["ruleId"], "out-of-bounds");
+    assert!(report("r.html").contains("<h3>Kernel <code>saxpy</code></h3>"));
+    // The saved findings are printed in the same way.
+    let again = folder.margay("check --tool memcheck --read saved");
+    assert_eq!((again.status.code(), err(&again)), (Some(1), said));
+}
+
+#[test]
+fn check_selects_launches_and_sums_processes() {
+    let folder = Folder::new("check_launches");
+    let (code, said) = check(
+        &folder,
+        "--tool memcheck --kernel-name-exclude kns=saxpy",
+        TOO_FAR,
+    );
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said, "margay: synccheck: nothing found\n");
-    assert_eq!(check("", "false").0, Some(1));
-    assert_eq!(check("", "/no/such/program").0, Some(127));
+    let (code, said) = check(&folder, "--tool memcheck --launch-skip 1", TOO_FAR);
+    assert_eq!(code, Some(0), "{said}");
+    let options = "--tool memcheck --dump-kernel-launches --kernel-name kne=saxpy";
+    let (_, said) = check(&folder, options, TOO_FAR);
+    let launch = "========= Info: Launch of saxpy with grid (2,1,1), block (4,1,1), 0 bytes of dynamic shared memory";
+    assert!(said.contains(launch), "{said}");
+    assert!(said.contains("ERROR SUMMARY: 2 errors"), "{said}");
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let script = format!("{margay} {TOO_FAR}; {margay} {TOO_FAR}");
+    let both = folder
+        .command(&["check", "--tool", "memcheck", "--", "sh", "-c", &script])
+        .output()
+        .unwrap();
+    let said = err(&both);
+    for line in ["and 7 further hits\n", "and 3 further hits\n"] {
+        assert!(said.contains(line), "{line} in {said}");
+    }
+    let only = [
+        "check",
+        "--tool",
+        "memcheck",
+        "--target-processes",
+        "application-only",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let mut only = folder.command(&only);
+    let only = only.arg(&script).output().unwrap();
+    assert!(
+        err(&only).ends_with("ERROR SUMMARY: 1 error\n"),
+        "{}",
+        err(&only)
+    );
+}
+
+#[test]
+fn check_suppresses_what_it_has_saved() {
+    let folder = Folder::new("check_suppressions");
+    let (code, said) = check(
+        &folder,
+        "--tool memcheck --xml --save known-%p-%q{NAME}.xml --log-file log",
+        TOO_FAR,
+    );
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    let log = std::fs::read_to_string(folder.0.join("log")).unwrap();
+    assert!(
+        log.ends_with("========= ERROR SUMMARY: 2 errors\n"),
+        "{log}"
+    );
+    let files = std::fs::read_dir(&folder.0).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let known = names
+        .into_iter()
+        .find(|name| name.starts_with("known-"))
+        .unwrap();
+    assert!(known.ends_with("-.xml"), "{known}");
+    let options = format!("--tool memcheck --suppressions {known}");
+    let (code, said) = check(&folder, &options, TOO_FAR);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("========= 2 reports suppressed\n"), "{said}");
+}
+
+#[test]
+fn check_names_options_that_are_wrong_or_have_no_effect() {
+    let folder = Folder::new("check_options");
+    for (options, message) in [
+        (
+            "--report a.txt",
+            "error: --report a.txt: the name must end in .json, .html or .sarif\n",
+        ),
+        (
+            "--log-file a%x",
+            "error: a%x: %x means nothing; use %%, %p, %q{VARIABLE}\n",
+        ),
+        (
+            "--suppressions none.xml",
+            "error: none.xml: No such file or directory (os error 2)\n",
+        ),
+    ] {
+        let output = folder.margay(&format!("check {options} -- touch started"));
+        assert_eq!(output.status.code(), Some(1), "{options}");
+        assert_eq!(err(&output), message);
+    }
+    assert!(!folder.0.join("started").exists());
+    for wrong in [
+        "check --tool x true",
+        "check --xml true",
+        "check",
+        "check --read a true",
+    ] {
+        assert_eq!(folder.margay(wrong).status.code(), Some(2), "{wrong}");
+    }
+    let output = folder.margay("check --check-cache-control --require-cuda-init no -- true");
+    let note = "margay: --check-cache-control has no effect: Margay simulates no caches\n";
+    assert_eq!(err(&output), format!("{note}{FINE}"));
+    let none = folder.margay("check --read none");
+    assert_eq!(
+        err(&none),
+        "error: none: No such file or directory (os error 2)\n"
+    );
 }
 
 #[test]

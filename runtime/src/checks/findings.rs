@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use indexmap::IndexMap;
 use margay_ir::observe::AccessMode;
@@ -85,6 +85,8 @@ pub struct Findings {
     /// The index in `found` of each finding by its number.
     places: Mutex<FxHashMap<u64, usize>>,
     next: AtomicU64,
+    /// A count differs from the count that the log states.
+    changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
     log: Option<PathBuf>,
@@ -193,6 +195,7 @@ impl Findings {
         let mut found = self.found.lock();
         if let Some(known) = found.get_mut(&key) {
             known.add(&finding);
+            self.changed.store(true, Ordering::Relaxed);
             return Some(known.id);
         }
         if found.len() == MOST {
@@ -219,6 +222,7 @@ impl Findings {
         let index = self.places.lock().get(&id).copied();
         let entry = index.and_then(|index| found.get_index_mut(index));
         let entry = entry.map(|(_, entry)| entry).filter(|entry| entry.id == id);
+        self.changed.store(true, Ordering::Relaxed);
         entry.map(|entry| entry.finding.count += 1).is_some()
     }
 
@@ -227,6 +231,7 @@ impl Findings {
         let mut found = self.found.lock();
         let known = found.get_mut(key)?;
         known.add(finding);
+        self.changed.store(true, Ordering::Relaxed);
         Some(known.id)
     }
 
@@ -252,11 +257,14 @@ impl Findings {
 
     /// Writes to the log how often each finding has occurred, if that has changed.
     pub(crate) fn log_counts(&self) {
-        if self.log.is_none() {
+        if self.log.is_none() || !self.changed.load(Ordering::Relaxed) {
             return;
         }
+        // `add` changes counts only while it holds the lock.
+        let mut found = self.found.lock();
+        self.changed.store(false, Ordering::Relaxed);
         let mut text = String::new();
-        for entry in self.found.lock().values_mut() {
+        for entry in found.values_mut() {
             if entry.logged == entry.finding.count {
                 continue;
             }

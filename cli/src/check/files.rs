@@ -1,0 +1,113 @@
+//! The names of files that reports are written to, and the file of the log.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Returns a file name in which `%p` is replaced by the number of a process, `%q{VARIABLE}` by the value of a variable,
+/// and `%%` by `%`.
+///
+/// # Errors
+/// A text that names what follows another `%`.
+pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
+    let mut out = String::new();
+    let mut rest = name;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        let mut chars = after.chars();
+        match chars.next() {
+            Some('%') => out.push('%'),
+            Some('p') => out.push_str(&pid.to_string()),
+            Some('q') => {
+                let braced = chars.as_str().strip_prefix('{');
+                let (variable, end) = braced
+                    .and_then(|text| text.split_once('}'))
+                    .ok_or_else(|| format!("{name}: no {{VARIABLE}} follows %q"))?;
+                out.push_str(&std::env::var(variable).unwrap_or_default());
+                rest = end;
+                continue;
+            }
+            Some(other) => {
+                return Err(format!(
+                    "{name}: %{other} means nothing; use %%, %p, %q{{VARIABLE}}"
+                ));
+            }
+            None => return Err(format!("{name}: a character must follow %")),
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    Ok(PathBuf::from(out))
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// A text with the file's name.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The file in which the program's checks record findings; dropping this value removes the file.
+pub(crate) struct LogFile(PathBuf);
+
+impl LogFile {
+    /// Creates the file. Only this user can read it.
+    pub(crate) fn new() -> io::Result<LogFile> {
+        let folder = std::env::temp_dir();
+        let mut number = 0;
+        loop {
+            let path = folder.join(format!("margay-check-{}-{number}.log", std::process::id()));
+            let mut options = OpenOptions::new();
+            match options.write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(_) => return Ok(LogFile(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
+                    number += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_expanded() {
+        let name = |text| expand(text, 42);
+        assert_eq!(name("a.log"), Ok(PathBuf::from("a.log")));
+        assert_eq!(name("a%p-%%.log"), Ok(PathBuf::from("a42-%.log")));
+        let package = PathBuf::from("xmargay-cliy");
+        assert_eq!(name("x%q{CARGO_PKG_NAME}y"), Ok(package));
+        assert_eq!(name("%q{NO_SUCH_VARIABLE_}z"), Ok(PathBuf::from("z")));
+        for wrong in ["%", "a%d", "%q", "%qHOME", "%q{HOME"] {
+            assert!(name(wrong).unwrap_err().starts_with(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn logs_are_separate_and_removed() {
+        let (a, b) = (
+            LogFile::new().expect("a file"),
+            LogFile::new().expect("a file"),
+        );
+        let path = a.path().to_owned();
+        assert_ne!(path, b.path());
+        assert!(path.exists());
+        drop(a);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,161 @@
+//! Findings as JSON: the report for programs, and the file of `--save`.
+
+use serde_json::{Value, json};
+
+use super::record::{HostFrame, Launch, Log, Other, Record, Spot};
+use super::summary::Summary;
+
+/// Returns the report. All members of a finding are present; those that do not apply are null.
+pub(crate) fn report(records: &[Record], summary: &Summary) -> String {
+    let findings: Vec<Value> = records.iter().map(finding).collect();
+    let report = json!({
+        "findings": findings,
+        "summary": {
+            "errors": summary.all_errors(),
+            "warnings": summary.warnings,
+            "infos": summary.infos,
+            "hazards": summary.race_errors + summary.race_warnings,
+            "leaked_bytes": summary.leaked_bytes,
+            "leaked_allocations": summary.leaked_allocations,
+            "suppressed": summary.suppressed,
+            "other_memory": summary.elsewhere,
+            "damaged_lines": summary.damaged,
+            "cuda_initialised": !summary.not_initialised,
+        },
+    });
+    format!("{report:#}\n")
+}
+
+/// Returns a finding as an object.
+fn finding(record: &Record) -> Value {
+    let mut value = json!({
+        "tool": record.tool,
+        "kind": record.kind,
+        "severity": record.severity.name(),
+        "message": record.message,
+        "kernel": record.kernel,
+        "access": record.access,
+        "space": record.space,
+        "size": record.size,
+        "thread": record.thread,
+        "block": record.block,
+        "warp": record.lanes.map(|(warp, _)| warp),
+        "lanes": record.lanes.map(|(_, lanes)| lanes),
+        "address": record.address,
+        "allocation": record.allocation,
+        "other": record.other.as_ref().map(other),
+        "missing": record.missing,
+        "count": record.count,
+        "host": record.host.iter().map(host_frame).collect::<Vec<_>>(),
+        "pids": record.pids,
+    });
+    add_spot(&mut value, &record.spot);
+    value
+}
+
+fn other(other: &Other) -> Value {
+    let mut value = json!({
+        "kernel": other.kernel,
+        "access": other.access,
+        "thread": other.thread,
+        "block": other.block,
+    });
+    add_spot(&mut value, &other.spot);
+    value
+}
+
+fn add_spot(value: &mut Value, spot: &Spot) {
+    let frame = |(file, line): &(String, u64)| json!({"file": file, "line": line});
+    value["file"] = json!(spot.file);
+    value["line"] = json!(spot.line);
+    value["ptx_line"] = json!(spot.ptx_line);
+    value["pc"] = json!(spot.pc);
+    value["inlined"] = spot.inlined.iter().map(frame).collect();
+}
+
+fn host_frame(frame: &HostFrame) -> Value {
+    json!({
+        "function": frame.function,
+        "file": frame.file,
+        "line": frame.line,
+        "module": frame.module,
+    })
+}
+
+fn launch(launch: &Launch) -> Value {
+    json!({
+        "event": "launch",
+        "pid": launch.pid,
+        "kernel": launch.kernel,
+        "grid": launch.grid,
+        "block": launch.block,
+        "shared": launch.shared,
+    })
+}
+
+/// Returns the file of `--save`, which [`super::record::parse`] reads.
+pub(crate) fn saved(log: &Log, records: &[Record]) -> String {
+    let start = |pid: &u64| json!({"event": "start", "pid": pid});
+    let events = log.started.iter().map(start);
+    let lines = events.chain(log.launches.iter().map(launch));
+    let lines = lines.chain(records.iter().map(finding));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::filter::Selection;
+    use super::super::record::{parse, tests};
+    use super::*;
+
+    #[test]
+    fn a_report_has_all_members() {
+        let selection = Selection {
+            records: tests::records(&[tests::LEAK, tests::RACE]),
+            ..Selection::default()
+        };
+        let text = report(&selection.records, &Summary::of(&selection));
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let race = &report["findings"][0];
+        let expected = json!({
+            "tool": "racecheck", "kind": "race", "severity": "error",
+            "message": "Race between a read and a write of __shared__ memory",
+            "kernel": "k", "file": "f.cu", "line": 51, "ptx_line": 40, "pc": null, "inlined": [],
+            "access": "read", "space": "__shared__", "size": 4, "thread": [32, 0, 0], "block": [0, 0, 0],
+            "warp": null, "lanes": null, "address": 140, "allocation": null,
+            "other": {
+                "kernel": "k", "file": "f.cu", "line": 41, "ptx_line": 30, "pc": null, "inlined": [],
+                "access": "write", "thread": [35, 0, 0], "block": [0, 0, 0],
+            },
+            "missing": "barrier", "count": 508, "host": [], "pids": [41],
+        });
+        assert_eq!(*race, expected);
+        let leak = &report["findings"][1];
+        for member in [
+            "kernel", "file", "line", "access", "thread", "other", "missing",
+        ] {
+            assert_eq!(leak.get(member), Some(&Value::Null), "{member}");
+        }
+        let summary = json!({
+            "errors": 2, "warnings": 0, "infos": 0, "hazards": 1, "leaked_bytes": 1024, "leaked_allocations": 1,
+            "suppressed": 0, "other_memory": 0, "damaged_lines": 0, "cuda_initialised": true,
+        });
+        assert_eq!(report["summary"], summary);
+    }
+
+    #[test]
+    fn a_saved_file_is_read_back() {
+        let lines = [
+            tests::ACCESS,
+            tests::RACE,
+            tests::LEAK,
+            r#"{"event":"start","pid":41}"#,
+            r#"{"event":"launch","pid":41,"kernel":"k","grid":[2,1,1],"block":[32,1,1],"shared":16}"#,
+        ];
+        let log = parse(lines.join("\n").as_bytes(), None);
+        let again = parse(saved(&log, &log.records).as_bytes(), None);
+        assert_eq!(again.records, log.records);
+        assert_eq!(again.launches, log.launches);
+        assert_eq!((again.started, again.damaged), (log.started, 0));
+    }
+}

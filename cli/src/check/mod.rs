@@ -1,0 +1,311 @@
+//! `margay check`: runs a CUDA program with checks (`margay::checks`), reports the findings and sets an exit code for CI.
+//!
+//! The program runs as a child process. It and its own children append their findings to one file ([`record`]), which
+//! this process reads after the program has ended. [`filter`] selects the findings that count; [`frame`], [`json`],
+//! [`html`], [`sarif`] and [`suppressions`] write them. Invariant: reports depend only on the findings and not on their
+//! order in the file.
+
+mod files;
+mod filter;
+mod frame;
+mod html;
+mod json;
+mod options;
+mod record;
+mod sarif;
+mod source;
+mod summary;
+mod suppressions;
+mod words;
+mod xml;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use crate::output::{Failure, Outcome, Report, colours, note};
+use crate::run;
+use filter::Selection;
+use frame::{Content, Style};
+use options::{Options, Processes, YesNo};
+use record::Log;
+use summary::Summary;
+use suppressions::Suppressions;
+
+const EXAMPLES: &str = "\
+Examples:
+  margay check -- ./reduction
+  margay check --tool memcheck,racecheck --report findings.html -- ./reduction
+  margay check --report findings.sarif --error-exitcode 3 -- pytest tests
+  margay check --xml --save known.xml -- ./reduction
+  margay check --suppressions known.xml -- ./reduction
+
+The report is printed on standard error when the program has ended; each kind and place is reported once. The exit code
+is the program's, if that is not 0; else that of --error-exitcode if there are errors. docs/checks.md lists what is
+looked for.";
+
+/// The arguments of `margay check`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    run: run::Options,
+    #[command(flatten)]
+    options: Options,
+    /// The program and its arguments.
+    #[arg(
+        required_unless_present = "read",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM",
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
+    program: Vec<OsString>,
+}
+
+/// A program that has ended.
+struct Ended {
+    log: Log,
+    pid: u32,
+    /// The exit status; `None` if the findings were read from a file.
+    status: Option<ExitStatus>,
+}
+
+/// The form of a report.
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Html,
+    Sarif,
+}
+
+impl Form {
+    fn of(path: &Path) -> Result<Form, String> {
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("json") => Ok(Form::Json),
+            Some("html") => Ok(Form::Html),
+            Some("sarif") => Ok(Form::Sarif),
+            _ => Err(format!(
+                "--report {}: the name must end in .json, .html or .sarif",
+                path.display()
+            )),
+        }
+    }
+}
+
+/// Runs the program and reports the findings.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let options = &arguments.options;
+    // Errors of options are reported before the program runs.
+    let mut reports = Vec::new();
+    for path in &options.output.report {
+        reports.push((path, Form::of(path)?));
+    }
+    for name in [&options.output.log_file, &options.output.save]
+        .into_iter()
+        .flatten()
+    {
+        files::expand(name, 0)?;
+    }
+    let mut suppressions = Suppressions::default();
+    for path in &options.output.suppressions {
+        suppressions.read(path)?;
+    }
+    for text in options.notes() {
+        note(&format!("margay: {text}"));
+    }
+    let ended = match &options.output.read {
+        Some(name) => read(name)?,
+        None => execute(arguments)?,
+    };
+    let launches = &ended.log.launches;
+    let selection = filter::select(
+        ended.log.records.clone(),
+        &options.tools(),
+        options.initcheck_address_space,
+        &suppressions,
+    );
+    let summary = Summary {
+        damaged: ended.log.damaged,
+        not_initialised: is_uninitialised(options, &ended, &selection),
+        ..Summary::of(&selection)
+    };
+    let content = Content {
+        records: &selection.records,
+        launches,
+        summary,
+        end: ended.status.and_then(|status| end_of(options, status)),
+    };
+    print(&content, options, ended.pid)?;
+    save(options, &ended, &selection)?;
+    let program = command_line(&arguments.program);
+    for (path, form) in reports {
+        let text = match form {
+            Form::Json => json::report(&selection.records, &summary),
+            Form::Html => html::report(&selection.records, &summary, &program),
+            Form::Sarif => {
+                let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+                sarif::report(&selection.records, &folder)
+            }
+        };
+        files::write(path, &text)?;
+    }
+    let status = match ended.status.map_or(0, exit_code) {
+        0 if summary.all_errors() > 0 => options.output.error_exitcode,
+        code => code,
+    };
+    Ok(Report {
+        text: String::new(),
+        status,
+    })
+}
+
+/// Reads the findings that an earlier run has saved.
+fn read(name: &str) -> Result<Ended, Failure> {
+    let pid = std::process::id();
+    let path = files::expand(name, pid)?;
+    let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        let text = "--read reads files that --save has written without --xml";
+        return Err(Failure::from(format!("{}: {text}", path.display())));
+    }
+    Ok(Ended {
+        log: record::parse(&bytes, None),
+        pid,
+        status: None,
+    })
+}
+
+/// Runs the program, and reads the findings of its processes.
+fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
+    let file =
+        files::LogFile::new().map_err(|e| format!("cannot make a file for what is found: {e}"))?;
+    let mut command = run::command(&arguments.run, &arguments.program)?;
+    command
+        .envs(arguments.options.environment())
+        .env("MARGAY_CHECK_LOG", file.path());
+    let failed = |error| run::cannot_run(&arguments.program, &error);
+    let mut child = command.spawn().map_err(failed)?;
+    let pid = child.id();
+    let status = child.wait().map_err(failed)?;
+    let bytes = fs::read(file.path()).unwrap_or_default();
+    let only = match arguments.options.target_processes {
+        Processes::All => None,
+        Processes::ApplicationOnly => Some(u64::from(pid)),
+    };
+    Ok(Ended {
+        log: record::parse(&bytes, only),
+        pid,
+        status: Some(status),
+    })
+}
+
+/// Returns whether the program has not initialised CUDA although it must.
+fn is_uninitialised(options: &Options, ended: &Ended, selection: &Selection) -> bool {
+    let must = options.require_cuda_init == YesNo::Yes && !options.tools().is_empty();
+    let is_read = ended.status.is_none();
+    must && !is_read && ended.log.started.is_empty() && selection.records.is_empty()
+}
+
+/// Prints the report to standard error, or to the file of `--log-file`.
+fn print(content: &Content, options: &Options, pid: u32) -> Result<(), Failure> {
+    let output = &options.output;
+    let style = Style {
+        tools: options.tools(),
+        level: options.print_level(),
+        limit: output.print_limit,
+        races: output.racecheck_report,
+        backtrace: output.show_backtrace,
+        demangle: output.demangle,
+        colours: output.log_file.is_none() && colours(&io::stderr()),
+    };
+    let text = frame::write(content, &style);
+    match &output.log_file {
+        Some(name) => files::write(&files::expand(name, pid)?, &text)?,
+        None => {
+            // If standard error is closed, the program cannot report the error.
+            let _ = io::stderr().lock().write_all(text.as_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// Writes the file of `--save`.
+fn save(options: &Options, ended: &Ended, selection: &Selection) -> Result<(), Failure> {
+    let Some(name) = &options.output.save else {
+        return Ok(());
+    };
+    let text = match options.output.xml {
+        true => suppressions::to_xml(&selection.records),
+        false => json::saved(&ended.log, &selection.records),
+    };
+    Ok(files::write(&files::expand(name, ended.pid)?, &text)?)
+}
+
+/// Returns a line about the end of the program, if it did not end with exit code 0.
+fn end_of(options: &Options, status: ExitStatus) -> Option<String> {
+    let code = match options.output.check_exit_code {
+        YesNo::Yes => status.code(),
+        YesNo::No => None,
+    };
+    match (status.signal(), code) {
+        (Some(signal), _) => Some(format!(
+            "Error: Target application was ended by signal {signal}"
+        )),
+        (None, Some(code)) if code != 0 => Some(format!(
+            "Target application returned an error (exit code {code})"
+        )),
+        _ => None,
+    }
+}
+
+/// Returns the exit code of a program, or 128 plus the signal number if a signal ended it.
+fn exit_code(status: ExitStatus) -> u8 {
+    let signal = || 128 + status.signal().unwrap_or(0);
+    u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
+}
+
+/// Returns the program and its arguments in one line.
+fn command_line(program: &[OsString]) -> String {
+    let words: Vec<_> = program.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_programs_are_told() {
+        let options = options::tests::options("");
+        let exit = ExitStatus::from_raw;
+        assert_eq!(end_of(&options, exit(0)), None);
+        assert_eq!(
+            end_of(&options, exit(3 << 8)).as_deref(),
+            Some("Target application returned an error (exit code 3)")
+        );
+        assert_eq!(
+            end_of(&options, exit(11)).as_deref(),
+            Some("Error: Target application was ended by signal 11")
+        );
+        assert_eq!(
+            [exit(0), exit(3 << 8), exit(11)].map(exit_code),
+            [0, 3, 139]
+        );
+        let quiet = options::tests::options("--check-exit-code no");
+        assert_eq!(end_of(&quiet, exit(3 << 8)), None);
+    }
+
+    #[test]
+    fn names_decide_the_form_of_a_report() {
+        assert!(matches!(Form::of(Path::new("a.b.json")), Ok(Form::Json)));
+        assert!(matches!(Form::of(Path::new("x/a.sarif")), Ok(Form::Sarif)));
+        assert!(matches!(Form::of(Path::new("a.html")), Ok(Form::Html)));
+        for wrong in ["a.txt", "json", ".html"] {
+            assert!(Form::of(Path::new(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,508 @@
+//! The options of `margay check`, and the environment variables that pass some of them to the library.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use margay::checks::{KernelFilter, Tool, is_implemented};
+
+/// The options of `margay check` besides those of `margay run`.
+#[derive(clap::Args)]
+#[command(next_help_heading = "What is checked")]
+pub(crate) struct Options {
+    /// Tools, with commas between them: memcheck, initcheck, racecheck, synccheck, leakcheck, apicheck; or all.
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = tools)]
+    tool: ToolList,
+    /// Report memory that the program does not free (default: if --tool contains leakcheck).
+    #[arg(long, value_enum, value_name = "full|no")]
+    leak_check: Option<LeakCheck>,
+    /// Failed calls to report: those of the program only (explicit), all except queries (extended), or all [default:
+    /// extended].
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    report_api_errors: Option<ApiErrors>,
+    /// Memory whose reads initcheck reports.
+    #[arg(long, value_enum, value_name = "SPACE", default_value = "global")]
+    pub(crate) initcheck_address_space: InitSpace,
+    /// Report allocations that the program does not write.
+    #[arg(long)]
+    track_unused_memory: bool,
+    /// Written share of an allocation, in percent, up to which it is reported as unused [default: 0].
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    unused_memory_threshold: Option<u8>,
+    /// Uses of memory to check against the order of streams [default: all].
+    #[arg(long, value_enum, value_name = "USES")]
+    track_stream_ordered_races: Option<StreamOrder>,
+    /// Check only kernels whose (mangled) name meets all conditions, as kns=reduce,regex=^_Z; several options: one of
+    /// the lists.
+    #[arg(long, value_name = "FILTER")]
+    kernel_name: Vec<String>,
+    /// Do not check kernels whose name meets all conditions.
+    #[arg(long, value_name = "FILTER")]
+    kernel_name_exclude: Vec<String>,
+    /// Do not check the first N launches of matching kernels [default: 0].
+    #[arg(long, value_name = "N")]
+    launch_skip: Option<u64>,
+    /// Check N launches of matching kernels [default: all].
+    #[arg(long, value_name = "N")]
+    launch_count: Option<u64>,
+    /// Minimum number of bytes between two allocations [default: 256].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
+    padding: Option<u64>,
+    /// What to end after a wrong access [default: nothing; the access is suppressed].
+    #[arg(long, value_enum, value_name = "WHAT")]
+    destroy_on_device_error: Option<Destroy>,
+    /// Complete each launch before the call returns.
+    #[arg(long)]
+    force_blocking_launches: bool,
+    /// Processes whose findings count: all, or only the process that this command starts.
+    #[arg(long, value_enum, value_name = "PROCESSES", default_value = "all")]
+    pub(crate) target_processes: Processes,
+    /// Report a program that does not initialise CUDA as an error.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
+    pub(crate) require_cuda_init: YesNo,
+    /// Accepted, without effect: Margay simulates no caches.
+    #[arg(long)]
+    check_cache_control: bool,
+    /// Accepted, without effect: Margay executes wgmma instructions in program order.
+    #[arg(long, value_enum, value_name = "yes|no")]
+    check_warpgroup_mma: Option<YesNo>,
+    /// Accepted, without effect: a deadlock is detected without a time limit.
+    #[arg(long, value_name = "MILLISECONDS")]
+    racecheck_deadlock_timeout: Option<u64>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// The options about reports and exit codes.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct Output {
+    /// Exit code if there are errors and the program itself exits with 0. Warnings and infos do not count.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) error_exitcode: u8,
+    /// Print a line if the program's own exit code is not 0.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
+    pub(crate) check_exit_code: YesNo,
+    /// Findings to print for each tool; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) print_limit: usize,
+    /// Lowest severity to print. auto: warn, or info with --dump-kernel-launches. fatal: errors that end a kernel on a
+    /// GPU.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "auto")]
+    print_level: PrintLevel,
+    /// How to print races: one report for two places (analysis), one with address and threads (hazard), or both.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "analysis")]
+    pub(crate) racecheck_report: RaceReport,
+    /// Stacks to print: of the host, of inlined device functions, both (yes) or none.
+    #[arg(long, value_enum, value_name = "STACKS", default_value = "yes")]
+    pub(crate) show_backtrace: Backtrace,
+    /// How to print names of C++ kernels: with parameters, without them (simple), or mangled (no).
+    #[arg(long, value_enum, value_name = "FORM", default_value = "full")]
+    pub(crate) demangle: Demangle,
+    /// List all launches.
+    #[arg(long)]
+    pub(crate) dump_kernel_launches: bool,
+    /// Write a report to a file, as its name ends: .json, .html or .sarif. Several options: several reports.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) report: Vec<PathBuf>,
+    /// Print to a file instead of standard error. In names, %p is the process and %q{VARIABLE} the value of a variable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<String>,
+    /// Save the findings to a file, for --read.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<String>,
+    /// Save as XML; the file can be used with --suppressions.
+    #[arg(long, requires = "save")]
+    pub(crate) xml: bool,
+    /// Print the findings that --save has written, instead of running a program.
+    #[arg(long, value_name = "FILE", conflicts_with = "program")]
+    pub(crate) read: Option<String>,
+    /// Leave out findings that an XML file describes.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) suppressions: Vec<PathBuf>,
+}
+
+/// A list of tools.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ToolList(Vec<Tool>);
+
+fn tools(text: &str) -> Result<ToolList, String> {
+    let mut list = Vec::new();
+    for name in text.split(',') {
+        match (name, Tool::named(name)) {
+            ("all", _) => list.extend(Tool::ALL),
+            (_, Some(tool)) => list.push(tool),
+            _ => return Err(format!("`{name}` is no tool")),
+        }
+    }
+    list.sort();
+    list.dedup();
+    Ok(ToolList(list))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LeakCheck {
+    Full,
+    No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ApiErrors {
+    All,
+    Extended,
+    Explicit,
+    No,
+}
+
+/// The state spaces whose reads initcheck reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum InitSpace {
+    Global,
+    Shared,
+    All,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StreamOrder {
+    All,
+    UseBeforeAlloc,
+    UseAfterFree,
+    No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Destroy {
+    Context,
+    Kernel,
+}
+
+/// The processes whose findings count.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Processes {
+    All,
+    ApplicationOnly,
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum YesNo {
+    Yes,
+    No,
+}
+
+/// The lowest severity that is printed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
+pub(crate) enum PrintLevel {
+    Info,
+    Auto,
+    Warn,
+    Error,
+    Fatal,
+}
+
+/// How races are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum RaceReport {
+    Hazard,
+    Analysis,
+    All,
+}
+
+/// The stacks that are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Backtrace {
+    Host,
+    Device,
+    Yes,
+    No,
+}
+
+impl Backtrace {
+    /// Returns whether the stacks of the host are printed.
+    pub(crate) fn host(self) -> bool {
+        matches!(self, Backtrace::Host | Backtrace::Yes)
+    }
+
+    /// Returns whether the stacks of inlined device functions are printed.
+    pub(crate) fn device(self) -> bool {
+        matches!(self, Backtrace::Device | Backtrace::Yes)
+    }
+}
+
+/// How names of C++ kernels are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Demangle {
+    Full,
+    Simple,
+    No,
+}
+
+/// An option that the library acts on.
+struct Passed {
+    option: &'static str,
+    variable: &'static str,
+    value: String,
+}
+
+impl Options {
+    /// Returns the selected tools.
+    pub(crate) fn tools(&self) -> Vec<Tool> {
+        let mut tools = self.tool.0.clone();
+        let mut set = |tool: Tool, wanted: Option<bool>| {
+            if let Some(wanted) = wanted {
+                tools.retain(|other| *other != tool);
+                tools.extend(wanted.then_some(tool));
+            }
+        };
+        let leaks = self.leak_check.map(|check| check == LeakCheck::Full);
+        set(Tool::Leak, leaks);
+        let calls = self.report_api_errors.map(|level| level != ApiErrors::No);
+        set(Tool::Api, calls);
+        tools.sort();
+        tools
+    }
+
+    /// Returns the lowest severity that is printed.
+    pub(crate) fn print_level(&self) -> PrintLevel {
+        match (self.output.print_level, self.output.dump_kernel_launches) {
+            (PrintLevel::Auto, true) => PrintLevel::Info,
+            (PrintLevel::Auto, false) => PrintLevel::Warn,
+            (level, _) => level,
+        }
+    }
+
+    /// Returns the options that the program's command line names and that the library acts on.
+    fn passed(&self) -> Vec<Passed> {
+        let mut list = Vec::new();
+        let mut pass = |option, variable, value: Option<String>| {
+            list.extend(value.map(|value| Passed {
+                option,
+                variable,
+                value,
+            }));
+        };
+        let lines = |filters: &[String]| {
+            let right = |text: &&String| KernelFilter::parse(text).is_ok();
+            let right: Vec<&str> = filters.iter().filter(right).map(|f| f.as_str()).collect();
+            (!right.is_empty()).then(|| right.join("\n"))
+        };
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let switch = |is_on: bool| is_on.then(|| "1".to_owned());
+        pass(
+            "--kernel-name",
+            "MARGAY_CHECK_KERNELS",
+            lines(&self.kernel_name),
+        );
+        pass(
+            "--kernel-name-exclude",
+            "MARGAY_CHECK_KERNELS_EXCLUDED",
+            lines(&self.kernel_name_exclude),
+        );
+        pass(
+            "--launch-skip",
+            "MARGAY_CHECK_LAUNCH_SKIP",
+            number(self.launch_skip),
+        );
+        pass(
+            "--launch-count",
+            "MARGAY_CHECK_LAUNCH_COUNT",
+            number(self.launch_count),
+        );
+        pass(
+            "--dump-kernel-launches",
+            "MARGAY_CHECK_LIST_LAUNCHES",
+            switch(self.output.dump_kernel_launches),
+        );
+        pass("--padding", "MARGAY_CHECK_PADDING", number(self.padding));
+        pass(
+            "--destroy-on-device-error",
+            "MARGAY_CHECK_AFTER_ERROR",
+            self.destroy_on_device_error.map(name),
+        );
+        let level = self
+            .report_api_errors
+            .filter(|level| *level != ApiErrors::No);
+        pass(
+            "--report-api-errors",
+            "MARGAY_CHECK_API_ERRORS",
+            level.map(name),
+        );
+        pass(
+            "--track-unused-memory",
+            "MARGAY_CHECK_UNUSED_MEMORY",
+            switch(self.track_unused_memory),
+        );
+        pass(
+            "--unused-memory-threshold",
+            "MARGAY_CHECK_UNUSED_THRESHOLD",
+            number(self.unused_memory_threshold.map(u64::from)),
+        );
+        pass(
+            "--track-stream-ordered-races",
+            "MARGAY_CHECK_STREAM_ORDER",
+            self.track_stream_ordered_races.map(name),
+        );
+        pass(
+            "--force-blocking-launches",
+            "MARGAY_CHECK_BLOCKING",
+            switch(self.force_blocking_launches),
+        );
+        list
+    }
+
+    /// Returns the environment variables of the program.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        let tools: Vec<&str> = self.tools().iter().map(|tool| tool.name()).collect();
+        let tools = match tools.is_empty() {
+            true => "0".to_owned(),
+            false => tools.join(","),
+        };
+        // This command leaves out the findings about other memory itself, so the variable is no condition for that.
+        let spaces = name(self.initcheck_address_space);
+        let mut variables = vec![
+            ("MARGAY_CHECK", tools),
+            ("MARGAY_CHECK_INIT_SPACES", spaces),
+        ];
+        let passed = self.passed().into_iter();
+        variables.extend(passed.map(|passed| (passed.variable, passed.value)));
+        variables
+    }
+
+    /// Returns a line for each option that has no effect.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let filters = [
+            ("--kernel-name", &self.kernel_name),
+            ("--kernel-name-exclude", &self.kernel_name_exclude),
+        ];
+        for (option, texts) in filters {
+            for text in texts {
+                if let Err(error) = KernelFilter::parse(text) {
+                    notes.push(format!("{option} {text} is ignored: {error}"));
+                }
+            }
+        }
+        for passed in self.passed() {
+            if !is_implemented(passed.variable) {
+                notes.push(format!(
+                    "{} has no effect: it is not implemented yet",
+                    passed.option
+                ));
+            }
+        }
+        let without = [
+            (
+                self.check_cache_control,
+                "--check-cache-control has no effect: Margay simulates no caches",
+            ),
+            (
+                self.check_warpgroup_mma.is_some(),
+                "--check-warpgroup-mma has no effect: Margay executes wgmma instructions in program order",
+            ),
+            (
+                self.racecheck_deadlock_timeout.is_some(),
+                "--racecheck-deadlock-timeout has no effect: a deadlock is detected without a time limit",
+            ),
+        ];
+        let given = without.iter().filter(|(is_given, _)| *is_given);
+        notes.extend(given.map(|(_, note)| (*note).to_owned()));
+        notes
+    }
+}
+
+/// Returns the name of a value on the command line.
+fn name(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+        program: Vec<String>,
+    }
+
+    pub(crate) fn options(arguments: &str) -> Options {
+        let arguments = ["check"].into_iter().chain(arguments.split_whitespace());
+        Line::parse_from(arguments).options
+    }
+
+    fn variables(arguments: &str) -> Vec<(&'static str, String)> {
+        options(arguments).environment().split_off(1)
+    }
+
+    #[test]
+    fn tools_are_selected_by_three_options() {
+        let selected = |arguments: &str| options(arguments).environment()[0].1.clone();
+        let all = "memcheck,initcheck,racecheck,synccheck,leakcheck,apicheck";
+        assert_eq!(selected(""), all);
+        assert_eq!(selected("--tool all"), all);
+        assert_eq!(selected("--tool racecheck,memcheck"), "memcheck,racecheck");
+        assert_eq!(
+            selected("--tool memcheck --leak-check full"),
+            "memcheck,leakcheck"
+        );
+        assert_eq!(
+            selected("--leak-check no --report-api-errors no"),
+            "memcheck,initcheck,racecheck,synccheck"
+        );
+        assert_eq!(selected("--tool leakcheck --leak-check no"), "0");
+        assert_eq!(tools("memcheck,x"), Err("`x` is no tool".to_owned()));
+    }
+
+    #[test]
+    fn options_become_variables() {
+        let spaces = ("MARGAY_CHECK_INIT_SPACES", "global".to_owned());
+        assert_eq!(variables(""), [spaces]);
+        let set = variables(
+            "--kernel-name kns=a,kns=b --kernel-name regex=c --launch-skip 3 --padding 512 \
+             --destroy-on-device-error kernel --initcheck-address-space all",
+        );
+        let expected = [
+            ("MARGAY_CHECK_INIT_SPACES", "all"),
+            ("MARGAY_CHECK_KERNELS", "kns=a,kns=b\nregex=c"),
+            ("MARGAY_CHECK_LAUNCH_SKIP", "3"),
+            ("MARGAY_CHECK_PADDING", "512"),
+            ("MARGAY_CHECK_AFTER_ERROR", "kernel"),
+        ];
+        let expected = expected.map(|(name, value)| (name, value.to_owned()));
+        assert_eq!(set, expected);
+    }
+
+    #[test]
+    fn options_without_effect_are_named() {
+        assert!(options("").notes().is_empty());
+        assert!(options("--launch-skip 1 --padding 16").notes().is_empty());
+        let notes =
+            options("--check-cache-control --kernel-name reduce --kernel-name kns=a").notes();
+        assert_eq!(notes.len(), 2);
+        assert!(
+            notes[0].starts_with("--kernel-name reduce is ignored: `reduce` begins with none of")
+        );
+        assert_eq!(
+            notes[1],
+            "--check-cache-control has no effect: Margay simulates no caches"
+        );
+        for passed in options("--force-blocking-launches --track-unused-memory").passed() {
+            let named = options(passed.option).notes().len();
+            assert_eq!(named, usize::from(!is_implemented(passed.variable)));
+        }
+    }
+
+    #[test]
+    fn the_level_depends_on_the_list_of_launches() {
+        assert_eq!(options("").print_level(), PrintLevel::Warn);
+        assert_eq!(
+            options("--dump-kernel-launches").print_level(),
+            PrintLevel::Info
+        );
+        let both = options("--dump-kernel-launches --print-level error");
+        assert_eq!(both.print_level(), PrintLevel::Error);
+    }
+}

@@ -1,0 +1,408 @@
+//! Reads the log of a checking run: lines of JSON that the processes of the program have written.
+//!
+//! A line with the member `kind` is a finding. A line with `event` states that a process has initialised the library,
+//! or has launched a kernel. Other lines update the count and the severity of a finding, which `pid` and `id` identify.
+//! A line that cannot be read is counted and left out, because a process may end while it writes.
+
+use std::collections::{BTreeSet, HashMap};
+
+use margay::checks::{Severity, Tool};
+use serde_json::Value;
+
+/// Coordinates of a thread or a block.
+pub(crate) type Coordinates = [u64; 3];
+
+/// A place in a kernel.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Spot {
+    pub(crate) file: Option<String>,
+    /// The line; for inlined code, the line of the outermost call.
+    pub(crate) line: Option<u64>,
+    pub(crate) ptx_line: Option<u64>,
+    /// File and line in each inlined function, from the outermost to the innermost.
+    pub(crate) inlined: Vec<(String, u64)>,
+    /// The offset of the instruction in the kernel.
+    pub(crate) pc: Option<u64>,
+}
+
+impl Spot {
+    /// Returns file and line of the source, from the innermost inlined function to the kernel.
+    pub(crate) fn stack(&self) -> Vec<(&str, u64)> {
+        let inner = self.inlined.iter().rev();
+        let inner = inner.map(|(file, line)| (file.as_str(), *line));
+        let outer = self.file.as_deref().zip(self.line);
+        inner.chain(outer).collect()
+    }
+}
+
+/// A function on the host's stack.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct HostFrame {
+    pub(crate) function: String,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u64>,
+    pub(crate) module: Option<String>,
+}
+
+/// The other access of a race.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Other {
+    pub(crate) kernel: Option<String>,
+    pub(crate) spot: Spot,
+    pub(crate) access: String,
+    pub(crate) thread: Option<Coordinates>,
+    pub(crate) block: Option<Coordinates>,
+}
+
+/// A finding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Record {
+    pub(crate) tool: String,
+    pub(crate) kind: String,
+    pub(crate) severity: Severity,
+    pub(crate) message: String,
+    pub(crate) kernel: Option<String>,
+    pub(crate) spot: Spot,
+    pub(crate) access: Option<String>,
+    pub(crate) space: Option<String>,
+    pub(crate) size: Option<u64>,
+    pub(crate) thread: Option<Coordinates>,
+    pub(crate) block: Option<Coordinates>,
+    /// The index of a warp in the block, and the mask of its lanes.
+    pub(crate) lanes: Option<(u64, u64)>,
+    pub(crate) address: Option<u64>,
+    pub(crate) allocation: Option<String>,
+    pub(crate) other: Option<Other>,
+    pub(crate) missing: Option<String>,
+    pub(crate) count: u64,
+    pub(crate) host: Vec<HostFrame>,
+    /// The processes in which the finding occurred.
+    pub(crate) pids: BTreeSet<u64>,
+}
+
+impl Record {
+    pub(crate) fn is_of(&self, tool: Tool) -> bool {
+        self.tool == tool.name()
+    }
+
+    /// Returns what is equal for findings that are one finding in several processes.
+    fn identity(&self) -> impl Eq + std::hash::Hash + use<> {
+        let host = self.kernel.is_none();
+        (
+            self.kind.clone(),
+            self.kernel.clone(),
+            self.spot.clone(),
+            self.other.as_ref().map(|other| other.spot.clone()),
+            host.then(|| (self.address, self.message.clone())),
+        )
+    }
+
+    /// Returns the position of the finding in reports.
+    fn order(&self) -> impl Ord + '_ {
+        let tool = Tool::ALL.iter().position(|tool| self.is_of(*tool));
+        (
+            (tool.unwrap_or(usize::MAX), &self.tool),
+            &self.kernel,
+            (&self.spot.file, self.spot.line, self.spot.ptx_line),
+            self.other.as_ref().map(|other| &other.spot),
+            &self.kind,
+            &self.spot,
+            (&self.message, self.address),
+        )
+    }
+
+    /// Adds the same finding in another process. Of two descriptions, keeps that of the first block and thread, so that
+    /// the result does not depend on the order of the processes.
+    fn absorb(&mut self, mut same: Record) {
+        let place = |record: &Record| (record.block, record.thread, record.address);
+        if place(&same) < place(self) {
+            std::mem::swap(self, &mut same);
+        }
+        self.count = self.count.saturating_add(same.count);
+        self.severity = self.severity.max(same.severity);
+        self.pids.append(&mut same.pids);
+    }
+}
+
+/// A launch of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Launch {
+    pub(crate) pid: u64,
+    pub(crate) kernel: String,
+    pub(crate) grid: Coordinates,
+    pub(crate) block: Coordinates,
+    /// Number of bytes of dynamic shared memory.
+    pub(crate) shared: u64,
+}
+
+/// The content of a log.
+#[derive(Default, Debug)]
+pub(crate) struct Log {
+    /// The findings, sorted.
+    pub(crate) records: Vec<Record>,
+    /// The launches in the order in which they began.
+    pub(crate) launches: Vec<Launch>,
+    /// The processes that have initialised the library.
+    pub(crate) started: BTreeSet<u64>,
+    /// Number of lines that could not be read.
+    pub(crate) damaged: u64,
+}
+
+/// Reads a log. If `pid` is given, only lines of this process count.
+pub(crate) fn parse(bytes: &[u8], pid: Option<u64>) -> Log {
+    let mut log = Log::default();
+    let mut found: Vec<Record> = Vec::new();
+    let mut known: HashMap<(u64, u64), usize> = HashMap::new();
+    for line in bytes.split(|&byte| byte == b'\n') {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let value = serde_json::from_slice(line).unwrap_or(Value::Null);
+        let from = number(&value, "pid").unwrap_or(0);
+        if value.is_object() && pid.is_some_and(|pid| pid != from) {
+            continue;
+        }
+        if let Some(record) = finding(&value) {
+            // The system may give the identity of a process to a later process: the last finding counts.
+            if let Some(id) = number(&value, "id") {
+                known.insert((from, id), found.len());
+            }
+            found.push(record);
+        } else if read_event(&value, from, &mut log).is_none()
+            && update(&value, from, &known, &mut found).is_none()
+        {
+            log.damaged += 1;
+        }
+    }
+    log.records = merge(found);
+    log
+}
+
+/// Joins findings that are one finding in several processes, and sorts the result.
+fn merge(found: Vec<Record>) -> Vec<Record> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut records: Vec<Record> = Vec::new();
+    for record in found {
+        match places.get(&record.identity()) {
+            Some(&at) => records[at].absorb(record),
+            None => {
+                places.insert(record.identity(), records.len());
+                records.push(record);
+            }
+        }
+    }
+    records.sort_by(|a, b| a.order().cmp(&b.order()));
+    records
+}
+
+fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
+    match text(value, "event")?.as_str() {
+        "start" => {
+            log.started.insert(pid);
+        }
+        "launch" => log.launches.push(Launch {
+            pid,
+            kernel: text(value, "kernel")?,
+            grid: coordinates(value, "grid")?,
+            block: coordinates(value, "block")?,
+            shared: number(value, "shared").unwrap_or(0),
+        }),
+        _ => {}
+    }
+    Some(())
+}
+
+fn update(
+    value: &Value,
+    pid: u64,
+    known: &HashMap<(u64, u64), usize>,
+    found: &mut [Record],
+) -> Option<()> {
+    let record = &mut found[*known.get(&(pid, number(value, "id")?))?];
+    record.count = record.count.max(number(value, "count")?);
+    let severity = severity(value).unwrap_or(record.severity);
+    record.severity = record.severity.max(severity);
+    Some(())
+}
+
+fn finding(value: &Value) -> Option<Record> {
+    Some(Record {
+        tool: text(value, "tool")?,
+        kind: text(value, "kind")?,
+        severity: severity(value)?,
+        message: text(value, "message")?,
+        kernel: text(value, "kernel"),
+        spot: spot(value),
+        access: text(value, "access"),
+        space: text(value, "space"),
+        size: number(value, "size"),
+        thread: coordinates(value, "thread"),
+        block: coordinates(value, "block"),
+        lanes: number(value, "warp").zip(number(value, "lanes")),
+        address: number(value, "address"),
+        allocation: text(value, "allocation"),
+        other: value.get("other").and_then(other),
+        missing: text(value, "missing"),
+        count: number(value, "count").unwrap_or(1).max(1),
+        host: list(value, "host").filter_map(host_frame).collect(),
+        pids: list(value, "pids")
+            .filter_map(Value::as_u64)
+            .chain(number(value, "pid"))
+            .collect(),
+    })
+}
+
+fn other(value: &Value) -> Option<Other> {
+    Some(Other {
+        kernel: text(value, "kernel"),
+        spot: spot(value),
+        access: text(value, "access")?,
+        thread: coordinates(value, "thread"),
+        block: coordinates(value, "block"),
+    })
+}
+
+fn spot(value: &Value) -> Spot {
+    let inlined = list(value, "inlined");
+    Spot {
+        file: text(value, "file"),
+        line: number(value, "line"),
+        ptx_line: number(value, "ptx_line"),
+        inlined: inlined
+            .filter_map(|frame| Some((text(frame, "file")?, number(frame, "line")?)))
+            .collect(),
+        pc: number(value, "pc"),
+    }
+}
+
+fn host_frame(value: &Value) -> Option<HostFrame> {
+    Some(HostFrame {
+        function: text(value, "function")?,
+        file: text(value, "file"),
+        line: number(value, "line"),
+        module: text(value, "module"),
+    })
+}
+
+fn severity(value: &Value) -> Option<Severity> {
+    let all = [Severity::Info, Severity::Warning, Severity::Error];
+    let name = text(value, "severity")?;
+    all.into_iter().find(|severity| severity.name() == name)
+}
+
+fn text(value: &Value, name: &str) -> Option<String> {
+    value.get(name)?.as_str().map(str::to_owned)
+}
+
+fn number(value: &Value, name: &str) -> Option<u64> {
+    value.get(name)?.as_u64()
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    let list = value.get(name).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn coordinates(value: &Value, name: &str) -> Option<Coordinates> {
+    let mut numbers = list(value, name).map(Value::as_u64);
+    let mut next = || numbers.next().flatten();
+    Some([next()?, next()?, next()?])
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A finding with all members that a wrong access has.
+    pub(crate) const ACCESS: &str = r#"{"tool":"memcheck","kind":"out-of-bounds","severity":"error","message":"Invalid __global__ write of size 4 bytes","kernel":"_Z4fillPi","file":"no/such/fill.cu","line":7,"ptx_line":21,"access":"write","space":"__global__","size":4,"thread":[6,0,0],"block":[1,0,0],"address":4096,"allocation":"address is out of bounds: 16 bytes after the end of device memory of 1024 bytes","count":128,"host":[{"function":"main","file":"no/such/fill.cu","line":20}],"id":0,"pid":41}"#;
+
+    /// A race within a block.
+    pub(crate) const RACE: &str = r#"{"tool":"racecheck","kind":"race","severity":"error","message":"Race between a read and a write of __shared__ memory","kernel":"k","file":"f.cu","line":51,"ptx_line":40,"access":"read","space":"__shared__","size":4,"thread":[32,0,0],"block":[0,0,0],"address":140,"other":{"kernel":"k","file":"f.cu","line":41,"ptx_line":30,"access":"write","thread":[35,0,0],"block":[0,0,0]},"missing":"barrier","count":508,"host":[],"id":1,"pid":41}"#;
+
+    /// An allocation that the program does not free.
+    pub(crate) const LEAK: &str = r#"{"tool":"leakcheck","kind":"leak","severity":"error","message":"Leaked 1024 bytes at 0x7000","size":1024,"address":28672,"count":1,"host":[{"function":"main","file":null,"line":null}],"id":2,"pid":41}"#;
+
+    pub(crate) fn records(lines: &[&str]) -> Vec<Record> {
+        parse(lines.join("\n").as_bytes(), None).records
+    }
+
+    #[test]
+    fn updates_belong_to_a_process_and_processes_are_summed() {
+        let in_another = ACCESS.replace(r#""pid":41"#, r#""pid":42"#);
+        let lines = [
+            ACCESS,
+            &in_another,
+            r#"{"id":0,"pid":41,"count":200,"severity":"error"}"#,
+            r#"{"event":"start","pid":42}"#,
+        ]
+        .join("\n");
+        let log = parse(lines.as_bytes(), None);
+        assert_eq!(log.records.len(), 1);
+        assert_eq!(log.records[0].count, 328);
+        assert_eq!(log.records[0].pids, BTreeSet::from([41, 42]));
+        assert_eq!(log.started, BTreeSet::from([42]));
+        assert_eq!(log.damaged, 0);
+        let one = parse(lines.as_bytes(), Some(42));
+        assert_eq!(one.records[0].count, 128);
+    }
+
+    #[test]
+    fn a_number_of_a_process_may_come_back() {
+        let later = LEAK.replace(r#""id":2"#, r#""id":0"#);
+        let update = r#"{"id":0,"pid":41,"count":9,"severity":"error"}"#;
+        let records = records(&[ACCESS, &later, update]);
+        assert_eq!(records.len(), 2);
+        assert_eq!((records[0].count, records[1].count), (128, 9));
+    }
+
+    #[test]
+    fn damaged_lines_are_counted() {
+        let half = &ACCESS[..100];
+        let mut text = [half, RACE, "[1]", r#"{"id":7,"pid":41,"count":3}"#, "", "7"].join("\n");
+        text.push_str("\n{\"tool\":3,\"kind\":\"race\"}\n");
+        let mut bytes = text.into_bytes();
+        bytes.extend(b"\xff\xfe\n");
+        let log = parse(&bytes, None);
+        assert_eq!(log.records.len(), 1);
+        assert_eq!(log.damaged, 6);
+        // Members of a wrong type count as absent.
+        let odd = RACE
+            .replace("[32,0,0]", "[32,\"x\"]")
+            .replace("140", "-1")
+            .replace("\"line\":51", "\"line\":{}");
+        let record = &records(&[&odd])[0];
+        assert_eq!((record.thread, record.address), (None, None));
+        assert_eq!(record.spot.line, None);
+    }
+
+    #[test]
+    fn findings_are_sorted() {
+        let second = ACCESS.replace(r#""line":7"#, r#""line":9"#);
+        let third = ACCESS.replace("_Z4fillPi", "_Z1aPi");
+        let sorted = records(&[LEAK, RACE, &second, ACCESS, &third]);
+        let order: Vec<_> = sorted
+            .iter()
+            .map(|r| (r.kernel.as_deref(), r.spot.line))
+            .collect();
+        let fill = Some("_Z4fillPi");
+        let expected = [
+            (Some("_Z1aPi"), Some(7)),
+            (fill, Some(7)),
+            (fill, Some(9)),
+            (Some("k"), Some(51)),
+            (None, None),
+        ];
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn the_innermost_function_comes_first() {
+        let inlined = ACCESS.replace(
+            r#""ptx_line":21"#,
+            r#""inlined":[{"file":"a.cuh","line":3},{"file":"b.cuh","line":5}]"#,
+        );
+        let record = &records(&[&inlined])[0];
+        let stack = [("b.cuh", 5), ("a.cuh", 3), ("no/such/fill.cu", 7)];
+        assert_eq!(record.spot.stack(), stack);
+    }
+}

@@ -1,0 +1,96 @@
+//! Counts the findings of a checking run.
+
+use margay::checks::{Severity, Tool};
+
+use super::filter::Selection;
+
+/// The counts that reports end with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) errors: u64,
+    pub(crate) warnings: u64,
+    pub(crate) infos: u64,
+    pub(crate) race_errors: u64,
+    pub(crate) race_warnings: u64,
+    pub(crate) leaked_bytes: u64,
+    pub(crate) leaked_allocations: u64,
+    pub(crate) suppressed: u64,
+    /// Number of findings of initcheck about memory that is not selected.
+    pub(crate) elsewhere: u64,
+    /// Number of lines of the log that could not be read.
+    pub(crate) damaged: u64,
+    /// The program has not initialised CUDA, and this is an error.
+    pub(crate) not_initialised: bool,
+}
+
+impl Summary {
+    /// Counts findings.
+    pub(crate) fn of(selection: &Selection) -> Summary {
+        let mut summary = Summary {
+            suppressed: selection.suppressed,
+            elsewhere: selection.elsewhere,
+            ..Summary::default()
+        };
+        for record in &selection.records {
+            let (all, races) = match record.severity {
+                Severity::Error => (&mut summary.errors, Some(&mut summary.race_errors)),
+                Severity::Warning => (&mut summary.warnings, Some(&mut summary.race_warnings)),
+                Severity::Info => (&mut summary.infos, None),
+            };
+            *all += 1;
+            if let Some(races) = races.filter(|_| record.is_of(Tool::Race)) {
+                *races += 1;
+            }
+            if let Some(size) = record.size.filter(|_| record.is_of(Tool::Leak)) {
+                let bytes = size.saturating_mul(record.count);
+                summary.leaked_bytes = summary.leaked_bytes.saturating_add(bytes);
+                summary.leaked_allocations += record.count;
+            }
+        }
+        summary
+    }
+
+    /// Returns the number of errors, with those that are not findings.
+    pub(crate) fn all_errors(&self) -> u64 {
+        self.errors + u64::from(self.not_initialised)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::{ACCESS, LEAK, RACE, records};
+    use super::*;
+
+    #[test]
+    fn leaks_and_races_are_counted_apart() {
+        let warning = RACE
+            .replace(r#""error""#, r#""warning""#)
+            .replace("f.cu", "g.cu");
+        let info = ACCESS
+            .replace(r#""error""#, r#""info""#)
+            .replace("fill", "full");
+        let second = LEAK.replace("7000", "8000").replace("28672", "32768");
+        let selection = Selection {
+            records: records(&[ACCESS, RACE, &warning, &info, LEAK, &second]),
+            suppressed: 3,
+            elsewhere: 0,
+        };
+        let expected = Summary {
+            errors: 4,
+            warnings: 1,
+            infos: 1,
+            race_errors: 1,
+            race_warnings: 1,
+            leaked_bytes: 2048,
+            leaked_allocations: 2,
+            suppressed: 3,
+            ..Summary::default()
+        };
+        assert_eq!(Summary::of(&selection), expected);
+        let without = Summary {
+            not_initialised: true,
+            ..expected
+        };
+        assert_eq!(without.all_errors(), 5);
+    }
+}
