@@ -254,6 +254,9 @@ static void ordered(void) {
             poke(other, NULL);
             poke(other, blocking);
             REQUIRE(cuMemFreeAsync(other, NULL));
+            REQUIRE(cuMemAllocAsync(&other, 100, NULL));
+            poke(other, blocking);
+            REQUIRE(cuMemFreeAsync(other, blocking));
             REQUIRE(cuStreamDestroy_v2(blocking));
             poke(memory, streams[0]);
             REQUIRE(cuMemcpyHtoD_v2(other = allocate(8), &host, 4));
