@@ -44,10 +44,10 @@ impl Log {
     /// Returns the number of findings and the number of remarks.
     fn lines(&self) -> (usize, usize) {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
-        let records = text.lines().filter(|line| line.contains("\"tool\""));
+        let findings = || text.lines().filter(|line| line.contains("\"kind\":"));
         let remark = |line: &&str| line.contains("\"severity\":\"info\"");
-        let (remarks, found): (Vec<&str>, Vec<&str>) = records.partition(remark);
-        (found.len(), remarks.len())
+        let remarks = findings().filter(remark).count();
+        (findings().count() - remarks, remarks)
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         let log = Log::new().expect("a file");
         fs::write(
             &log.0,
-            "synccheck: remark: bar in kernel a\nsynccheck: bar in kernel b\n",
+            "{\"kind\":\"a\",\"severity\":\"info\"}\n{\"kind\":\"b\",\"severity\":\"error\"}\n{\"event\":\"start\"}\n",
         )
         .expect("written");
         assert_eq!(log.lines(), (1, 1));

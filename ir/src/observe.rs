@@ -1,6 +1,6 @@
 //! Accesses that tools observe.
 
-use margay_ops::mods::{Mode, StateSpace};
+use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 
 use crate::function::InstData;
@@ -14,15 +14,25 @@ pub enum AccessMode {
     Store,
     /// Reads and writes atomically.
     Update,
+    /// Reads as many bytes as an operand states.
+    Copy,
+    /// Frees memory of the heap.
+    Release,
 }
 
 impl AccessMode {
-    /// Every mode.
-    pub const ALL: [AccessMode; 3] = [AccessMode::Load, AccessMode::Store, AccessMode::Update];
+    /// All modes.
+    pub const ALL: [AccessMode; 5] = [
+        AccessMode::Load,
+        AccessMode::Store,
+        AccessMode::Update,
+        AccessMode::Copy,
+        AccessMode::Release,
+    ];
 
     /// Returns whether the access writes memory.
     pub fn writes(self) -> bool {
-        self != AccessMode::Load
+        matches!(self, AccessMode::Store | AccessMode::Update)
     }
 }
 
@@ -33,8 +43,18 @@ pub struct ObservedAccess {
     pub mode: AccessMode,
     /// The state space of the instruction; [`StateSpace::None`] for a generic address.
     pub space: StateSpace,
-    /// Number of bytes that a lane accesses.
+    /// Number of bytes that a lane accesses; for [`AccessMode::Copy`], the alignment of the address.
     pub bytes: u32,
+    /// Number of bytes of an element. The operands of a store are elements.
+    pub element: u32,
+    /// Whether the kernel stores the value that it loads, and does nothing else with it.
+    pub only_copied: bool,
+    /// The memory order; [`MemOrder::Weak`] for an access without order.
+    pub order: MemOrder,
+    /// The scope of the memory order.
+    pub scope: Scope,
+    /// The operation of an update.
+    pub op: AtomOp,
 }
 
 impl ObservedAccess {
@@ -46,12 +66,107 @@ impl ObservedAccess {
             (Opcode::Atom | Opcode::Red, _) | (Opcode::CheckAccess, Mode::Update) => {
                 AccessMode::Update
             }
+            (Opcode::CheckAccess, Mode::Copy) => AccessMode::Copy,
+            (Opcode::CheckAccess, Mode::Release) => AccessMode::Release,
             _ => return None,
         };
+        let is_update = mode == AccessMode::Update;
+        let order = match data.mods.order() {
+            // An update without order is relaxed (PTX ISA 9.7.13, `atom`).
+            MemOrder::None | MemOrder::Weak if is_update => MemOrder::Relaxed,
+            MemOrder::None => MemOrder::Weak,
+            order => order,
+        };
+        let scope = match (data.mods.scope(), order) {
+            (_, MemOrder::Volatile | MemOrder::Mmio) => Scope::Sys,
+            (Scope::None, _) => Scope::Gpu,
+            (scope, _) => scope,
+        };
+        let element = data.ty.bits().div_ceil(8);
         Some(ObservedAccess {
             mode,
             space: data.mods.space(),
-            bytes: data.ty.bits().div_ceil(8) * data.mods.vec().max(1),
+            bytes: element * data.mods.vec().max(1),
+            element,
+            only_copied: data.opcode == Opcode::CheckAccess && data.mods.nc(),
+            order,
+            scope,
+            op: data.mods.atom_op(),
         })
+    }
+
+    /// Packs the properties into a number.
+    pub fn to_bits(self) -> u64 {
+        let fields = [
+            (self.mode as u64, 4),
+            (self.space as u64, 4),
+            (u64::from(self.bytes), 16),
+            (u64::from(self.element), 8),
+            (u64::from(self.only_copied), 8),
+            (self.order as u64, 4),
+            (self.scope as u64, 4),
+            (self.op as u64, 8),
+        ];
+        fields
+            .iter()
+            .rev()
+            .fold(0, |all, &(field, width)| all << width | field)
+    }
+
+    /// Returns the properties that [`ObservedAccess::to_bits`] has packed.
+    pub fn from_bits(bits: u64) -> ObservedAccess {
+        let mut rest = bits;
+        let mut take = |width: u32| {
+            let field = rest & ((1 << width) - 1);
+            rest >>= width;
+            field as usize
+        };
+        let mode = AccessMode::ALL.get(take(4)).copied();
+        let space = StateSpace::ALL.get(take(4).wrapping_sub(1)).copied();
+        let (bytes, element) = (take(16) as u32, take(8) as u32);
+        let only_copied = take(8) != 0;
+        let order = MemOrder::ALL.get(take(4).wrapping_sub(1)).copied();
+        let scope = Scope::ALL.get(take(4).wrapping_sub(1)).copied();
+        let op = AtomOp::ALL.get(take(8).wrapping_sub(1)).copied();
+        ObservedAccess {
+            mode: mode.unwrap_or(AccessMode::Load),
+            space: space.unwrap_or_default(),
+            bytes,
+            element,
+            only_copied,
+            order: order.unwrap_or_default(),
+            scope: scope.unwrap_or_default(),
+            op: op.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_survive_packing() {
+        for mode in AccessMode::ALL {
+            for &space in StateSpace::ALL {
+                let access = ObservedAccess {
+                    mode,
+                    space,
+                    bytes: 64,
+                    element: 16,
+                    only_copied: true,
+                    order: MemOrder::Mmio,
+                    scope: Scope::Sys,
+                    op: AtomOp::SignalDrop,
+                };
+                assert_eq!(ObservedAccess::from_bits(access.to_bits()), access);
+                let none = ObservedAccess {
+                    space: StateSpace::None,
+                    op: AtomOp::None,
+                    ..access
+                };
+                assert_eq!(ObservedAccess::from_bits(none.to_bits()), none);
+            }
+        }
     }
 }

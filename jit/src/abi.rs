@@ -7,7 +7,6 @@
 
 use std::ffi::c_void;
 
-use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::StateSpace;
 
@@ -199,10 +198,14 @@ pub struct Helpers {
     pub verify: unsafe extern "C" fn(*mut NativeContext, u64, i64, Verify, u32) -> i32,
     /// Decides about accesses as [`Helpers::verify`] does, but with a separate host address for each lane.
     pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
-    /// Examines an access that a checking run observes. Arguments: context, host address, properties of the access,
-    /// source position (PTX line in the low half, index of the `.loc` in the high half), thread. Returns the host address
-    /// that the thread accesses instead.
-    pub check_access: unsafe extern "C" fn(*mut NativeContext, u64, Verify, u64, u32) -> u64,
+    /// Examines an access that a checking run observes. Arguments: context, host address, properties of the access
+    /// ([`ObservedAccess::to_bits`](margay_ir::observe::ObservedAccess::to_bits)), source position (PTX line in the low
+    /// half, index of the `.loc` in the high half), operands of the access (cells of 16 bytes), thread in the low half and
+    /// number of operands in the high half. Returns the host address that the thread accesses instead.
+    pub check_access:
+        unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
+    /// Tells a tool about a fence. Arguments: context, scope, thread.
+    pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
     /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,
     /// `first`, `end`, size of a frame in bytes.
@@ -219,25 +222,6 @@ impl Verify {
     pub fn of(bytes: u32, writes: bool, space: StateSpace, lanes: u32) -> Verify {
         let space = (space as u64) << 16;
         Verify(u64::from(bytes & 0xff) | u64::from(writes) << 8 | space | u64::from(lanes) << 24)
-    }
-
-    /// Describes an observed access of one lane.
-    pub fn of_access(access: &ObservedAccess) -> Verify {
-        let one = Verify::of(access.bytes, access.mode.writes(), access.space, 1);
-        Verify(one.0 | u64::from(access.mode == AccessMode::Update) << 9).with_mask(1)
-    }
-
-    /// Returns the access that [`Verify::of_access`] describes.
-    pub fn access(self) -> ObservedAccess {
-        ObservedAccess {
-            mode: match (self.writes(), self.0 >> 9 & 1) {
-                (_, 1) => AccessMode::Update,
-                (true, _) => AccessMode::Store,
-                (false, _) => AccessMode::Load,
-            },
-            space: self.space(),
-            bytes: self.bytes() as u32,
-        }
     }
 
     /// Sets the mask of the lanes that access memory, one bit per lane.

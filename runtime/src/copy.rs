@@ -4,6 +4,7 @@
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
 
+use crate::checks;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
@@ -275,6 +276,7 @@ impl Fill {
                 }
             };
             outcome.map_err(inaccessible)?;
+            checks::host::written(dst, self.count * u64::from(self.width));
         }
         Ok(())
     }
@@ -352,10 +354,16 @@ impl Transfer {
     /// Copies the bytes.
     pub(crate) fn run(self) -> Result<()> {
         crate::fault::keep_for_copy();
+        let to_host = self.direction == Direction::DeviceToHost;
+        let copy = |dst, src, bytes| {
+            copy_bytes(dst, src, bytes)?;
+            checks::host::copied(dst, src, bytes, to_host);
+            Ok(())
+        };
         if self.is_contiguous() {
-            return copy_bytes(self.dst, self.src, self.width * self.height * self.depth);
+            return copy(self.dst, self.src, self.width * self.height * self.depth);
         }
-        self.rows(|dst, src| copy_bytes(dst, src, self.width))
+        self.rows(|dst, src| copy(dst, src, self.width))
     }
 
     /// Reads the source into a buffer.
@@ -382,10 +390,12 @@ impl Transfer {
     fn run_staged(self, staged: &[u8]) -> Result<()> {
         crate::fault::keep_for_copy();
         let mut rows = staged.chunks_exact(self.width as usize);
-        self.rows(|dst, _| {
+        self.rows(|dst, src| {
             let row = rows.next().unwrap_or_default();
             // SAFETY: the destination was looked up as memory of this runtime when the copy was submitted.
-            unsafe { access::write(dst, row) }.map_err(inaccessible)
+            unsafe { access::write(dst, row) }.map_err(inaccessible)?;
+            checks::host::copied(dst, src, self.width, false);
+            Ok(())
         })
     }
 }

@@ -28,6 +28,7 @@
 //! - **Panics.** The worker catches a panic in an engine and fails the launch.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -317,6 +318,12 @@ pub trait Services: Send + Sync {
     /// # Errors
     /// A fault when `address` is not allocated.
     fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault>;
+    /// Returns the addresses of the heap; empty if device code has not called `malloc`.
+    fn heap_region(&self) -> Range<u64>;
+    /// Returns the bytes of the block of the heap that contains an address; `None` if no allocated block contains it.
+    fn heap_block(&self, address: u64) -> Option<Range<u64>>;
+    /// Returns whether an address is in a block of the heap that was freed and is not in use again.
+    fn was_freed_in_heap(&self, address: u64) -> bool;
     /// `void cudaGraphSetConditional(handle, unsigned)`: sets the value that a conditional node of a graph tests.
     ///
     /// # Errors

@@ -5,10 +5,10 @@
 //! it. Invariant: free blocks are never adjacent, because adjacent blocks are joined.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use crate::machine::Machine;
 use crate::mem::Request;
@@ -18,6 +18,8 @@ use crate::pointer::{HostFlags, PointerKind};
 const ALIGN: u64 = 16;
 /// Size in bytes of the smallest heap.
 const LEAST: u64 = 4 << 10;
+/// Number of unused bytes after each block in runs that examine accesses.
+const RED_ZONE: u64 = 32;
 
 /// The heap of a context.
 pub struct DeviceHeap {
@@ -30,10 +32,27 @@ pub struct DeviceHeap {
 #[derive(Default)]
 struct HeapState {
     base: u64,
+    /// Size of the region in bytes.
+    bytes: u64,
     /// Size of each free block, by start address. `by_size` contains the size and the start address of each free block.
     free: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
-    used: FxHashMap<u64, u64>,
+    /// The blocks that device code has allocated, by start address.
+    used: BTreeMap<u64, Used>,
+    /// Number of bytes after each block that no block uses. If it is not 0, freed blocks are not reused before the heap
+    /// is full.
+    red_zone: u64,
+    /// Size of each freed block that is not reused yet, by start address.
+    resting: BTreeMap<u64, u64>,
+}
+
+/// An allocated block.
+#[derive(Clone, Copy)]
+struct Used {
+    /// Number of bytes that the block occupies.
+    size: u64,
+    /// Number of bytes that device code has asked for.
+    requested: u64,
 }
 
 impl DeviceHeap {
@@ -66,8 +85,44 @@ impl DeviceHeap {
                 Some((base, bytes)) => state.start(base, bytes),
                 None => return 0,
             }
+            if self.is_examined() {
+                state.red_zone = RED_ZONE;
+            }
         }
-        state.allocate(bytes)
+        let found = state.allocate(bytes);
+        if found == 0 && !state.resting.is_empty() {
+            state.wake();
+            return state.allocate(bytes);
+        }
+        found
+    }
+
+    /// Returns whether accesses of kernels are examined.
+    fn is_examined(&self) -> bool {
+        let machine = self.machine.upgrade();
+        let findings = machine.and_then(|machine| machine.findings.clone());
+        findings.is_some_and(|findings| findings.tools().examine_accesses())
+    }
+
+    /// Returns the addresses of the region; empty if device code has not allocated memory.
+    pub(crate) fn region_range(&self) -> Range<u64> {
+        let state = self.state.lock();
+        state.base..state.base + state.bytes
+    }
+
+    /// Returns the bytes of the allocated block that contains an address.
+    pub(crate) fn block(&self, address: u64) -> Option<Range<u64>> {
+        let state = self.state.lock();
+        let (&start, used) = state.used.range(..=address).next_back()?;
+        let block = start..start + used.requested;
+        block.contains(&address).then_some(block)
+    }
+
+    /// Returns whether an address is in a freed block that is not reused.
+    pub(crate) fn was_freed(&self, address: u64) -> bool {
+        let state = self.state.lock();
+        let found = state.resting.range(..=address).next_back();
+        found.is_some_and(|(&start, &size)| address - start < size)
     }
 
     /// Frees a block; returns false when no allocated block starts at `address`.
@@ -78,9 +133,10 @@ impl DeviceHeap {
     /// Returns address and size of each allocated block, in ascending order of addresses.
     pub(crate) fn unfreed(&self) -> Vec<(u64, u64)> {
         let state = self.state.lock();
-        let mut blocks: Vec<_> = state.used.iter().map(|(&at, &size)| (at, size)).collect();
-        blocks.sort_unstable();
+        let blocks = state.used.iter();
         blocks
+            .map(|(&start, used)| (start, used.requested))
+            .collect()
     }
 
     /// Removes all blocks. The memory of the region is freed together with the context's memory.
@@ -115,6 +171,7 @@ impl DeviceHeap {
 impl HeapState {
     fn start(&mut self, base: u64, size: u64) {
         self.base = base;
+        self.bytes = size;
         self.add_free(base, size / ALIGN * ALIGN);
     }
 
@@ -132,7 +189,8 @@ impl HeapState {
 
     /// Allocates at the start of the smallest free block that is large enough. Returns 0 if no block is large enough.
     fn allocate(&mut self, bytes: u64) -> u64 {
-        let Some(size) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
+        let padded = bytes.max(1).checked_add(self.red_zone);
+        let Some(size) = padded.and_then(|size| size.checked_next_multiple_of(ALIGN)) else {
             return 0;
         };
         let Some(&(found, start)) = self.by_size.range((size, 0)..).next() else {
@@ -140,15 +198,37 @@ impl HeapState {
         };
         self.remove_free(start, found);
         self.add_free(start + size, found - size);
-        self.used.insert(start, size);
+        let used = Used {
+            size,
+            requested: bytes,
+        };
+        self.used.insert(start, used);
         start
     }
 
     fn release(&mut self, address: u64) -> bool {
-        let Some(mut size) = self.used.remove(&address) else {
+        let Some(used) = self.used.remove(&address) else {
             return false;
         };
-        let mut start = address;
+        match self.red_zone {
+            0 => self.give(address, used.size),
+            _ => {
+                self.resting.insert(address, used.size);
+            }
+        }
+        true
+    }
+
+    /// Makes the freed blocks that are not reused yet available again.
+    fn wake(&mut self) {
+        for (start, size) in std::mem::take(&mut self.resting) {
+            self.give(start, size);
+        }
+    }
+
+    /// Adds a block to the free blocks, and joins it with its neighbours.
+    fn give(&mut self, address: u64, bytes: u64) {
+        let (mut start, mut size) = (address, bytes);
         if let Some(&after) = self.free.get(&(start + size)) {
             self.remove_free(start + size, after);
             size += after;
@@ -162,7 +242,6 @@ impl HeapState {
             size += length;
         }
         self.add_free(start, size);
-        true
     }
 }
 

@@ -29,6 +29,8 @@ struct Launched {
     /// Keeps code and variables loaded while the launch exists.
     kernel: Kernel,
     services: Arc<LaunchServices>,
+    /// The value of `%gridid`.
+    id: u64,
     /// The priority of the launch. `None` selects the priority of the launch's task.
     priority: Option<i32>,
     /// The launch's task. It is set when the launch starts.
@@ -159,6 +161,8 @@ fn start_nested(
     ));
     // A launch without workers would never run. If the workers cannot start, the launch fails here.
     machine.scheduler().start()?;
+    let findings = machine.findings.as_ref();
+    let findings = findings.filter(|findings| findings.selects(kernel.name(), &config));
     let shape = LaunchShape {
         deadline,
         grid: config.grid,
@@ -175,14 +179,14 @@ fn start_nested(
         visible,
         services: Arc::clone(&services) as _,
         textures: machine.textures.now(),
-        findings: machine.findings.clone(),
-        call: machine.findings.as_ref().map(|_| CallStack::capture()),
+        call: findings.map(|_| CallStack::capture()),
+        findings: findings.cloned(),
     };
     let (id, units) = (shape.grid_id, shape.units());
     let (least, greatest) = context.stream_priority_range();
     let prepared = kernel.engine().prepare(shape)?;
     let priority = config.priority.map(|asked| asked.clamp(greatest, least));
-    let launched = Launched::new(kernel.clone(), services, priority);
+    let launched = Launched::new(kernel.clone(), services, (id, priority));
     let run = Run::new(RunSpec {
         launcher: Arc::clone(&launched) as _,
         id,
@@ -198,10 +202,15 @@ fn start_nested(
 
 impl Launched {
     /// Creates the record of a launch. If `priority` is `None`, the launch has the priority of its task.
-    fn new(kernel: Kernel, services: Arc<LaunchServices>, priority: Option<i32>) -> Arc<Launched> {
+    fn new(
+        kernel: Kernel,
+        services: Arc<LaunchServices>,
+        (id, priority): (u64, Option<i32>),
+    ) -> Arc<Launched> {
         Arc::new(Launched {
             kernel,
             services,
+            id,
             priority,
             task: OnceLock::new(),
             children: Mutex::default(),
@@ -300,6 +309,9 @@ impl Launcher for Launched {
             return;
         };
         if let Some(owner) = task.owner() {
+            if let Some(findings) = &self.kernel.module().context().machine().findings {
+                findings.end_launch(self.id);
+            }
             owner.printed(&self.services.take_printed());
             if let Some(fault) = fault {
                 owner.fail(fault);

@@ -76,13 +76,16 @@ impl Machine {
         let examining = findings
             .as_ref()
             .filter(|found| found.tools().examine_accesses());
-        let red_zone = examining.map_or(0, |_| RED_ZONE);
+        let red_zone = examining.map_or(0, |found| {
+            RED_ZONE.max(found.options().padding.next_multiple_of(RED_ZONE))
+        });
         let (limit, devices) = (Some(config.total_memory()), numbers.len().max(1));
         let memory = DeviceMemory::new(limit, devices, red_zone, findings.is_some());
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
         if let Some(findings) = examining {
+            crate::checks::host::begin(findings);
             findings.set_spare(memory.spare()?);
         }
         Ok(Arc::new(Machine {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::call_stack::CallStack;
+use crate::checks;
 use crate::error::Result;
 use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind, READ_ONLY};
 use crate::pointer::{HostFlags, PointerKind};
@@ -179,13 +180,18 @@ impl DeviceMemory {
 
     /// Allocates memory, which contains zeros or data of an earlier allocation.
     pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
-        Ok(self.space.alloc(&request.of_space())?.into())
+        let allocation: Allocation = self.space.alloc(&request.of_space())?.into();
+        if request.kind == PointerKind::Device && !request.internal {
+            checks::host::allocated(allocation.base, allocation.size);
+        }
+        Ok(allocation)
     }
 
     /// Allocates zeroed memory.
     pub(crate) fn allocate_zeroed(&self, request: Request) -> Result<Allocation> {
         let allocation = self.allocate(request)?;
         self.space.zero(allocation.base, allocation.size)?;
+        checks::host::written(allocation.base, allocation.size);
         Ok(allocation)
     }
 
@@ -243,6 +249,7 @@ impl DeviceMemory {
             return Err(MemoryError::NotAllocated(base).into());
         }
         self.space.free(base, &ALL_KINDS)?;
+        checks::host::freed(base);
         Ok(())
     }
 
@@ -280,6 +287,7 @@ impl DeviceMemory {
     /// Writes to an allocation.
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
         self.space.write(address, bytes)?;
+        checks::host::written(address, bytes.len() as u64);
         Ok(())
     }
 

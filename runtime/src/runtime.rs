@@ -20,7 +20,7 @@ use crate::launch::LaunchConfig;
 use crate::machine::Machine;
 use crate::memory::{AddressSpace, affordable_slots};
 use crate::module::Module;
-use crate::native::{Caching, PtxLoader};
+use crate::native::{Caching, PtxLoader, Request};
 use crate::process::check_fork;
 use crate::scheduler::SchedulerConfig;
 
@@ -146,22 +146,32 @@ impl RuntimeBuilder {
         // There are windows for every CTA that can be resident on the device's SMs, and a third more. If a launch fills
         // the device and waits for another launch, the other launch needs the remaining windows.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
-        let workers = if deterministic { 1 } else { workers };
+        let checks = self.checks.unwrap_or_else(Tools::from_env);
+        // The race detector needs all accesses in one order. It reports races of other orders, too.
+        let in_order = checks.contains(Tool::Race);
+        let workers = if deterministic || in_order {
+            1
+        } else {
+            workers
+        };
         // Under `ulimit -v` the addresses may suffice for fewer windows only. Each worker keeps two windows.
         let affordable = affordable_slots().map_or(u64::MAX, |slots| {
             slots.saturating_sub(2 * workers as u64).max(1)
         });
         let scheduler = SchedulerConfig {
             workers,
-            reverse: self.reverse || env("MARGAY_ORDER").is_some_and(|v| v == "reverse"),
+            reverse: !in_order
+                && (self.reverse || env("MARGAY_ORDER").is_some_and(|v| v == "reverse")),
             resident: (full + full / 3).min(affordable),
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };
         let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
-        let checks = self.checks.unwrap_or_else(Tools::from_env);
         let loader = self.loader.unwrap_or_else(|| {
             let loader = PtxLoader::new(choice).caching(self.caching);
-            Arc::new(loader.examining(checks.examine_accesses()))
+            Arc::new(loader.observing(Request {
+                accesses: checks.examine_accesses(),
+                order: checks.contains(Tool::Race),
+            }))
         });
         let findings = (!checks.is_empty()).then(|| Arc::new(Findings::new(checks)));
         let machine = Machine::new(config, scheduler, loader, findings)?;

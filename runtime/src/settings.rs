@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::sync::Once;
 use std::time::Duration;
 
-use crate::checks::Tools;
+use crate::checks::{Tools, are_filters};
 use crate::device_config::Capability;
 use crate::environment::{MAX_SMS, MAX_WORKERS, parse};
 use crate::visible_devices::MAX_DEVICES;
@@ -42,7 +42,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 26] = [
+static VARIABLES: [Variable; 39] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -100,6 +100,51 @@ static VARIABLES: [Variable; 26] = [
         |text| text == "0" || Tools::named(text).is_some(),
     ),
     row("MARGAY_CHECK_LOG", "a file", anything),
+    row(
+        "MARGAY_CHECK_KERNELS",
+        "filters, one in each line",
+        are_filters,
+    ),
+    row(
+        "MARGAY_CHECK_KERNELS_EXCLUDED",
+        "filters, one in each line",
+        are_filters,
+    ),
+    row("MARGAY_CHECK_LAUNCH_SKIP", "a number", |text| {
+        parse(text).is_some()
+    }),
+    row("MARGAY_CHECK_LAUNCH_COUNT", "a number", |text| {
+        parse(text).is_some()
+    }),
+    row("MARGAY_CHECK_LIST_LAUNCHES", "0, 1", is_switch),
+    row("MARGAY_CHECK_PADDING", "bytes, at most 1G", |text| {
+        within(text, 0, 1 << 30)
+    }),
+    row(
+        "MARGAY_CHECK_AFTER_ERROR",
+        "continue, kernel, context",
+        |text| matches!(text, "continue" | "kernel" | "context"),
+    ),
+    row(
+        "MARGAY_CHECK_API_ERRORS",
+        "all, extended, explicit",
+        |text| matches!(text, "all" | "extended" | "explicit"),
+    ),
+    row("MARGAY_CHECK_INIT_SPACES", "global, shared, all", |text| {
+        matches!(text, "global" | "shared" | "all")
+    }),
+    row("MARGAY_CHECK_UNUSED_MEMORY", "0, 1", is_switch),
+    row(
+        "MARGAY_CHECK_UNUSED_THRESHOLD",
+        "a number from 0 to 100",
+        |text| within(text, 0, 100),
+    ),
+    row(
+        "MARGAY_CHECK_STREAM_ORDER",
+        "all, use-before-alloc, use-after-free, no",
+        |text| matches!(text, "all" | "use-before-alloc" | "use-after-free" | "no"),
+    ),
+    row("MARGAY_CHECK_BLOCKING", "0, 1", is_switch),
     row("MARGAY_DUMP", "a folder", anything),
     row("MARGAY_TRACE_API", "0, 1", is_switch),
     row("MARGAY_LOG", "off or fallback", |text| {
@@ -217,6 +262,9 @@ mod tests {
             ("MARGAY_CACHE", "no"),
             ("MARGAY_CACHE_BYTES", "1.5G"),
             ("MARGAY_CHECK", "race"),
+            ("MARGAY_CHECK_KERNELS", "kernel"),
+            ("MARGAY_CHECK_PADDING", "2G"),
+            ("MARGAY_CHECK_UNUSED_THRESHOLD", "101"),
             ("MARGAY_TRACE_API", "2"),
             ("MARGAY_LOG", "on"),
             ("CUDA_DEVICE_ORDER", "SLOWEST_FIRST"),
@@ -235,7 +283,9 @@ mod tests {
             ("MARGAY_COMPUTE_CAPABILITY", "sm_90"),
             ("MARGAY_MEMORY", "3G"),
             ("MARGAY_QUIET", "whatever"),
-            ("MARGAY_CHECK", "sync"),
+            ("MARGAY_CHECK", "memcheck,synccheck"),
+            ("MARGAY_CHECK", "0"),
+            ("MARGAY_CHECK_KERNELS", "kns=a\nregex=b{1,2}"),
         ];
         for (name, value) in fine {
             assert_eq!(said(name, value), None);

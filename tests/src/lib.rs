@@ -1,6 +1,7 @@
-//! Code that the project's tests share: the conformance data, the bodies of the fuzz targets, file tests written from
-//! literal cases, and the coverage of the file tests.
+//! Code that the project's tests share: the corpus of the checking tools, the conformance data, the bodies of the fuzz
+//! targets, file tests written from literal cases, and the coverage of the file tests.
 
+pub mod checks;
 pub mod conformance;
 pub mod fuzz;
 mod fuzz_driver;

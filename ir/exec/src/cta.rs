@@ -4,7 +4,7 @@ use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
 use crate::collective;
 use crate::warp::WarpState;
-use crate::{Fault, FaultKind, Runner, SyncPoint, lanes};
+use crate::{Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes};
 use margay_ir::function::SourceLoc;
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, Mode};
@@ -57,6 +57,10 @@ pub struct CtaState {
     threads: u32,
     /// Collects findings; present in a checking run.
     check: Option<Box<SyncCheck>>,
+    /// Whether a tool observes synchronisation ([`Runner::synchronised`]).
+    observed: bool,
+    /// Arrivals that [`Runner::synchronised`] has not reported yet: number of the barrier, warp and lanes.
+    arrivals: Vec<(u32, u32, u32)>,
 }
 
 impl CtaState {
@@ -81,7 +85,15 @@ impl CtaState {
             order,
             threads,
             check: None,
+            observed: false,
+            arrivals: Vec::new(),
         }
+    }
+
+    /// Enables calls of [`Runner::synchronised`].
+    pub fn observed(mut self) -> CtaState {
+        self.observed = true;
+        self
     }
 
     /// Enables the collection of findings about threads that wait for each other.
@@ -234,6 +246,13 @@ impl CtaState {
         runner.run(warp as u32, from, mask, &mut state.sync_points)?;
         state.ready &= !mask;
         self.settle_all(runner, warp, mask);
+        for (barrier, warp, lanes) in self.arrivals.drain(..) {
+            runner.synchronised(SyncEvent::Arrive {
+                barrier,
+                warp,
+                lanes,
+            });
+        }
         Ok(())
     }
 
@@ -309,6 +328,10 @@ impl CtaState {
             check.arrives(runner, at, mask, (id, count, self.threads), barrier);
         }
         barrier.arrive(warps, warp, mask, count, mode);
+        if self.observed && mode == Mode::Arrive {
+            let number = id as u32 % BARRIERS as u32;
+            self.arrivals.push((number, warp as u32, mask));
+        }
     }
 
     /// Makes ready the lanes of a warp whose wait does not depend on other warps. Returns whether there are such lanes.
@@ -367,7 +390,44 @@ impl CtaState {
         }
         state.waiting &= !released;
         state.ready |= released;
+        let (alive, released) = (!state.exited, released);
+        if self.observed && released != 0 {
+            self.report_collectives(runner, warp, (released, alive), &groups);
+        }
         released != 0
+    }
+
+    /// Reports the collectives that lanes of a warp have executed. `groups` are the lanes that could execute one
+    /// together.
+    fn report_collectives(
+        &self,
+        runner: &mut impl Runner,
+        warp: usize,
+        (released, alive): (u32, u32),
+        groups: &[collective::Group],
+    ) {
+        let warp = warp as u32;
+        let mut rest = released;
+        for group in groups {
+            let lanes = group.arrived & released;
+            if lanes != 0 {
+                runner.synchronised(SyncEvent::Warp { warp, lanes, alive });
+                rest &= !lanes;
+            }
+        }
+        // The lanes of a collective without a member mask continue together.
+        if rest != 0 {
+            let sync_points = &self.warps[warp as usize].sync_points;
+            let sync_point = sync_points[rest.trailing_zeros() as usize % 32];
+            let opcode = runner.sync_point_data(sync_point).desc.opcode;
+            if !matches!(opcode, Opcode::Converge | Opcode::ActiveMask) {
+                runner.synchronised(SyncEvent::Warp {
+                    warp,
+                    lanes: rest,
+                    alive,
+                });
+            }
+        }
     }
 
     /// Completes collectives at which all lanes of a member mask wait, although these lanes have different masks.
@@ -418,6 +478,14 @@ impl CtaState {
                 }
                 if reduces {
                     self.reduce(runner, &released);
+                }
+                if self.observed {
+                    let alive: Vec<u32> = self.warps.iter().map(|state| !state.exited).collect();
+                    runner.synchronised(SyncEvent::Barrier {
+                        barrier: id as u32,
+                        released: &released,
+                        alive: &alive,
+                    });
                 }
                 for (state, lanes) in self.warps.iter_mut().zip(&released) {
                     state.waiting &= !lanes;

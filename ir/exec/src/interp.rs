@@ -26,13 +26,16 @@ mod warp;
 use smallvec::{SmallVec, smallvec};
 
 use crate::collective::shape;
-use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, Runner, SyncPoint, SyncPointData, lanes};
+use crate::{
+    CtaInfo, Fault, FaultKind, LaunchInfo, Runner, SyncEvent, SyncPoint, SyncPointData, lanes,
+};
 use margay_ir::entity::FuncId;
 use margay_ir::function::SourceLoc;
 use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::{Bits, Meaning, WarpLanes};
+use margay_ops::mods::Scope;
 use margay_ops::ops::Opcode;
 use margay_ops::texture::{Access, Results};
 
@@ -72,18 +75,23 @@ pub trait Machine {
         which: Syscall,
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
-    /// Examines an access that a checking run observes, by `thread` to a host address. Returns the address that the
-    /// thread accesses instead; a machine that does not check returns `address`.
+    /// Examines an access that a checking run observes, by `thread` to a host address. `operands` are the operands of
+    /// the access, if the tool needs them. Returns the address that the thread accesses instead; a machine that does not
+    /// check returns `address`.
     fn check_access(
         &mut self,
         _cta: &CtaInfo,
         _thread: u32,
-        _access: &ObservedAccess,
-        _loc: SourceLoc,
+        (_access, _loc): (&ObservedAccess, SourceLoc),
         address: u64,
+        _operands: &[Bits],
     ) -> u64 {
         address
     }
+    /// Tells a tool that threads of a CTA have synchronised.
+    fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
+    /// Tells a tool about a fence that `thread` is about to execute.
+    fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _scope: Scope) {}
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
         Err(FaultKind::InvalidReference {
@@ -216,6 +224,10 @@ impl<'a, M: Machine> Interpreter<'a, M> {
 }
 
 impl<M: Machine> Runner for Interpreter<'_, M> {
+    fn synchronised(&mut self, event: SyncEvent<'_>) {
+        self.machine.synchronised(&self.cta, event);
+    }
+
     fn run(
         &mut self,
         warp: u32,

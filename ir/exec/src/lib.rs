@@ -49,6 +49,38 @@ impl From<FaultKind> for Fault {
     }
 }
 
+/// A synchronisation of threads of a CTA that a tool observes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncEvent<'a> {
+    /// Lanes of a warp execute a collective together.
+    Warp {
+        /// The warp.
+        warp: u32,
+        /// The lanes.
+        lanes: u32,
+        /// The lanes of the warp that have not exited.
+        alive: u32,
+    },
+    /// Lanes of a warp arrive at a barrier and do not wait there.
+    Arrive {
+        /// The number of the barrier.
+        barrier: u32,
+        /// The warp.
+        warp: u32,
+        /// The lanes.
+        lanes: u32,
+    },
+    /// A barrier is complete.
+    Barrier {
+        /// The number of the barrier.
+        barrier: u32,
+        /// By warp, the lanes that waited at the barrier and continue.
+        released: &'a [u32],
+        /// By warp, the lanes that have not exited.
+        alive: &'a [u32],
+    },
+}
+
 /// Runs lanes between sync points.
 pub trait Runner {
     /// Runs the lanes of `mask`, which all resume after `from`, until each lane stops at a sync point or exits. Writes
@@ -88,6 +120,9 @@ pub trait Runner {
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
+
+    /// Tells a tool that threads have synchronised. [`CtaState`] calls this only if [`CtaState::observed`] was called.
+    fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
     /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`, that is, when all
     /// threads that have not exited are about to resume after this sync point.

@@ -105,7 +105,7 @@ field_enum! {
         // cvta
         To = "to",
         // check.access
-        Load = "load", Store = "store", Update = "update",
+        Load = "load", Store = "store", Update = "update", Copy = "copy", Release = "release",
         // video: how the intermediate result is adjusted
         Shr7 = "shr7", Shr15 = "shr15", PlusOne = "po",
         // mma: rows, columns and inner length

@@ -28,7 +28,8 @@
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
-//! | `check.access` | address | address | `ty`, `vec`, `space` and `mode` (load, store or update) describe the access that follows; the result is its address, or the address of spare memory if a tool suppresses it |
+//! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is its address, or the address of spare memory if a tool suppresses it. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it |
+//! | `check.fence` | | | tells a tool about the fence that follows |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
 //! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
 //! | `vadd2` ... `vset4` | `a`, `b` (a `prmt` for each selects its parts), `c` | `d` | lane mask in `dsel` |
@@ -125,7 +126,8 @@ macro_rules! for_each_op {
             StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
             // `pass::instrument` inserts this in front of the accesses that a checking run examines.
             CheckAccess "check.access" (MAY_TRAP) (none)
-                [shape(MEMORY, "a", "a").mods(&["space", "vec_log2", "mode"])];
+                [shape(MEMORY, "aT*", "a").mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc"])];
+            CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none) [BY_SIGNATURE];

@@ -7,22 +7,45 @@
 //! either.
 
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{Mode, Mods, StateSpace};
+use margay_ops::mods::{Mode, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
+use rustc_hash::FxHashSet;
 
 use crate::entity::{Inst, Value};
 use crate::function::{Function, payload_slot};
 use crate::observe::{AccessMode, ObservedAccess};
+use crate::syscall::Syscall;
+
+/// What the tools need.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Request {
+    /// Whether to examine accesses.
+    pub accesses: bool,
+    /// Whether to examine the access of each lane, with its operands, and to report fences.
+    pub order: bool,
+}
 
 /// Inserts the checks.
-pub fn run(function: &mut Function) {
+pub fn run(function: &mut Function, request: Request) {
+    let computed = computed_values(function);
     for block in function.blocks().to_vec() {
         let before = std::mem::take(&mut function.layout.insts[block]);
         let mut insts = Vec::with_capacity(before.len());
         for inst in before {
             if let Some(access) = examined(function, inst) {
-                insts.push(check(function, inst, access));
+                let results = function.dfg.results(inst);
+                let only_copied =
+                    !results.is_empty() && results.iter().all(|result| !computed.contains(result));
+                insts.push(check(function, inst, (access, only_copied), request));
+            }
+            match function.dfg.insts[inst].opcode {
+                Opcode::Syscall if is_free(function, inst) => {
+                    insts.push(check_free(function, inst, request));
+                }
+                Opcode::CpAsync => insts.extend(check_copy(function, inst, request)),
+                Opcode::Fence if request.order => insts.extend(check_fence(function, inst)),
+                _ => {}
             }
             insts.push(inst);
         }
@@ -72,28 +95,135 @@ fn is_inside_variable(function: &Function, address: Value, bytes: u32) -> bool {
 }
 
 /// Creates the check of an access, and makes the access use its result.
-fn check(function: &mut Function, inst: Inst, access: ObservedAccess) -> Inst {
+fn check(
+    function: &mut Function,
+    inst: Inst,
+    (access, only_copied): (ObservedAccess, bool),
+    request: Request,
+) -> Inst {
     let data = function.dfg.insts[inst];
-    let address = function.dfg.resolve(function.dfg.args(inst)[0]);
     let mode = match access.mode {
-        AccessMode::Load => Mode::Load,
+        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
         AccessMode::Store => Mode::Store,
         AccessMode::Update => Mode::Update,
     };
-    let desc = Desc {
-        opcode: Opcode::CheckAccess,
-        ty: data.ty,
-        src: OpType::None,
-        mods: Mods::NONE
-            .with_space(access.space)
-            .with_vec_log2(data.mods.vec_log2())
-            .with_mode(mode),
-    };
-    let ty = function.dfg.ty(address);
-    let check = function.dfg.make_inst(desc, &[address], &[ty]);
-    function.dfg.locs[check] = function.dfg.locs[inst];
-    let checked = function.dfg.results(check)[0];
-    let args = function.dfg.insts[inst].args;
-    function.dfg.pool.get_mut(args)[0] = checked;
+    let mods = Mods::NONE
+        .with_space(access.space)
+        .with_order(data.mods.order())
+        .with_scope(data.mods.scope())
+        .with_vec_log2(data.mods.vec_log2())
+        .with_atom_op(data.mods.atom_op())
+        .with_mode(mode)
+        .with_flag(request.order)
+        .with_nc(only_copied && access.mode == AccessMode::Load);
+    let args = function.dfg.args(inst).to_vec();
+    let operands = if request.order { &args[1..] } else { &[] };
+    let desc = described(data.ty, mods);
+    let (check, checked) = create(function, inst, desc, args[0], operands);
+    replace(function, inst, 0, checked);
     check
+}
+
+/// Creates the checks of an asynchronous copy: it reads as many bytes as its last operand states, and writes as many
+/// bytes as its third operand states.
+fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst> {
+    let &[target, source, size, length] = function.dfg.args(inst) else {
+        return Vec::new();
+    };
+    let [target, source, size, length] =
+        [target, source, size, length].map(|value| function.dfg.resolve(value));
+    let mods = Mods::NONE.with_flag(request.order);
+    let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
+    let ty = match function.dfg.constant(size) {
+        Some(4) => OpType::B32,
+        Some(8) => OpType::B64,
+        _ => OpType::B128,
+    };
+    let (load, source) = create(function, inst, described(ty, read), source, &[length]);
+    replace(function, inst, 1, source);
+    let write = mods.with_space(StateSpace::Shared).with_mode(Mode::Store);
+    let (store, target) = create(function, inst, described(ty, write), target, &[]);
+    replace(function, inst, 0, target);
+    vec![load, store]
+}
+
+/// Returns the values that an operation other than a store uses.
+fn computed_values(function: &Function) -> FxHashSet<Value> {
+    let mut computed = FxHashSet::default();
+    for &block in function.blocks() {
+        for &inst in &function.layout.insts[block] {
+            let stores = function.dfg.insts[inst].opcode == Opcode::St;
+            // The first operand of a store is the address.
+            let used = if stores { 1 } else { usize::MAX };
+            let args = function.dfg.args(inst).iter().take(used);
+            computed.extend(args.map(|&value| function.dfg.resolve(value)));
+            for call in function.dfg.targets(inst) {
+                let args = call.args.iter();
+                computed.extend(args.map(|&value| function.dfg.resolve(value)));
+            }
+        }
+    }
+    computed
+}
+
+fn is_free(function: &Function, inst: Inst) -> bool {
+    let payload = function.dfg.insts[inst].payload();
+    Syscall::from_payload(payload) == Some(Syscall::Free)
+}
+
+/// Creates the check of the argument of `free`.
+fn check_free(function: &mut Function, inst: Inst, request: Request) -> Inst {
+    let pointer = function.dfg.args(inst)[0];
+    let mods = Mods::NONE.with_mode(Mode::Release).with_flag(request.order);
+    let (check, checked) = create(function, inst, described(OpType::B8, mods), pointer, &[]);
+    replace(function, inst, 0, checked);
+    check
+}
+
+/// Creates the report of a fence. Fences of proxies order no accesses of threads.
+fn check_fence(function: &mut Function, inst: Inst) -> Option<Inst> {
+    let mods = function.dfg.insts[inst].mods;
+    if mods.scope() == Scope::None {
+        return None;
+    }
+    let desc = Desc {
+        opcode: Opcode::CheckFence,
+        ty: OpType::None,
+        src: OpType::None,
+        mods: Mods::NONE.with_scope(mods.scope()),
+    };
+    let check = function.dfg.make_inst(desc, &[], &[]);
+    function.dfg.locs[check] = function.dfg.locs[inst];
+    Some(check)
+}
+
+fn described(ty: OpType, mods: Mods) -> Desc {
+    Desc {
+        opcode: Opcode::CheckAccess,
+        ty,
+        src: OpType::None,
+        mods,
+    }
+}
+
+/// Creates a check of an access to `address` at the source position of `inst`. Returns it and its result.
+fn create(
+    function: &mut Function,
+    inst: Inst,
+    desc: Desc,
+    address: Value,
+    operands: &[Value],
+) -> (Inst, Value) {
+    let address = function.dfg.resolve(address);
+    let ty = function.dfg.ty(address);
+    let mut args = vec![address];
+    args.extend(operands.iter().map(|&value| function.dfg.resolve(value)));
+    let check = function.dfg.make_inst(desc, &args, &[ty]);
+    function.dfg.locs[check] = function.dfg.locs[inst];
+    (check, function.dfg.results(check)[0])
+}
+
+fn replace(function: &mut Function, inst: Inst, index: usize, value: Value) {
+    let args = function.dfg.insts[inst].args;
+    function.dfg.pool.get_mut(args)[index] = value;
 }

@@ -61,6 +61,10 @@ impl Lane<'_, '_> {
                 Ok(())
             }
             Opcode::CheckAccess => self.check_access(inst, data),
+            Opcode::CheckFence => {
+                self.check_fence(data);
+                Ok(())
+            }
             Opcode::Brkpt => {
                 self.abort(crate::abi::status::BREAKPOINT);
                 let dead = self.b.create_block();

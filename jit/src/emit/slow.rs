@@ -13,7 +13,7 @@ use margay_ops::mods::StateSpace;
 
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};
-use crate::abi::{FunctionEntry, Helpers, NativeContext, Verify, status};
+use crate::abi::{FunctionEntry, Helpers, NativeContext, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
 
@@ -264,7 +264,6 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits code that leaves the native function if a local address is beyond the end of the thread's local memory.
     /// Emits a call of the host, which examines an access and returns the address that the thread accesses instead.
     pub(crate) fn check_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let Some(access) = ObservedAccess::of(data) else {
@@ -273,12 +272,17 @@ impl Lane<'_, '_> {
         let address = self.arg(inst, 0);
         let base = self.window(access.space);
         let at = self.host_address(address, access.space);
-        let what = Verify::of_access(&access).0;
-        let what = self.int(types::I64, what);
+        let what = self.int(types::I64, access.to_bits());
         let loc = self.function.dfg.locs[inst];
         let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
         let loc = self.int(types::I64, loc);
-        let args = [self.fixed.ctx, at, what, loc, self.here.thread];
+        let operands = self.function.dfg.args(inst)[1..].to_vec();
+        let operands: Vec<ir::Value> = operands.into_iter().map(|v| self.get(v)).collect();
+        let count = self.int(types::I64, (operands.len() as u64) << 32);
+        let cells = self.put_args(&operands);
+        let thread = self.wide(self.here.thread);
+        let thread = self.b.ins().bor(thread, count);
+        let args = [self.fixed.ctx, at, what, loc, cells, thread];
         let offset = offset_of!(Helpers, check_access);
         let Some(checked) = self.helper("check_access", offset, &args, Some(types::I64)) else {
             return self.refuse(data);
@@ -295,6 +299,14 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
+    /// Emits a call of the host, which tells a tool about a fence.
+    pub(crate) fn check_fence(&mut self, data: &InstData) {
+        let scope = self.b.ins().iconst(types::I32, data.mods.scope() as i64);
+        let args = [self.fixed.ctx, scope, self.here.thread];
+        self.helper("check_fence", offset_of!(Helpers, check_fence), &args, None);
+    }
+
+    /// Emits code that leaves the native function if a local address is beyond the end of the thread's local memory.
     pub(crate) fn check_stack(&mut self, inst: Inst) {
         let end = self.arg(inst, 0);
         let end = match self.b.func.dfg.value_type(end) {

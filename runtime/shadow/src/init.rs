@@ -123,9 +123,12 @@ impl Initialised {
         }
     }
 
-    /// Returns the offset of the first byte that has not been written, and the number of such bytes.
-    pub fn missing(&self, start: u64, len: u64) -> Option<(u64, u64)> {
+    /// Returns the offset of the first byte that has not been written, the number of such bytes, and the length of the
+    /// longest sequence of such bytes.
+    pub fn missing(&self, start: u64, len: u64) -> Option<(u64, u64, u64)> {
         let (mut first, mut count) = (None, 0);
+        // The longest sequence, and the sequence that ends at the present byte.
+        let (mut longest, mut run, mut next) = (0, 0, u64::MAX);
         self.each(start, len, |range, from, to| {
             for (word, mask) in Range::parts(from, to) {
                 let missing = !range.words[word].load(Ordering::Relaxed) & mask;
@@ -134,9 +137,22 @@ impl Initialised {
                     first.get_or_insert(range.start + byte - start);
                     count += u64::from(missing.count_ones());
                 }
+                let mut bits = missing;
+                while bits != 0 {
+                    let from = u64::from(bits.trailing_zeros());
+                    let ones = u64::from((bits >> from).trailing_ones());
+                    let at = range.start + word as u64 * 64 + from;
+                    run = if at == next { run + ones } else { ones };
+                    next = at + ones;
+                    longest = longest.max(run);
+                    bits = match from + ones {
+                        64 => 0,
+                        end => bits >> end << end,
+                    };
+                }
             }
         });
-        first.map(|first| (first, count))
+        first.map(|first| (first, count, longest))
     }
 
     /// Copies the record of `len` bytes at `src` to `dst`: a byte of the destination counts as written if the byte of
@@ -205,7 +221,7 @@ mod tests {
         assert_eq!(init.written(1060, 10), Written::All);
         assert_eq!(init.written(1059, 1), Written::None);
         assert_eq!(init.written(1069, 2), Written::Some);
-        assert_eq!(init.missing(1060, 12), Some((10, 2)));
+        assert_eq!(init.missing(1060, 12), Some((10, 2, 2)));
         init.set(1000, 300);
         assert_eq!(init.written(1000, 300), Written::All);
         assert_eq!(init.missing(1000, 300), None);
@@ -233,7 +249,7 @@ mod tests {
         init.copy(200, 0, 100);
         assert_eq!(init.written(210, 20), Written::All);
         assert_eq!(init.written(200, 10), Written::None);
-        assert_eq!(init.missing(200, 100), Some((0, 80)));
+        assert_eq!(init.missing(200, 100), Some((0, 80, 70)));
     }
 
     #[test]

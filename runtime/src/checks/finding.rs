@@ -82,6 +82,8 @@ pub struct Finding {
     pub severity: Severity,
     /// The finding in one sentence, without the place.
     pub text: String,
+    /// What the text means in this case.
+    pub explanation: Option<String>,
     /// The kernel's (mangled) name.
     pub kernel: Option<String>,
     /// The place in the kernel.
@@ -117,6 +119,7 @@ impl Finding {
             kind,
             severity: kind.severity(),
             text: text.into(),
+            explanation: None,
             kernel: None,
             place: Place::default(),
             access: None,
@@ -146,6 +149,7 @@ impl Finding {
         put("kind", Some(self.kind.name().into()));
         put("severity", Some(self.severity.name().into()));
         put("message", Some(self.text.clone().into()));
+        put("explanation", self.explanation.clone().map(Value::from));
         put("kernel", self.kernel.clone().map(Value::from));
         place_members(&self.place, &mut put);
         put("access", self.access.map(|access| access.name().into()));
@@ -230,6 +234,9 @@ impl fmt::Display for Finding {
             write!(f, "{}: ", self.severity.name())?;
         }
         f.write_str(&self.text)?;
+        if let Some(explanation) = &self.explanation {
+            write!(f, " ({explanation})")?;
+        }
         if let Some(kernel) = &self.kernel {
             write!(f, " in kernel {kernel}")?;
         }

@@ -11,10 +11,13 @@ use indexmap::IndexMap;
 use margay_ir::observe::AccessMode;
 use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use serde_json::json;
 
-use super::{Finding, Kind, Place, Tools};
+use super::filter::LaunchFilter;
+use super::{Access, AfterError, Finding, Kind, Options, Place, Shadow, Tools};
 use crate::call_stack::CallStack;
+use crate::launch::LaunchConfig;
 
 /// Maximum number of findings that are kept.
 const MOST: usize = 1 << 14;
@@ -25,10 +28,20 @@ struct Key {
     kind: Kind,
     kernel: Option<String>,
     place: Place,
+    access: Option<Access>,
     /// The place of the other access of a race.
     other: Option<Place>,
     /// The address, the text and the stack of a finding without a place in a kernel.
     host: Option<(Option<u64>, String, Vec<usize>)>,
+}
+
+/// Returns the position in the source, or the PTX line if there is none. Loops that the compiler has unrolled have
+/// several PTX lines for one line of the source.
+fn location(place: &Place) -> Place {
+    Place {
+        ptx_line: place.ptx_line.filter(|_| place.source.is_none()),
+        source: place.source.clone(),
+    }
 }
 
 impl Key {
@@ -37,8 +50,9 @@ impl Key {
         Key {
             kind: finding.kind,
             kernel: finding.kernel.clone(),
-            place: finding.place.clone(),
-            other: finding.other.as_ref().map(|other| other.place.clone()),
+            place: location(&finding.place),
+            access: finding.access,
+            other: finding.other.as_ref().map(|other| location(&other.place)),
             host: at_host.then(|| {
                 let addresses = call.map_or(&[][..], CallStack::addresses);
                 (finding.address, finding.text.clone(), addresses.to_vec())
@@ -68,27 +82,82 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Findings {
     found: Mutex<IndexMap<Key, Entry>>,
+    /// The index in `found` of each finding by its number.
+    places: Mutex<FxHashMap<u64, usize>>,
     next: AtomicU64,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
     log: Option<PathBuf>,
     tools: Tools,
+    options: Options,
+    filter: LaunchFilter,
     /// Device memory that suppressed accesses use: for loads, and for other accesses.
     spare: OnceLock<[u64; 2]>,
+    shadow: Shadow,
 }
 
 impl Findings {
     pub(crate) fn new(tools: Tools) -> Findings {
-        Findings {
+        let findings = Findings {
             tools,
+            shadow: Shadow::new(tools),
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
+            options: Options::from_env(),
+            filter: LaunchFilter::from_env(),
             ..Findings::default()
+        };
+        findings.log_event(json!({"event": "start"}));
+        findings
+    }
+
+    /// Returns the options of the checking run.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Returns what ends after an error that would end a kernel on a GPU.
+    pub fn after_error(&self) -> AfterError {
+        self.options.after_error
+    }
+
+    /// Returns whether a launch is examined. Must be called once for each launch.
+    pub(crate) fn selects(&self, kernel: &str, config: &LaunchConfig) -> bool {
+        if self.options.list_launches {
+            let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
+            self.log_event(json!({
+                "event": "launch", "kernel": kernel, "grid": array(config.grid),
+                "block": array(config.block), "shared": config.shared,
+            }));
         }
+        self.filter.selects(kernel)
     }
 
     /// Returns the selected tools.
     pub(crate) fn tools(&self) -> Tools {
         self.tools
+    }
+
+    /// Returns the shadow memory.
+    pub(crate) fn shadow(&self) -> &Shadow {
+        &self.shadow
+    }
+
+    /// Records that a launch has begun.
+    pub(crate) fn begin_launch(&self, launch: u64) {
+        if let Some(races) = &self.shadow.races {
+            races.lock().begin_launch(launch);
+        }
+    }
+
+    /// Records that a launch is over.
+    pub(crate) fn end_launch(&self, launch: u64) {
+        if let Some(races) = &self.shadow.races {
+            let found = races.lock().end_launch(launch);
+            for (finding, call) in found {
+                self.add(finding, call.as_ref());
+            }
+        }
+        self.log_counts();
     }
 
     /// Stores the addresses of device memory that suppressed accesses use, each with space for any access.
@@ -107,13 +176,15 @@ impl Findings {
 
     /// Records a finding. If the same finding occurred before, adds its count to the known finding. `call` is the stack
     /// of the call that launched the kernel, or of the call that the finding is about.
-    pub(crate) fn add(&self, mut finding: Finding, call: Option<&CallStack>) {
+    ///
+    /// Returns a number for [`Findings::again`]; `None` if the finding is dropped.
+    pub(crate) fn add(&self, mut finding: Finding, call: Option<&CallStack>) -> Option<u64> {
         if !self.tools.contains(finding.kind.tool()) {
-            return;
+            return None;
         }
         let key = Key::of(&finding, call);
-        if self.add_to_known(&key, &finding) {
-            return;
+        if let Some(id) = self.add_to_known(&key, &finding) {
+            return Some(id);
         }
         if let Some(call) = call {
             // This can take long, so no lock is held.
@@ -122,11 +193,11 @@ impl Findings {
         let mut found = self.found.lock();
         if let Some(known) = found.get_mut(&key) {
             known.add(&finding);
-            return;
+            return Some(known.id);
         }
         if found.len() == MOST {
             self.lost.fetch_add(1, Ordering::Relaxed);
-            return;
+            return None;
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.tell(&finding, id);
@@ -136,14 +207,27 @@ impl Findings {
             id,
             logged,
         };
-        found.insert(key, entry);
+        let (index, _) = found.insert_full(key, entry);
+        self.places.lock().insert(id, index);
+        Some(id)
+    }
+
+    /// Counts one more occurrence of the finding with a number. Returns false if the finding is not in the table any
+    /// more.
+    pub(crate) fn again(&self, id: u64) -> bool {
+        let mut found = self.found.lock();
+        let index = self.places.lock().get(&id).copied();
+        let entry = index.and_then(|index| found.get_index_mut(index));
+        let entry = entry.map(|(_, entry)| entry).filter(|entry| entry.id == id);
+        entry.map(|entry| entry.finding.count += 1).is_some()
     }
 
     /// Adds the count of a finding to the finding with this key, if it is known.
-    fn add_to_known(&self, key: &Key, finding: &Finding) -> bool {
+    fn add_to_known(&self, key: &Key, finding: &Finding) -> Option<u64> {
         let mut found = self.found.lock();
-        let known = found.get_mut(key);
-        known.map(|known| known.add(finding)).is_some()
+        let known = found.get_mut(key)?;
+        known.add(finding);
+        Some(known.id)
     }
 
     /// Writes a finding to standard error, or to the log if there is one.
@@ -156,6 +240,14 @@ impl Findings {
         record["id"] = id.into();
         record["pid"] = std::process::id().into();
         self.write(&format!("{record}\n"));
+    }
+
+    /// Writes to the log what happened in the process, if there is a log.
+    fn log_event(&self, mut event: serde_json::Value) {
+        if self.log.is_some() {
+            event["pid"] = std::process::id().into();
+            self.write(&format!("{event}\n"));
+        }
     }
 
     /// Writes to the log how often each finding has occurred, if that has changed.

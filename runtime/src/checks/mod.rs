@@ -13,15 +13,23 @@
 //! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to standard error and
 //! to the file that `MARGAY_CHECK_LOG` names, and [`crate::Runtime::take_findings`] returns it.
 
+mod filter;
 mod finding;
 mod findings;
+pub(crate) mod host;
 mod kind;
+mod options;
+mod shadow;
 
 pub use crate::call_stack::{CallStack, HostFrame};
 pub use crate::memory::grouped_bytes;
+pub use filter::KernelFilter;
+pub(crate) use filter::are_filters;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
+pub use options::{AfterError, ApiErrors, Options, StreamOrder, is_implemented};
+pub(crate) use shadow::{Races, Shadow, SiteInfo};
 
 /// A set of tools.
 ///

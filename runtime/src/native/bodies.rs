@@ -10,6 +10,7 @@ use margay_frontend::LazyModule;
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
 use margay_ir::pass;
+use margay_ir::pass::instrument::Request;
 use parking_lot::Mutex;
 
 use super::image::invalid;
@@ -22,26 +23,26 @@ struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
-    /// Whether accesses are examined ([`pass::instrument`]).
-    examines: bool,
+    /// What tools observe.
+    request: Request,
 }
 
 impl Bodies {
     /// Wraps a module in which all functions are lowered.
-    pub(super) fn whole(module: Module, examines: bool) -> Bodies {
+    pub(super) fn whole(module: Module, request: Request) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
-            latest: Some(Arc::new(Snapshot::new(module, examines))),
-            examines,
+            latest: Some(Arc::new(Snapshot::new(module, request))),
+            request,
         }))
     }
 
     /// Wraps a module whose functions are lowered on demand.
-    pub(super) fn lazy(module: Box<LazyModule>, examines: bool) -> Bodies {
+    pub(super) fn lazy(module: Box<LazyModule>, request: Request) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: Some(module),
             latest: None,
-            examines,
+            request,
         }))
     }
 
@@ -54,13 +55,13 @@ impl Bodies {
         let BodiesState {
             source,
             latest,
-            examines,
+            request,
         } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
             let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
             if new || latest.is_none() {
-                *latest = Some(Arc::new(Snapshot::new(lazy.module().clone(), *examines)));
+                *latest = Some(Arc::new(Snapshot::new(lazy.module().clone(), *request)));
                 if lazy.is_whole() {
                     *source = None;
                 }
@@ -74,19 +75,22 @@ impl Bodies {
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
+    /// What tools observe.
+    pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }
 
 impl Snapshot {
-    fn new(mut module: Module, examines: bool) -> Snapshot {
-        if examines {
+    fn new(mut module: Module, request: Request) -> Snapshot {
+        if request.accesses {
             let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
             for id in ids {
-                pass::instrument::run(&mut module.functions[id]);
+                pass::instrument::run(&mut module.functions[id], request);
             }
         }
         Snapshot {
             module: Arc::new(module),
+            request,
             interpreted: OnceLock::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use margay_exec::interp::Machine;
 use margay_exec::launch::special_register;
-use margay_exec::{CtaInfo, FaultKind, LaunchInfo};
+use margay_exec::{CtaInfo, FaultKind, LaunchInfo, SyncEvent};
 use margay_ir::entity::{FuncId, SymbolId};
 use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
@@ -14,7 +14,7 @@ use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{Helpers, NativeContext, Verify, status};
 use margay_ops::meaning::{Bits, Desc, Meaning};
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
@@ -89,6 +89,13 @@ impl<'a> HostData<'a> {
             reach,
             examiner,
             fault: None,
+        }
+    }
+
+    /// Tells a tool that threads of the CTA with linear index `cta` have synchronised.
+    pub(super) fn synchronised(&mut self, cta: u64, event: SyncEvent<'_>) {
+        if let Some(examiner) = &mut self.examiner {
+            examiner.synchronised(cta, event);
         }
     }
 
@@ -526,9 +533,10 @@ unsafe fn decide(context: *mut NativeContext, refused: Option<(u32, u64)>, what:
 unsafe extern "C" fn check_access(
     context: *mut NativeContext,
     address: u64,
-    what: Verify,
+    access: u64,
     loc: u64,
-    thread: u32,
+    operands: *const Bits,
+    thread: u64,
 ) -> u64 {
     // SAFETY: the caller upholds the contract of this function.
     let cta = unsafe { (*context).cta };
@@ -539,13 +547,30 @@ unsafe extern "C" fn check_access(
         loc: (loc >> 32) as u32,
     };
     let at = Observed {
-        access: &what.access(),
+        access: &ObservedAccess::from_bits(access),
         loc,
-        thread,
+        thread: thread as u32,
     };
+    // SAFETY: generated code passes this number of operands.
+    let operands = unsafe { std::slice::from_raw_parts(operands, (thread >> 32) as usize) };
     match &mut host.examiner {
-        Some(examiner) => examiner.access(cta, &at, address),
+        Some(examiner) => examiner.access(cta, &at, address, operands),
         None => address,
+    }
+}
+
+/// Tells a tool about a fence ([`Helpers::check_fence`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`].
+unsafe extern "C" fn check_fence(context: *mut NativeContext, scope: u32, thread: u32) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let scope = Scope::ALL.get((scope as usize).wrapping_sub(1)).copied();
+    if let Some(examiner) = &mut host.examiner {
+        examiner.fence(cta, thread, scope.unwrap_or_default());
     }
 }
 
@@ -567,6 +592,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     verify,
     verify_lanes,
     check_access,
+    check_fence,
 };
 
 /// Returns an untyped pointer to the host data, for the `host` field of a native context.
@@ -668,9 +694,9 @@ impl Machine for HostMachine<'_> {
         &mut self,
         cta: &CtaInfo,
         thread: u32,
-        access: &ObservedAccess,
-        loc: SourceLoc,
+        (access, loc): (&ObservedAccess, SourceLoc),
         address: u64,
+        operands: &[Bits],
     ) -> u64 {
         let at = Observed {
             access,
@@ -678,8 +704,20 @@ impl Machine for HostMachine<'_> {
             thread,
         };
         match &mut self.examiner {
-            Some(examiner) => examiner.access(cta.linear, &at, address),
+            Some(examiner) => examiner.access(cta.linear, &at, address, operands),
             None => address,
+        }
+    }
+
+    fn synchronised(&mut self, cta: &CtaInfo, event: SyncEvent<'_>) {
+        if let Some(examiner) = &mut self.examiner {
+            examiner.synchronised(cta.linear, event);
+        }
+    }
+
+    fn check_fence(&mut self, cta: &CtaInfo, thread: u32, scope: Scope) {
+        if let Some(examiner) = &mut self.examiner {
+            examiner.fence(cta.linear, thread, scope);
         }
     }
 

@@ -9,6 +9,7 @@ use margay_frontend::{Diagnostic, LazyModule, Parsed, SourceFile};
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::Linkage;
 use margay_ir::module::{Module, RelocTarget, Symbol};
+use margay_ir::pass::instrument::Request;
 use margay_jit::{Compiler, DiskCache};
 use margay_ops::mods::StateSpace;
 
@@ -34,8 +35,8 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
     caching: Caching,
-    /// Whether accesses are examined ([`margay_ir::pass::instrument`]).
-    examines: bool,
+    /// What tools observe.
+    request: Request,
     cache: ImageCache,
 }
 
@@ -45,7 +46,7 @@ impl PtxLoader {
         PtxLoader {
             choice,
             caching: Caching::default(),
-            examines: false,
+            request: Request::default(),
             cache: ImageCache::default(),
         }
     }
@@ -55,9 +56,9 @@ impl PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with or without the examination of accesses.
-    pub(crate) fn examining(self, examines: bool) -> PtxLoader {
-        PtxLoader { examines, ..self }
+    /// Returns this loader with what tools observe.
+    pub(crate) fn observing(self, request: Request) -> PtxLoader {
+        PtxLoader { request, ..self }
     }
 }
 
@@ -98,7 +99,7 @@ impl Loader for PtxLoader {
                 Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
                 Image::Linked(images) => loaded(images, options, &name, &mut log)?,
             };
-            let kind = (self.choice, self.caching, self.examines);
+            let kind = (self.choice, self.caching, self.request);
             Ok(PtxImage::new(loaded, kind, log))
         };
         let image = Arc::new(compile::run(read)?);
@@ -256,7 +257,7 @@ pub(super) struct PtxImage {
 impl PtxImage {
     fn new(
         loaded: Loaded,
-        (choice, caching, examines): (EngineChoice, Caching, bool),
+        (choice, caching, request): (EngineChoice, Caching, Request),
         log: String,
     ) -> PtxImage {
         match loaded {
@@ -265,7 +266,7 @@ impl PtxImage {
                 let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
                 heads.image(
                     contents,
-                    Bodies::whole(module, examines),
+                    Bodies::whole(module, request),
                     (choice, caching),
                     log,
                 )
@@ -275,7 +276,7 @@ impl PtxImage {
                 let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
                 heads.image(
                     contents,
-                    Bodies::lazy(lazy, examines),
+                    Bodies::lazy(lazy, request),
                     (choice, caching),
                     log,
                 )

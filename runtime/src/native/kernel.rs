@@ -332,6 +332,8 @@ pub(super) struct KernelCode {
     /// Precomputed data of the interpreter; empty if the kernel has native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
+    /// A number that no other code of this process has.
+    pub(super) unique: u64,
     pub(super) name: String,
     /// Addresses of all symbols, for this kernel; shared variables have their offsets instead.
     pub(super) symbols: Arc<[u64]>,
@@ -426,6 +428,9 @@ pub(super) struct Source {
     pub(super) addresses: Arc<Vec<u64>>,
 }
 
+/// Number of unused bytes after each shared variable in runs that examine accesses.
+const SHARED_GAP: u64 = 64;
+
 impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
         // This call parses floating-point constants.
@@ -437,7 +442,7 @@ impl Source {
             .iter()
             .map(|&id| slots::layout(&module.functions[id]).1);
         Ok(KernelSizes {
-            static_shared: shared::layout(module, &reached).bytes,
+            static_shared: shared::layout(module, &reached, 0).bytes,
             local_bytes: local.fold(0, u32::saturating_add),
         })
     }
@@ -449,7 +454,11 @@ impl Source {
         let snapshot = self.bodies.with(self.id)?;
         let reached = shared::reachable(&snapshot.module, self.id);
         self.refuse_unsupported(&snapshot.module, &reached)?;
-        let shared = shared::layout(&snapshot.module, &reached);
+        let gap = match snapshot.request.accesses {
+            true => SHARED_GAP,
+            false => 0,
+        };
+        let shared = shared::layout(&snapshot.module, &reached, gap);
         let mut symbols = self.addresses.as_ref().clone();
         for &(index, offset) in &shared.offsets {
             symbols[index] = u64::from(offset);
@@ -517,6 +526,7 @@ impl Source {
             },
             module,
             code,
+            unique: crate::process::next_id(),
             id: self.id,
             name: self.info.name.clone(),
             symbols: symbols.into(),

@@ -11,11 +11,11 @@ use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
-use super::observe::{Examiner, SPARE};
+use super::observe::{self, Examiner, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
-use crate::checks::{Finding, Place, ThreadPlace, Tool};
+use crate::checks::{Finding, Place, ThreadPlace, Tool, Undefined};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
@@ -126,6 +126,9 @@ impl PtxLaunch {
             local_stride,
             _workspace: workspace,
         });
+        if let Some(findings) = &launch.shape.findings {
+            findings.begin_launch(launch.info.grid_id);
+        }
         if let Some(launch) = Arc::get_mut(&mut launch) {
             launch.info.params = launch.shape.params.address();
             launch.specialisation = launch.specialisation.trusted(launch.is_trusted());
@@ -261,6 +264,12 @@ impl PtxLaunch {
         (self.info.spare_shared != 0).then(|| Examiner::new(self, findings, visible, cta))
     }
 
+    /// Tells the race detector that CTAs of a cluster have passed their barrier.
+    pub(super) fn order_cluster(&self, ctas: &[CtaInfo]) {
+        let examiners = ctas.iter().filter_map(|cta| self.examiner(*cta));
+        observe::synchronise_cluster(&mut examiners.collect::<Vec<Examiner<'_>>>());
+    }
+
     fn ranks(&self) -> u32 {
         self.info.cluster_size()
     }
@@ -272,9 +281,17 @@ impl PtxLaunch {
             false => Order::Forward,
         };
         let state = CtaState::new(self.info.threads(), order);
-        match &self.shape.findings {
-            Some(findings) if findings.tools().contains(Tool::Synchronisation) => state.checking(),
-            _ => state,
+        let Some(findings) = &self.shape.findings else {
+            return state;
+        };
+        let tools = findings.tools();
+        let state = match tools.contains(Tool::Race) {
+            true => state.observed(),
+            false => state,
+        };
+        match tools.contains(Tool::Synchronisation) {
+            true => state.checking(),
+            false => state,
         }
     }
 
@@ -282,7 +299,10 @@ impl PtxLaunch {
     pub(super) fn goes_by_sync_points(&self) -> bool {
         let findings = self.shape.findings.as_ref();
         self.shape.reverse
-            || findings.is_some_and(|findings| findings.tools().contains(Tool::Synchronisation))
+            || findings.is_some_and(|findings| {
+                let tools = findings.tools();
+                tools.contains(Tool::Synchronisation) || tools.contains(Tool::Race)
+            })
     }
 
     /// Passes the findings of a CTA to the checking run, if this launch is part of one.
@@ -298,8 +318,24 @@ impl PtxLaunch {
     /// Creates the finding of undefined synchronisation in a CTA.
     fn sync_finding(&self, cta: &CtaInfo, found: &SyncFinding) -> Finding {
         let name = found.opcode.name();
-        let text = format!("Barrier error detected. {name}: {}", found.what.text());
+        let class = match found.what {
+            Undefined::NotInMask
+            | Undefined::MasksDiffer
+            | Undefined::BarrierNumber
+            | Undefined::BarrierCount
+            | Undefined::CountsDiffer
+            | Undefined::MixedReduction => "Invalid arguments",
+            Undefined::AbsentSource | Undefined::PartOfWarp => "Divergent thread(s) in warp",
+            Undefined::DivergentBarrier | Undefined::LeftBeforeBarrier => {
+                "Divergent thread(s) in block"
+            }
+            Undefined::ArrivesTwice | Undefined::WaitsWithoutArrival => {
+                "Missing arrival or wait at a barrier of a cluster"
+            }
+        };
+        let text = format!("Barrier error detected. {class}");
         let mut finding = Finding::new(found.what.into(), text);
+        finding.explanation = Some(format!("{name}: {}", found.what.text()));
         finding.kernel = Some(self.code.name.clone());
         finding.place = Place {
             ptx_line: (found.loc.ptx_line != 0).then_some(found.loc.ptx_line),
@@ -337,6 +373,14 @@ impl PtxLaunch {
             unit,
             ctas: (0..self.ranks()).map(cta).collect(),
             window,
+        }
+    }
+}
+
+impl Drop for PtxLaunch {
+    fn drop(&mut self) {
+        if let Some(findings) = &self.shape.findings {
+            findings.end_launch(self.info.grid_id);
         }
     }
 }

@@ -35,3 +35,4 @@ mod unit;
 
 pub(crate) use disk::Caching;
 pub(crate) use image::{PtxLoader, compiler, linked};
+pub(crate) use margay_ir::pass::instrument::Request;

@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use margay_exec::{
-    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Runner, SyncPoint,
+    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Runner, SyncEvent, SyncPoint,
     SyncPointData, lanes,
 };
 use margay_ir::analysis::regions::FRAME_ALIVE;
@@ -468,6 +468,10 @@ fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
 }
 
 impl Runner for NativeRunner<'_, '_> {
+    fn synchronised(&mut self, event: SyncEvent<'_>) {
+        self.host.synchronised(self.context.cta, event);
+    }
+
     fn run(
         &mut self,
         warp: u32,

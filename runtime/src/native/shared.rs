@@ -16,6 +16,18 @@ pub(super) struct SharedLayout {
     pub(super) bytes: u32,
     /// Alignment of the first byte: the largest alignment of all variables, at least 16.
     pub(super) align: u32,
+    /// The static variables in the order of their addresses.
+    pub(super) variables: Vec<SharedVariable>,
+}
+
+/// A static variable in shared memory.
+#[derive(Clone, Debug)]
+pub(super) struct SharedVariable {
+    pub(super) name: String,
+    /// Offset of the first byte.
+    pub(super) start: u64,
+    /// Offset of the first byte after the variable.
+    pub(super) end: u64,
 }
 
 /// Returns the functions that a kernel can run, sorted by ID: the kernel itself, functions that these functions call,
@@ -81,8 +93,8 @@ fn shared_symbols(module: &Module, function: &Function, found: &mut FxHashSet<us
 }
 
 /// Lays out the shared variables of the functions that a kernel can run. All `.extern` arrays have the same offset,
-/// after the other variables.
-pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
+/// after the other variables. After each variable are at least `gap` unused bytes.
+pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
     let mut used = FxHashSet::default();
     for &id in functions {
         shared_symbols(module, &module.functions[id], &mut used);
@@ -107,7 +119,12 @@ pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
         layout
             .offsets
             .push((index, u32::try_from(start).unwrap_or(u32::MAX)));
-        end = start.saturating_add(symbol.size);
+        layout.variables.push(SharedVariable {
+            name: symbol.name.clone(),
+            start,
+            end: start.saturating_add(symbol.size),
+        });
+        end = start.saturating_add(symbol.size).saturating_add(gap);
     }
     if !dynamic.is_empty() {
         end = end.next_multiple_of(dynamic_align);

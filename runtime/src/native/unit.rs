@@ -91,16 +91,24 @@ impl PtxLaunch {
                 return RunOutcome::Done;
             }
             let mut moved = round.moved;
+            let mut passed = false;
             if left.iter().all(|state| state.is_at_cluster_barrier()) {
                 for state in &mut left {
                     moved |= state.pass_cluster_barrier();
                 }
+                passed = true;
+            }
+            let left = left.len();
+            if passed {
+                let ctas = resident.ctas.iter().flatten();
+                let ctas: Vec<CtaInfo> = ctas.map(|cta| *cta.info()).collect();
+                self.order_cluster(&ctas);
             }
             progressed |= moved;
             rounds += 1;
             // While other CTAs of the unit make progress, yielded lanes poll again. The number of rounds is limited
             // because the lanes can wait for another unit.
-            if round.yielded && (!moved || rounds >= ROUNDS || left.len() == 1) {
+            if round.yielded && (!moved || rounds >= ROUNDS || left == 1) {
                 return RunOutcome::Parked(ParkedUnit {
                     unit: resident.unit,
                     state: Box::new(resident),

@@ -10,6 +10,7 @@ mod cformat;
 pub(crate) mod device_runtime;
 mod printf;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,7 +145,23 @@ impl Services for LaunchServices {
     }
 
     fn malloc(&self, bytes: u64) -> u64 {
-        self.heap.allocate(bytes, self.heap_limit)
+        let block = self.heap.allocate(bytes, self.heap_limit);
+        if block != 0 {
+            crate::checks::host::allocated(block, bytes);
+        }
+        block
+    }
+
+    fn heap_region(&self) -> Range<u64> {
+        self.heap.region_range()
+    }
+
+    fn heap_block(&self, address: u64) -> Option<Range<u64>> {
+        self.heap.block(address)
+    }
+
+    fn was_freed_in_heap(&self, address: u64) -> bool {
+        self.heap.was_freed(address)
     }
 
     fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault> {

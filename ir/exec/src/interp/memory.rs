@@ -296,6 +296,14 @@ impl<M: Machine> View<'_, M> {
                 self.check_access(pc, &data, step);
                 return Ok(());
             }
+            Opcode::CheckFence => {
+                for lane in lanes(self.active.mask) {
+                    let thread = self.first + lane;
+                    self.machine
+                        .check_fence(self.cta, thread, data.mods.scope());
+                }
+                return Ok(());
+            }
             Opcode::Atom | Opcode::Red => return self.atomic(&data, step),
             _ => {}
         }
@@ -316,12 +324,13 @@ impl<M: Machine> View<'_, M> {
         let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
         for lane in lanes(self.active.mask) {
             let start = self.host(lane, access.space, 0);
-            let address = self.host(lane, access.space, self.arg(step.args[0], lane));
-            let loc = loc.unwrap_or_default();
+            let args = self.args(step, lane);
+            let address = self.host(lane, access.space, args[0]);
+            let what = (&access, loc.unwrap_or_default());
             let thread = self.first + lane;
             let checked = self
                 .machine
-                .check_access(self.cta, thread, &access, loc, address);
+                .check_access(self.cta, thread, what, address, &args[1..]);
             let result = match access.space {
                 StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local => {
                     Bits::from(checked.wrapping_sub(start) as u32)

@@ -34,6 +34,8 @@ impl Transfer<'_> {
             Opcode::ParamAddr | Opcode::SymbolAddr | Opcode::FuncAddr => uniform(Class::Launch),
             // The frame of a device function begins where the frame of its caller ends. This position differs between
             // threads.
+            // Each lane is examined, and the accesses of single lanes can be suppressed.
+            Opcode::CheckAccess if desc.mods.flag() => Fact::VARYING,
             Opcode::LocalAddr if self.function.kernel.is_none() => Fact::VARYING,
             Opcode::LocalAddr => uniform(Class::Launch),
             Opcode::SReg => self.register(desc),

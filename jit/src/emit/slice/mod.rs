@@ -306,11 +306,12 @@ impl<'a, 'b> Slice<'a, 'b> {
                     .uniformity
                     .class(self.lane.function.dfg.results(inst)[0])
                     == Class::Varying;
-                if !varies {
+                if !varies && !data.mods.flag() {
                     return self.of_first(inst);
                 }
                 return self.each_lane(inst);
             }
+            Opcode::CheckFence => return self.each_lane(inst),
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);
             }

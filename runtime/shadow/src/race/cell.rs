@@ -6,28 +6,28 @@
 use rustc_hash::FxHashMap;
 
 /// Accesses of the threads of one warp in one interval by one instruction.
-pub type GroupId = u32;
+pub(super) type GroupId = u32;
 
 /// No group, or no list.
-pub const NONE: u32 = 0;
+pub(super) const NONE: u32 = 0;
 
 /// An access of some lanes of a warp to some bytes of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Entry {
+pub(super) struct Entry {
     /// The group of the access.
-    pub group: GroupId,
+    pub(super) group: GroupId,
     /// The lanes that have accessed the bytes.
-    pub lanes: u32,
+    pub(super) lanes: u32,
     /// The bytes of the cell, as a mask of four bits.
-    pub bytes: u8,
+    pub(super) bytes: u8,
     /// Whether the access writes.
-    pub writes: bool,
+    pub(super) writes: bool,
 }
 
 /// The accesses to four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
-pub struct Cell {
+pub(super) struct Cell {
     write: u32,
     write_lanes: u32,
     read: u32,
@@ -42,7 +42,7 @@ const LIST_MASK: u32 = (1 << LIST_BITS) - 1;
 impl Cell {
     /// Returns the write that the cell holds itself.
     #[inline]
-    pub fn write(&self) -> Option<Entry> {
+    pub(super) fn write(&self) -> Option<Entry> {
         (self.write != NONE).then_some(Entry {
             group: self.write,
             lanes: self.write_lanes,
@@ -53,7 +53,7 @@ impl Cell {
 
     /// Returns the read that the cell holds itself.
     #[inline]
-    pub fn read(&self) -> Option<Entry> {
+    pub(super) fn read(&self) -> Option<Entry> {
         (self.read != NONE).then_some(Entry {
             group: self.read,
             lanes: self.read_lanes,
@@ -64,13 +64,13 @@ impl Cell {
 
     /// Returns the index of the list of further accesses; [`NONE`] if there is none.
     #[inline]
-    pub fn list(&self) -> u32 {
+    pub(super) fn list(&self) -> u32 {
         self.more & LIST_MASK
     }
 
     /// Sets the write or the read that the cell holds itself.
     #[inline]
-    pub fn set(&mut self, entry: Entry) {
+    pub(super) fn set(&mut self, entry: Entry) {
         let bytes = u32::from(entry.bytes);
         if entry.writes {
             (self.write, self.write_lanes) = (entry.group, entry.lanes);
@@ -83,7 +83,7 @@ impl Cell {
 
     /// Removes the write (`true`) or the read (`false`) that the cell holds itself.
     #[inline]
-    pub fn clear(&mut self, writes: bool) {
+    pub(super) fn clear(&mut self, writes: bool) {
         if writes {
             (self.write, self.write_lanes) = (NONE, 0);
         } else {
@@ -101,7 +101,7 @@ const PAGE_CELLS: usize = 1024;
 
 /// The cells of all memory that was accessed.
 #[derive(Debug, Default)]
-pub struct Cells {
+pub(super) struct Cells {
     pages: FxHashMap<u64, usize>,
     cells: Vec<Box<[Cell; PAGE_CELLS]>>,
     /// The page that was used last, and its index.
@@ -113,7 +113,7 @@ pub struct Cells {
 impl Cells {
     /// Returns the cell with an index: the address divided by four.
     #[inline]
-    pub fn cell(&mut self, index: u64) -> &mut Cell {
+    pub(super) fn cell(&mut self, index: u64) -> &mut Cell {
         let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
         let found = match self.last {
             Some((last, found)) if last == page => found,
@@ -132,18 +132,18 @@ impl Cells {
     }
 
     /// Returns the further accesses of a cell.
-    pub fn further(&self, list: u32) -> &[Entry] {
+    pub(super) fn further(&self, list: u32) -> &[Entry] {
         self.lists.get(list)
     }
 
     /// Replaces the further accesses of a cell.
-    pub fn set_further(&mut self, index: u64, entries: &[Entry]) {
+    pub(super) fn set_further(&mut self, index: u64, entries: &[Entry]) {
         let list = self.lists.intern(entries);
         self.cell(index).set_list(list);
     }
 
     /// Forgets all accesses to a range of cells.
-    pub fn forget(&mut self, first: u64, end: u64) {
+    pub(super) fn forget(&mut self, first: u64, end: u64) {
         let mut index = first;
         while index < end {
             let page = index / PAGE_CELLS as u64;
@@ -157,13 +157,8 @@ impl Cells {
     }
 
     /// Returns the number of bytes that the cells occupy.
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.cells.len() * size_of::<[Cell; PAGE_CELLS]>()
-    }
-
-    /// Forgets all accesses.
-    pub fn clear(&mut self) {
-        *self = Cells::default();
     }
 }
 

@@ -13,32 +13,32 @@ pub type CtaId = u32;
 
 /// A thread: the index of its CTA, and its index in the CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Thread {
+pub(super) struct Thread {
     /// The CTA.
-    pub cta: CtaId,
+    pub(super) cta: CtaId,
     /// The linear index of the thread in the CTA.
-    pub index: u32,
+    pub(super) index: u32,
 }
 
 impl Thread {
     /// Returns the index of the thread's warp in its CTA.
-    pub fn warp(self) -> u32 {
+    pub(super) fn warp(self) -> u32 {
         self.index / 32
     }
 
     /// Returns the index of the thread in its warp.
-    pub fn lane(self) -> u32 {
+    pub(super) fn lane(self) -> u32 {
         self.index % 32
     }
 }
 
 /// When an access occurred.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Time {
+pub(super) struct Time {
     /// The epoch of the thread's CTA.
-    pub epoch: u32,
+    pub(super) epoch: u32,
     /// The interval of the thread's warp.
-    pub interval: u32,
+    pub(super) interval: u32,
 }
 
 /// What a clock knows about a warp.
@@ -78,24 +78,24 @@ impl WarpTime {
 
 /// The accesses that are known to be over.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Clock {
+pub(super) struct Clock {
     /// All accesses of a CTA before an epoch.
     ctas: FxHashMap<CtaId, u32>,
     /// Accesses of single warps in later epochs.
     warps: FxHashMap<(CtaId, u32), WarpTime>,
     /// Whether an edge that contributed to this clock has too narrow a scope. Only clocks that explain a race have such
     /// edges.
-    pub narrow: bool,
+    pub(super) narrow: bool,
 }
 
 impl Clock {
     /// Returns whether nothing is known.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.ctas.is_empty() && self.warps.is_empty()
     }
 
     /// Returns whether an access of a thread is known to be over.
-    pub fn knows(&self, thread: Thread, time: Time) -> bool {
+    pub(super) fn knows(&self, thread: Thread, time: Time) -> bool {
         let cta = self.ctas.get(&thread.cta);
         cta.is_some_and(|&before| time.epoch < before)
             || self
@@ -105,25 +105,25 @@ impl Clock {
     }
 
     /// Learns that all accesses of a CTA before `epoch` are over.
-    pub fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
+    pub(super) fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
         let known = self.ctas.entry(cta).or_default();
         *known = (*known).max(epoch);
     }
 
     /// Learns that all accesses of a thread up to `interval` are over.
-    pub fn learn_thread(&mut self, thread: Thread, interval: u32) {
+    pub(super) fn learn_thread(&mut self, thread: Thread, interval: u32) {
         let warp = self.warps.entry((thread.cta, thread.warp())).or_default();
         warp.learn_lane(thread.lane(), interval);
     }
 
     /// Learns that all accesses of a warp up to `interval` are over.
-    pub fn learn_warp(&mut self, cta: CtaId, warp: u32, interval: u32) {
+    pub(super) fn learn_warp(&mut self, cta: CtaId, warp: u32, interval: u32) {
         let warp = self.warps.entry((cta, warp)).or_default();
         warp.all = warp.all.max(interval);
     }
 
     /// Learns all that another clock knows.
-    pub fn join(&mut self, other: &Clock) {
+    pub(super) fn join(&mut self, other: &Clock) {
         for (&cta, &epoch) in &other.ctas {
             self.learn_cta(cta, epoch);
         }
@@ -135,16 +135,16 @@ impl Clock {
 
     /// Forgets what is known about the warps of a CTA before the CTA's known epoch. `intervals` are the intervals in
     /// which the epoch began, by warp.
-    pub fn forget_warps_of(&mut self, cta: CtaId) {
+    pub(super) fn forget_warps_of(&mut self, cta: CtaId) {
         self.warps.retain(|&(of, _), _| of != cta);
     }
 }
 
 /// A clock that several threads and memory locations share.
-pub type Shared = Option<Arc<Clock>>;
+pub(super) type Shared = Option<Arc<Clock>>;
 
 /// Adds the knowledge of `other` to a shared clock.
-pub fn join(clock: &mut Shared, other: &Shared) {
+pub(super) fn join(clock: &mut Shared, other: &Shared) {
     let Some(other) = other else {
         return;
     };
@@ -156,7 +156,7 @@ pub fn join(clock: &mut Shared, other: &Shared) {
 }
 
 /// Returns whether a shared clock knows that an access is over.
-pub fn knows(clock: &Shared, thread: Thread, time: Time) -> bool {
+pub(super) fn knows(clock: &Shared, thread: Thread, time: Time) -> bool {
     clock
         .as_ref()
         .is_some_and(|clock| clock.knows(thread, time))

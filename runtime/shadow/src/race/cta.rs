@@ -74,7 +74,7 @@ struct Warp {
 /// Whether clocks contain only edges that the memory model guarantees, or also edges that lack a fence or scope.
 /// The second kind explains races.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Basis {
+pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
     Guaranteed,
     /// All pairs of strong accesses of which the second reads what the first has written.
@@ -83,13 +83,13 @@ pub enum Basis {
 
 /// A CTA.
 #[derive(Debug)]
-pub struct Cta {
+pub(super) struct Cta {
     /// The launch that the CTA belongs to.
-    pub launch: u32,
+    pub(super) launch: u32,
     /// The linear index of the CTA in the grid.
-    pub index: u64,
+    pub(super) index: u64,
     /// The linear index of the CTA's cluster in the grid.
-    pub cluster: u64,
+    pub(super) cluster: u64,
     epoch: u32,
     warps: Vec<Warp>,
     guaranteed: Known,
@@ -104,16 +104,16 @@ pub struct Cta {
 
 /// What a thread releases with strong writes after a fence.
 #[derive(Clone, Debug)]
-pub struct Fence {
+pub(super) struct Fence {
     /// What was known at the fence.
-    pub clock: Shared,
+    pub(super) clock: Shared,
     /// The scope of the fence.
-    pub scope: super::Scope,
+    pub(super) scope: super::Scope,
 }
 
 impl Cta {
     /// Creates a CTA whose threads have not accessed memory.
-    pub fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
+    pub(super) fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
         let warps = threads.div_ceil(32) as usize;
         let known = || Known {
             cta: None,
@@ -140,7 +140,7 @@ impl Cta {
     }
 
     /// Returns the present time of a thread.
-    pub fn time(&self, thread: u32) -> Time {
+    pub(super) fn time(&self, thread: u32) -> Time {
         Time {
             epoch: self.epoch,
             interval: self.warps[thread as usize / 32].interval,
@@ -162,7 +162,7 @@ impl Cta {
     }
 
     /// Returns whether `reader`, a thread of this CTA with the index `id`, knows that an access is over.
-    pub fn knows(
+    pub(super) fn knows(
         &self,
         id: CtaId,
         reader: u32,
@@ -188,7 +188,7 @@ impl Cta {
     }
 
     /// Returns whether `reader` has suspected knowledge through an edge with too narrow a scope.
-    pub fn is_narrow(&self, reader: u32) -> bool {
+    pub(super) fn is_narrow(&self, reader: u32) -> bool {
         let narrow = |clock: &Shared| clock.as_ref().is_some_and(|clock| clock.narrow);
         let known = &self.suspected;
         narrow(&known.cta)
@@ -202,7 +202,7 @@ impl Cta {
     }
 
     /// Orders the accesses of the lanes `mask` of a warp, of which `alive` have not exited.
-    pub fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
+    pub(super) fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
         let index = warp as usize;
         for basis in [Basis::Guaranteed, Basis::Suspected] {
             let known = self.known_mut(basis);
@@ -245,7 +245,7 @@ impl Cta {
     }
 
     /// Orders the accesses of all threads of the CTA: a barrier at which all threads that have not exited have arrived.
-    pub fn pass_barrier(&mut self, id: CtaId) {
+    pub(super) fn pass_barrier(&mut self, id: CtaId) {
         self.guaranteed.raise_to_cta();
         self.suspected.raise_to_cta();
         self.epoch += 1;
@@ -265,7 +265,7 @@ impl Cta {
     }
 
     /// Returns what a thread knows, including its own accesses.
-    pub fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
+    pub(super) fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
         let mut clock = self
             .known(basis)
             .of(thread)
@@ -311,19 +311,19 @@ impl Cta {
     }
 
     /// Ends the interval of a thread's warp, because the thread has released its accesses.
-    pub fn end_interval(&mut self, thread: u32) {
+    pub(super) fn end_interval(&mut self, thread: u32) {
         self.advance(thread as usize / 32);
     }
 
     /// Adds knowledge to a thread.
-    pub fn acquire(&mut self, thread: u32, clock: &Shared, basis: Basis) {
+    pub(super) fn acquire(&mut self, thread: u32, clock: &Shared, basis: Basis) {
         if clock.is_some() {
             clock::join(self.known_mut(basis).thread_mut(thread), clock);
         }
     }
 
     /// Remembers what a thread has read with strong reads, until the thread's next fence.
-    pub fn read_strongly(&mut self, thread: u32, clock: &Shared) {
+    pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared) {
         if clock.is_none() {
             return;
         }
@@ -334,7 +334,7 @@ impl Cta {
     }
 
     /// Performs a fence of a thread.
-    pub fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
+    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
         if let Some(pending) = self.pending.get_mut(thread as usize) {
             let pending = pending.take();
             self.acquire(thread, &pending, Basis::Guaranteed);
@@ -348,12 +348,12 @@ impl Cta {
     }
 
     /// Returns what the last fence of a thread releases.
-    pub fn last_fence(&self, thread: u32) -> Option<&Fence> {
+    pub(super) fn last_fence(&self, thread: u32) -> Option<&Fence> {
         self.fences.get(thread as usize)?.as_deref()
     }
 
     /// Records that the lanes `mask` of a warp have arrived at a barrier without waiting there.
-    pub fn arrive(&mut self, id: CtaId, barrier: usize, warp: u32, mask: u32) {
+    pub(super) fn arrive(&mut self, id: CtaId, barrier: usize, warp: u32, mask: u32) {
         if self.barriers.len() <= barrier {
             self.barriers.resize(barrier + 1, (None, None));
         }
@@ -366,7 +366,13 @@ impl Cta {
 
     /// Orders the accesses of the threads that have arrived at a barrier before the later accesses of the threads
     /// `released` (by warp) that it releases. `alive` are the threads that have not exited.
-    pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
+    pub(super) fn complete_barrier(
+        &mut self,
+        id: CtaId,
+        barrier: usize,
+        released: &[u32],
+        alive: &[u32],
+    ) {
         let arrived = self.barriers.get_mut(barrier).map(std::mem::take);
         let (guaranteed, suspected) = arrived.unwrap_or_default();
         if released == alive && guaranteed.is_none() {
@@ -394,7 +400,7 @@ impl Cta {
     }
 
     /// Returns what all threads of the CTA know together, including their own accesses.
-    pub fn release_all(&mut self, id: CtaId) -> Shared {
+    pub(super) fn release_all(&mut self, id: CtaId) -> Shared {
         self.pass_barrier(id);
         let mut clock = self.guaranteed.cta.clone();
         let mut own = Clock::default();
@@ -404,7 +410,7 @@ impl Cta {
     }
 
     /// Adds knowledge to all threads of the CTA.
-    pub fn acquire_all(&mut self, clock: &Shared) {
+    pub(super) fn acquire_all(&mut self, clock: &Shared) {
         clock::join(&mut self.guaranteed.cta, clock);
         clock::join(&mut self.suspected.cta, clock);
     }

@@ -12,7 +12,7 @@ mod cell;
 mod clock;
 mod cta;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use cell::{Cells, Entry, GroupId};
@@ -47,6 +47,9 @@ pub struct Access {
     pub acquires: bool,
     /// Whether a write releases the thread's earlier accesses.
     pub releases: bool,
+    /// Whether a strong access is volatile. PTX treats volatile accesses as strong, but CUDA C++ does not treat them as
+    /// atomic.
+    pub volatile: bool,
 }
 
 impl Access {
@@ -57,6 +60,7 @@ impl Access {
         strong: None,
         acquires: false,
         releases: false,
+        volatile: false,
     };
     /// A weak write.
     pub const WRITE: Access = Access {
@@ -104,6 +108,9 @@ pub struct Race {
     pub same_warp: bool,
     /// Whether the two accesses write and nothing has written the bytes between them.
     pub both_write: bool,
+    /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
+    /// in PTX. If one of them reads what the other has written ([`Detector::reads_from`]), they implement a flag.
+    pub volatile: bool,
 }
 
 /// The accesses of the threads of a warp in one interval by one instruction.
@@ -114,6 +121,7 @@ struct Group {
     time: Time,
     site: Site,
     strong: Option<Scope>,
+    volatile: bool,
 }
 
 /// What strong writes to a location have released.
@@ -125,6 +133,8 @@ struct Location {
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
     /// All that the threads which wrote knew, whatever they released.
     suspected: Shared,
+    /// The site and the thread of the last strong write.
+    writer: Option<(Site, Thread)>,
 }
 
 /// Maximum number of further accesses that a cell keeps.
@@ -139,6 +149,8 @@ pub struct Detector {
     current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
     cells: Cells,
     locations: FxHashMap<u64, Location>,
+    /// Pairs of sites: a strong write, and a strong read that has read its value in another thread.
+    reads_from: FxHashSet<(Site, Site)>,
     scratch: Vec<Entry>,
 }
 
@@ -185,7 +197,7 @@ impl Detector {
         mut report: impl FnMut(Race),
     ) {
         if access.strong.is_some() {
-            self.before_strong(id, thread, access, address);
+            self.before_strong(id, thread, (site, access), address);
         }
         let by = Thread {
             cta: id,
@@ -208,18 +220,29 @@ impl Detector {
             self.locations.remove(&address);
         }
         if access.strong.is_some() {
-            self.after_strong(id, thread, access, address);
+            self.after_strong(id, thread, (site, access), address);
         }
     }
 
     /// Adds what the writes to a location released to the knowledge of a thread that reads it.
-    fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
+    fn before_strong(
+        &mut self,
+        id: CtaId,
+        thread: u32,
+        (site, access): (Site, Access),
+        address: u64,
+    ) {
         if !access.reads {
             return;
         }
         let (Some(location), Some(scope)) = (self.locations.get(&address), access.strong) else {
             return;
         };
+        if let Some((writer, by)) = location.writer
+            && (by.cta, by.index) != (id, thread)
+        {
+            self.reads_from.insert((writer, site));
+        }
         let cta = &mut self.ctas[id as usize];
         let mut clock = match scope {
             Scope::Device => location.device.clone(),
@@ -243,7 +266,13 @@ impl Detector {
     }
 
     /// Releases the accesses of a thread that writes a location.
-    fn after_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
+    fn after_strong(
+        &mut self,
+        id: CtaId,
+        thread: u32,
+        (site, access): (Site, Access),
+        address: u64,
+    ) {
         let Some(scope) = access.strong.filter(|_| access.writes) else {
             return;
         };
@@ -281,6 +310,11 @@ impl Detector {
             }
         }
         clock::join(&mut location.suspected, &suspected);
+        let by = Thread {
+            cta: id,
+            index: thread,
+        };
+        location.writer = Some((site, by));
         cta.end_interval(thread);
     }
 
@@ -292,7 +326,7 @@ impl Detector {
         (index, bytes): (u64, u8),
         report: &mut impl FnMut(Race),
     ) {
-        let group = self.group(by, site, access.strong, writes);
+        let group = self.group(by, (site, access), writes);
         let lane = 1 << by.lane();
         let cell = *self.cells.cell(index);
         let (own_write, own_read, list) = (cell.write(), cell.read(), cell.list());
@@ -411,7 +445,7 @@ impl Detector {
     }
 
     /// Returns the group of an access.
-    fn group(&mut self, by: Thread, site: Site, strong: Option<Scope>, writes: bool) -> GroupId {
+    fn group(&mut self, by: Thread, (site, access): (Site, Access), writes: bool) -> GroupId {
         let time = self.ctas[by.cta as usize].time(by.index);
         let key = (by.cta, by.warp(), site, writes);
         if let Some(&group) = self.current.get(&key)
@@ -424,7 +458,8 @@ impl Detector {
             warp: by.warp(),
             time,
             site,
-            strong,
+            strong: access.strong,
+            volatile: access.volatile,
         });
         let group = self.groups.len() as GroupId;
         self.current.insert(key, group);
@@ -471,13 +506,16 @@ impl Detector {
         }
         let group = &self.groups[entry.group as usize - 1];
         let both_strong = group.strong.zip(access.strong);
-        if both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta)) {
+        let sufficient =
+            both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta));
+        let volatile = group.volatile || access.volatile;
+        if sufficient && !volatile {
             return None;
         }
         let suspected = self.unknown_lanes(by, entry, Basis::Suspected) & unknown;
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
         let same_warp = (group.cta, group.warp) == (by.cta, by.warp());
-        let missing = if both_strong.is_some() {
+        let missing = if both_strong.is_some() && !sufficient {
             Missing::Scope
         } else if suspected != unknown {
             match cta.is_narrow(by.index) {
@@ -502,6 +540,7 @@ impl Detector {
             missing,
             same_warp,
             both_write: false,
+            volatile: sufficient,
         })
     }
 
@@ -515,6 +554,11 @@ impl Detector {
             }
             Scope::Cta => a == b,
         }
+    }
+
+    /// Returns whether a strong access at one of two sites has read what a strong access at the other site has written.
+    pub fn reads_from(&self, a: Site, b: Site) -> bool {
+        self.reads_from.contains(&(a, b)) || self.reads_from.contains(&(b, a))
     }
 
     /// Performs a fence of a thread.

@@ -11,6 +11,7 @@ const ATOMIC: Access = Access {
     strong: Some(Scope::Device),
     acquires: false,
     releases: false,
+    volatile: false,
 };
 const STRONG_WRITE: Access = Access {
     strong: Some(Scope::Device),
@@ -331,6 +332,23 @@ fn a_write_races_with_all_earlier_readers() {
     run.write(0, 63);
     assert_eq!(run.races.len(), 1);
     assert_eq!(run.races[0].earlier.2, 0);
+}
+
+#[test]
+fn volatile_accesses_are_reported_apart() {
+    let volatile = |access| Access {
+        strong: Some(Scope::Device),
+        volatile: true,
+        ..access
+    };
+    let mut run = Run::new();
+    run.access(0, 0, volatile(Access::READ), X, 4);
+    run.access(1, 0, volatile(Access::WRITE), X, 4);
+    assert_eq!(run.races.len(), 1);
+    assert!(run.races[0].volatile);
+    assert!(!run.detector.reads_from(2, 3), "the read came first");
+    run.access(0, 0, volatile(Access::READ), X, 4);
+    assert!(run.detector.reads_from(2, 3));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Copies and fills that device code requests, in one to three dimensions.
 
+use crate::checks;
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::Visible;
@@ -79,6 +80,12 @@ impl Job {
                     }
                 };
                 done.map_err(|fault| failure(kernel, fault))?;
+                match self.from {
+                    Source::Bytes(from) => {
+                        checks::host::copied(to, from.at(row, slice), width, false);
+                    }
+                    Source::Value(_) => checks::host::written(to, width),
+                }
             }
         }
         Ok(())

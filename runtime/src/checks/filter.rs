@@ -1,0 +1,192 @@
+//! Selects the launches that a checking run examines: by the kernel's name, and by the number of the launch.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use regex_lite::Regex;
+
+use crate::environment::{env, number};
+
+/// A condition on the (mangled) name of a kernel.
+#[derive(Clone, Debug)]
+enum Part {
+    Equals(String),
+    Contains(String),
+    Matches(Regex),
+}
+
+impl Part {
+    fn matches(&self, kernel: &str) -> bool {
+        match self {
+            Part::Equals(name) => name == kernel,
+            Part::Contains(text) => kernel.contains(text.as_str()),
+            Part::Matches(regex) => regex.is_match(kernel),
+        }
+    }
+}
+
+/// A filter of kernels: conditions that a kernel's name must all meet.
+///
+/// ```
+/// use margay::checks::KernelFilter;
+///
+/// let filter = KernelFilter::parse("kns=reduce,regex=^_Z1").unwrap();
+/// assert!(filter.matches("_Z10reduce_allPf"));
+/// assert!(!filter.matches("_Z20reduce_allPf"));
+/// assert!(KernelFilter::parse("name=reduce").is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct KernelFilter(Vec<Part>);
+
+/// Makes a condition from the text after its key.
+type Make = fn(&str) -> Result<Part, String>;
+
+/// The beginnings of conditions.
+const KEYS: [(&str, Make); 5] = [
+    ("kne=", |text| Ok(Part::Equals(text.to_owned()))),
+    ("kernel_name=", |text| Ok(Part::Equals(text.to_owned()))),
+    ("kns=", |text| Ok(Part::Contains(text.to_owned()))),
+    ("kernel_substring=", |text| {
+        Ok(Part::Contains(text.to_owned()))
+    }),
+    ("regex=", |text| {
+        let regex = Regex::new(text);
+        regex.map(Part::Matches).map_err(|e| e.to_string())
+    }),
+];
+
+impl KernelFilter {
+    /// Parses conditions with commas between them: `kne=NAME` or `kernel_name=NAME`, `kns=TEXT` or
+    /// `kernel_substring=TEXT`, and `regex=EXPRESSION`, which may match a part of the name and may contain commas.
+    ///
+    /// # Errors
+    /// A text that names the wrong condition.
+    pub fn parse(text: &str) -> Result<KernelFilter, String> {
+        let mut texts: Vec<String> = Vec::new();
+        for piece in text.split(',') {
+            let begins = KEYS.iter().any(|(key, _)| piece.starts_with(key));
+            match texts.last_mut().filter(|last| last.starts_with("regex=")) {
+                Some(last) if !begins => *last = format!("{last},{piece}"),
+                _ => texts.push(piece.to_owned()),
+            }
+        }
+        let parts = texts.iter().map(|text| {
+            let found = KEYS
+                .iter()
+                .find_map(|(key, make)| Some((*make, text.strip_prefix(key)?)));
+            match found {
+                Some((_, "")) => Err(format!("`{text}` names nothing")),
+                Some((make, value)) => make(value).map_err(|e| format!("`{text}`: {e}")),
+                None => Err(format!(
+                    "`{text}` begins with none of kne=, kernel_name=, kns=, kernel_substring=, regex="
+                )),
+            }
+        });
+        parts.collect::<Result<_, _>>().map(KernelFilter)
+    }
+
+    /// Returns whether a kernel meets all conditions.
+    pub fn matches(&self, kernel: &str) -> bool {
+        self.0.iter().all(|part| part.matches(kernel))
+    }
+}
+
+/// Returns whether each line of a text is a filter.
+pub(crate) fn are_filters(text: &str) -> bool {
+    text.lines().all(|line| KernelFilter::parse(line).is_ok())
+}
+
+/// Parses filters, one in each line. Wrong filters are left out.
+fn parse_lines(text: &str) -> Vec<KernelFilter> {
+    let filters = text.lines().map(KernelFilter::parse);
+    filters.filter_map(Result::ok).collect()
+}
+
+/// Selects the launches that are examined.
+#[derive(Debug, Default)]
+pub(super) struct LaunchFilter {
+    /// If there are filters, a kernel must match one of them.
+    included: Vec<KernelFilter>,
+    /// A kernel must match none of these filters.
+    excluded: Vec<KernelFilter>,
+    /// Number of launches of matching kernels that are not examined at first.
+    skip: u64,
+    /// Number of launches that are examined after these; `None` if there is no limit.
+    count: Option<u64>,
+    /// Number of launches of matching kernels so far.
+    seen: AtomicU64,
+}
+
+impl LaunchFilter {
+    pub(super) fn from_env() -> LaunchFilter {
+        let filters = |name| env(name).map_or(Vec::new(), |text| parse_lines(&text));
+        LaunchFilter {
+            included: filters("MARGAY_CHECK_KERNELS"),
+            excluded: filters("MARGAY_CHECK_KERNELS_EXCLUDED"),
+            skip: number("MARGAY_CHECK_LAUNCH_SKIP").unwrap_or(0),
+            count: number("MARGAY_CHECK_LAUNCH_COUNT"),
+            seen: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns whether a launch of a kernel is examined. Must be called once for each launch.
+    pub(super) fn selects(&self, kernel: &str) -> bool {
+        let any = |filters: &[KernelFilter]| filters.iter().any(|filter| filter.matches(kernel));
+        if !self.included.is_empty() && !any(&self.included) || any(&self.excluded) {
+            return false;
+        }
+        let index = self.seen.fetch_add(1, Ordering::Relaxed);
+        let examined = index.checked_sub(self.skip);
+        examined.is_some_and(|index| self.count.is_none_or(|count| index < count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(filter: &str, kernel: &str) -> bool {
+        KernelFilter::parse(filter)
+            .expect("a filter")
+            .matches(kernel)
+    }
+
+    #[test]
+    fn all_conditions_of_a_filter_must_hold() {
+        assert!(matches("kne=fill", "fill"));
+        assert!(!matches("kernel_name=fill", "fill2"));
+        assert!(matches("kns=ill", "fill2"));
+        assert!(matches("kernel_substring=fi,kns=2", "fill2"));
+        assert!(!matches("kns=fi,kns=3", "fill2"));
+        assert!(matches("regex=^f.*[0-9]$", "fill2"));
+        // A comma that no condition follows is part of the expression.
+        assert!(matches("regex=^f.{1,3}l,kns=l", "fill"));
+        assert!(!matches("regex=^f.{1,3}l,kns=x", "fill"));
+    }
+
+    #[test]
+    fn wrong_filters_name_the_condition() {
+        let wrong = |text: &str| KernelFilter::parse(text).unwrap_err();
+        assert!(wrong("fill").starts_with("`fill` begins with none of kne=, "));
+        assert!(wrong("kns=a,b").starts_with("`b` begins with none of"));
+        assert_eq!(wrong("kne="), "`kne=` names nothing");
+        assert!(wrong("regex=(").starts_with("`regex=(`: "));
+        assert!(are_filters("kns=a\nkne=b"));
+        assert!(!are_filters("kns=a\nb"));
+    }
+
+    #[test]
+    fn launches_are_counted_among_those_that_match() {
+        let filter = LaunchFilter {
+            included: parse_lines("kns=a\nkne=b"),
+            excluded: parse_lines("kns=x"),
+            skip: 1,
+            count: Some(2),
+            ..LaunchFilter::default()
+        };
+        let launches = ["a", "c", "ax", "b", "a2", "a3"];
+        let examined = launches.map(|kernel| filter.selects(kernel));
+        assert_eq!(examined, [false, false, false, true, true, false]);
+        let all = LaunchFilter::default();
+        assert!(all.selects("anything") && all.selects("anything"));
+    }
+}

@@ -1,0 +1,81 @@
+//! What the host does with device memory: allocations, copies and fills change which bytes count as written.
+//!
+//! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The addresses of
+//! different runtimes differ.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use margay_shadow::init::Initialised;
+use parking_lot::RwLock;
+
+use super::{Access, Finding, Findings, Kind};
+
+static RUNS: RwLock<Vec<Weak<Findings>>> = RwLock::new(Vec::new());
+/// Whether there has been a checking run that records initialisation.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Number of contiguous unwritten bytes from which a copy to the host is an error. Fewer bytes can be the padding of a
+/// structure.
+const NOT_PADDING: u64 = 16;
+
+/// Adds a checking run.
+pub(crate) fn begin(findings: &Arc<Findings>) {
+    if findings.shadow().initialised.is_some() {
+        let mut runs = RUNS.write();
+        runs.retain(|run| run.strong_count() > 0);
+        runs.push(Arc::downgrade(findings));
+        ANY.store(true, Ordering::Relaxed);
+    }
+}
+
+fn each(action: impl Fn(&Findings, &Initialised)) {
+    if !ANY.load(Ordering::Relaxed) {
+        return;
+    }
+    for findings in RUNS.read().iter().filter_map(Weak::upgrade) {
+        if let Some(initialised) = &findings.shadow().initialised {
+            action(&findings, initialised);
+        }
+    }
+}
+
+/// Records an allocation in which nothing has been written.
+pub(crate) fn allocated(address: u64, bytes: u64) {
+    each(|_, initialised| initialised.track(address, bytes));
+}
+
+/// Records that the allocation at an address was freed.
+pub(crate) fn freed(address: u64) {
+    each(|_, initialised| initialised.forget(address));
+}
+
+/// Records that bytes were written.
+pub(crate) fn written(address: u64, bytes: u64) {
+    each(|_, initialised| initialised.set(address, bytes));
+}
+
+/// Records a copy. If `to_host`, reports the bytes of the source that have not been written.
+pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
+    each(|findings, initialised| {
+        initialised.copy(dst, src, bytes);
+        if to_host && let Some((offset, missing, longest)) = initialised.missing(src, bytes) {
+            let whole = missing == bytes;
+            let kind = match whole || longest >= NOT_PADDING {
+                true => Kind::UninitializedCopy,
+                false => Kind::PartlyUninitialized,
+            };
+            let unit = if missing == 1 { "byte" } else { "bytes" };
+            let text = format!(
+                "Host API uninitialized memory access: a copy of {bytes} bytes to the host reads {missing} {unit} that \
+                 nobody has written, the first at offset {offset}"
+            );
+            let mut finding = Finding::new(kind, text);
+            finding.access = Some(Access::Read);
+            finding.space = Some("__global__");
+            finding.address = Some(src + offset);
+            finding.size = Some(missing);
+            findings.add(finding, None);
+        }
+    });
+}

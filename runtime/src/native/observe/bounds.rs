@@ -1,0 +1,207 @@
+//! Decides whether a thread may access memory.
+
+use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ops::mods::StateSpace;
+
+use super::{ALIGN, Examiner, Observed, PART, SPARE};
+use crate::checks::Kind;
+use crate::memory::within;
+
+impl Examiner<'_> {
+    /// Returns what is wrong with an access; `None` if it is permitted.
+    pub(super) fn problem(
+        &mut self,
+        at: &Observed<'_>,
+        (address, bytes): (u64, u32),
+    ) -> Option<Kind> {
+        let (access, thread) = (at.access, at.thread);
+        let align = u64::from(access.bytes).next_power_of_two();
+        let bytes = u64::from(bytes);
+        let writes = access.mode.writes();
+        if !address.is_multiple_of(align) && self.holds(access.space, thread, (address, 1), writes)
+        {
+            return Some(Kind::Misaligned);
+        }
+        match self.holds(access.space, thread, (address, bytes), writes) {
+            true => None,
+            false => Some(self.kind_outside(access.space, address)),
+        }
+    }
+
+    /// Returns whether a thread may access bytes through an address in `space`.
+    fn holds(
+        &mut self,
+        space: StateSpace,
+        thread: u32,
+        (address, bytes): (u64, u64),
+        writes: bool,
+    ) -> bool {
+        match space {
+            StateSpace::Shared | StateSpace::SharedCluster => self.is_shared(address, bytes),
+            StateSpace::Local => self.is_local(thread, address, bytes),
+            StateSpace::None => {
+                self.is_device(address, bytes, writes)
+                    || self.is_own(thread, address, bytes, writes)
+            }
+            _ => self.is_device(address, bytes, writes),
+        }
+    }
+
+    /// Returns the kind of an access to memory that the thread may not access.
+    #[cold]
+    fn kind_outside(&self, space: StateSpace, address: u64) -> Kind {
+        const NULL_PAGES: u64 = 64 << 10;
+        match self.space_of(space, address) {
+            StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local => Kind::OutOfBounds,
+            _ if address < NULL_PAGES => Kind::NullPointer,
+            _ if self.visible.was_freed(address) || self.was_freed_in_heap(address) => {
+                Kind::UseAfterFree
+            }
+            _ if !self.visible.is_managed(address) => Kind::WrongSpace,
+            _ => Kind::OutOfBounds,
+        }
+    }
+
+    /// Returns whether bytes are in one variable of the shared memory of the CTA, or of a CTA of its cluster.
+    pub(super) fn is_shared(&self, address: u64, bytes: u64) -> bool {
+        let (rank, offset) = self.shared_place(address);
+        let fixed = u64::from(self.info.static_shared);
+        let all = fixed + u64::from(self.info.dynamic_shared);
+        if rank >= u64::from(self.info.cluster_size()) || offset >= all || bytes > all - offset {
+            return false;
+        }
+        if offset >= fixed {
+            return true;
+        }
+        let variables = &self.launch.code.shared.variables;
+        let next = variables.partition_point(|variable| variable.start <= offset);
+        let variable = next.checked_sub(1).map(|index| &variables[index]);
+        variable.is_some_and(|variable| offset + bytes <= variable.end)
+    }
+
+    /// Returns the rank of the CTA whose shared memory contains an address, and the offset in this shared memory.
+    pub(super) fn shared_place(&self, address: u64) -> (u64, u64) {
+        let offset = address.wrapping_sub(self.cta.shared_base);
+        match self.info.cluster_size() {
+            1 => (0, offset),
+            _ => {
+                let shift = self.info.shared_shift();
+                (offset >> shift, offset & ((1 << shift) - 1))
+            }
+        }
+    }
+
+    /// Returns whether an address is in the window of shared memory.
+    pub(super) fn is_in_shared_window(&self, address: u64) -> bool {
+        self.info.is_shared(&self.cta, address, true)
+    }
+
+    /// Returns whether an address is in the local memory of a thread of the CTA.
+    pub(super) fn is_in_local_window(&self, address: u64) -> bool {
+        let bytes = u64::from(self.cta.local_stride) * u64::from(self.info.threads());
+        let start = self.cta.local_base;
+        within(&(start..start + bytes), address, 1)
+    }
+
+    /// Returns the offset of the present CTA's shared memory in the shared memory of its cluster.
+    pub(super) fn shared_offset(&self) -> u64 {
+        match self.info.cluster_size() {
+            1 => 0,
+            _ => u64::from(self.info.cluster_rank(&self.cta)) << self.info.shared_shift(),
+        }
+    }
+
+    fn is_local(&self, thread: u32, address: u64, bytes: u64) -> bool {
+        let stride = u64::from(self.cta.local_stride);
+        let start = self.cta.local_base + u64::from(thread) * stride;
+        within(&(start..start + stride - u64::from(SPARE)), address, bytes)
+    }
+
+    /// Returns whether bytes are in memory that all CTAs share.
+    fn is_device(&mut self, address: u64, bytes: u64, writes: bool) -> bool {
+        let (start, size) = self.last;
+        let offset = address.wrapping_sub(start);
+        if offset < size && bytes <= size - offset {
+            return true;
+        }
+        let services = &self.launch.shape.services;
+        if services.heap_region().contains(&address) {
+            // Blocks of the heap come and go while the launch runs.
+            let block = services.heap_block(address);
+            return block.is_some_and(|block| within(&block, address, bytes));
+        }
+        match self.visible.allocation(address, bytes, writes) {
+            // Reads do not show that writes are permitted.
+            Some(found) => {
+                if writes {
+                    self.last = found;
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns whether bytes at a generic address are in shared, local or parameter memory of the thread.
+    fn is_own(&self, thread: u32, address: u64, bytes: u64, writes: bool) -> bool {
+        let part = |start: u64, size: u64| within(&(start..start + size), address, bytes);
+        let params = self.launch.shape.params.bytes().len() as u64;
+        self.is_shared(address, bytes)
+            || self.is_local(thread, address, bytes)
+            || !writes && part(self.info.params, params)
+            || self.info.workspace != 0
+                && part(self.info.workspace, crate::native::reach::WORKSPACE)
+            || !writes && crate::error_texts::holds(address, bytes)
+    }
+
+    fn was_freed_in_heap(&self, address: u64) -> bool {
+        let services = &self.launch.shape.services;
+        services.heap_region().contains(&address) && services.was_freed_in_heap(address)
+    }
+
+    /// Examines the argument of `free`. Returns the address to free instead.
+    pub(super) fn release(&mut self, at: &Observed<'_>, address: u64) -> u64 {
+        let services = &self.launch.shape.services;
+        if address == 0
+            || services
+                .heap_block(address)
+                .is_some_and(|block| block.start == address)
+        {
+            return address;
+        }
+        let kind = match services.was_freed_in_heap(address) {
+            true => Kind::DoubleFree,
+            false => Kind::InvalidFree,
+        };
+        self.report_free(at, address, kind);
+        0
+    }
+
+    /// Returns the address of spare memory for a suppressed access, in the state space of the access.
+    pub(super) fn spare(&self, thread: u32, access: &ObservedAccess) -> u64 {
+        let reads = matches!(access.mode, AccessMode::Load | AccessMode::Copy);
+        let part = if reads { 0 } else { PART as u64 };
+        let start = match access.space {
+            StateSpace::Local => {
+                let stride = u64::from(self.cta.local_stride);
+                self.cta.local_base + (u64::from(thread) + 1) * stride - u64::from(SPARE)
+            }
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
+                self.cta.shared_base + own
+            }
+            _ => {
+                let at = self.findings.spare(access.mode);
+                if access.mode == AccessMode::Update {
+                    // SAFETY: no program uses this memory, which the machine has allocated.
+                    let _ = unsafe { crate::fault::access::write(at, &[0; PART]) };
+                }
+                return at;
+            }
+        };
+        let at = start.next_multiple_of(ALIGN) + part;
+        // SAFETY: no program uses this memory, which the window of the CTA contains (`PtxLaunch::window`).
+        let _ = unsafe { crate::fault::access::write(at, &[0; PART]) };
+        at
+    }
+}

@@ -1,0 +1,64 @@
+//! Checks that bytes that a thread reads have been written.
+
+use margay_ir::observe::AccessMode;
+use margay_ops::mods::StateSpace;
+use margay_shadow::init::Written;
+
+use super::{Examiner, Observed};
+use crate::checks::Kind;
+
+impl Examiner<'_> {
+    /// Records that the present CTA has not written its shared memory, unless that is recorded already.
+    pub(super) fn begin_shared(&self) {
+        let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
+        let shadow = self.findings.shadow();
+        if let Some(initialised) = &shadow.initialised
+            && own != 0
+        {
+            let start = self.cta.shared_base + self.shared_offset();
+            if shadow.is_new_owner(start, (self.info.grid_id, self.cta.linear)) {
+                initialised.track(start, own);
+            }
+        }
+    }
+
+    /// Checks that bytes that a thread reads have been written, and records the bytes that it writes.
+    pub(super) fn initialisation(&mut self, at: &Observed<'_>, address: u64, bytes: u32) {
+        let findings = self.findings;
+        let Some(initialised) = &findings.shadow().initialised else {
+            return;
+        };
+        if matches!(at.access.space, StateSpace::Local | StateSpace::Const) {
+            return;
+        }
+        if at.access.mode != AccessMode::Store {
+            let kind = match initialised.written(address, bytes.into()) {
+                Written::All => None,
+                // Structures are copied with their padding.
+                Written::Some if at.access.only_copied => Some(Kind::PartlyUninitialized),
+                // The elements of a vector can be members of a structure.
+                Written::Some if self.is_element_written(at, address, bytes) => {
+                    Some(Kind::PartlyUninitialized)
+                }
+                Written::Some | Written::None => Some(Kind::Uninitialized),
+            };
+            if let Some(kind) = kind {
+                self.report_initialisation(at, (address, bytes), kind);
+            }
+        }
+        if at.access.mode.writes() {
+            initialised.set(address, bytes.into());
+        }
+    }
+
+    /// Returns whether all bytes of an element of a vector, or no bytes of it, have been written, for each element.
+    fn is_element_written(&self, at: &Observed<'_>, address: u64, bytes: u32) -> bool {
+        let element = u64::from(at.access.element.max(1));
+        let Some(initialised) = &self.findings.shadow().initialised else {
+            return true;
+        };
+        element < u64::from(bytes)
+            && (0..u64::from(bytes) / element)
+                .all(|i| initialised.written(address + i * element, element) != Written::Some)
+    }
+}

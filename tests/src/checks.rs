@@ -1,0 +1,323 @@
+//! The corpus of the checking tools: small CUDA kernels in `tests/checks/*.cu` with directives that state which findings
+//! a checking run must report.
+//!
+//! Each file has its PTX beside it, so the tests need no compiler. A comment that begins with `//@` is a directive. The
+//! directives above a kernel describe launches of this kernel:
+//!
+//! ```text
+//! //@ class: NAME                            the class of the cases below, in the table
+//! //@ case NAME: grid X,Y,Z block X,Y,Z      a launch of the kernel below; also `shared BYTES`, `cluster X,Y,Z`,
+//!                                            `cooperative`
+//! //@ arg buffer BYTES [WORDS]               an argument: device memory; WORDS are `zero` (default), `iota` (the
+//!                                            32-bit numbers 0, 1, 2, ...), `ones`, `uninitialised`, and `freed` (the
+//!                                            host frees it before the launch)
+//! //@ arg host BYTES                         an argument: host memory that devices cannot access
+//! //@ arg null                               an argument: the null pointer
+//! //@ arg i32|u32|i64|u64|f32 VALUE          an argument passed by value
+//! //@ set BUFFER OFFSET BYTES                before the launch, the host fills a part of the buffer (0 is the first)
+//! //@ write BUFFER OFFSET BYTES              before the launch, the host copies data to a part of the buffer
+//! //@ copy BUFFER OFFSET BUFFER OFFSET BYTES before the launch, a copy from the first to the second buffer
+//! //@ run KERNEL: grid X block X             before the launch, a launch of another kernel with the same arguments
+//! //@ read BUFFER OFFSET BYTES               after the launch, a copy from the buffer to the host
+//! //@ fault KIND                             the launch fails with this fault (a `margay::FaultKind`); `any`: it may
+//!                                            fail
+//! //@ expect clean                           no findings except remarks (severity info)
+//! //@ expect TOOL KIND [MARK [MARK]] [info|warning|error]
+//!                                            a finding; for races, the marks of both accesses (one mark if both are in
+//!                                            one line); `KIND|KIND` permits several kinds
+//! //@ may TOOL KIND [MARK [MARK]]            a finding that is correct but that a checker need not report
+//! //@ either TOOL KIND [MARK [MARK]]         several of these: at least one of the findings must be reported
+//! ```
+//!
+//! Kernels begin with `KERNEL NAME(`, a macro of each file. A case without a name has the name of its kernel.
+//!
+//! A MARK is a word that a comment at the line of the access contains: `// BUG1`. Marks count from the directives of a
+//! case to the next directives. Several cases may stand above one kernel. The set of findings must be equal to the set
+//! that the directives state; findings of severity info count only in cases that expect one.
+//!
+//! `tests/checks/pending.txt` lists the cases that fail so far. A test fails if such a case passes, or if another case
+//! fails. `BLESS=1` rewrites the list.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+mod parse;
+mod run;
+
+pub use parse::read;
+pub use run::{SETTINGS, Setting, run};
+
+/// A launch of a kernel, with the findings that a checking run reports.
+#[derive(Clone, Debug, Default)]
+pub struct Case {
+    /// The name, which no other case of the file has.
+    pub name: String,
+    /// The class in the table.
+    pub class: String,
+    /// The line of the `case` directive.
+    pub line: u32,
+    /// The launch.
+    pub launch: Launch,
+    /// The arguments of all launches of the case.
+    pub arguments: Vec<Argument>,
+    /// What the host does before the launch.
+    pub before: Vec<Step>,
+    /// What the host does after the launch.
+    pub after: Vec<Step>,
+    /// The fault that ends the launch.
+    pub fault: Option<String>,
+    /// The findings that must be reported.
+    pub expected: BTreeSet<Expected>,
+    /// Findings of which at least one must be reported.
+    pub either: BTreeSet<Expected>,
+    /// The findings that may be reported.
+    pub allowed: BTreeSet<Expected>,
+}
+
+impl Case {
+    /// Returns whether the case has a defect, that is, whether a finding must or may be reported or the launch fails.
+    pub fn is_buggy(&self) -> bool {
+        self.stated().next().is_some() || self.fault.is_some()
+    }
+
+    /// Returns all findings that the directives state.
+    pub fn stated(&self) -> impl Iterator<Item = &Expected> {
+        let all = self.expected.iter().chain(&self.either);
+        all.chain(&self.allowed)
+    }
+}
+
+/// A kernel and its extents.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// The kernel.
+    pub kernel: String,
+    /// Number of blocks.
+    pub grid: [u32; 3],
+    /// Number of threads in a block.
+    pub block: [u32; 3],
+    /// Number of blocks in a cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// Whether this is a cooperative launch.
+    pub cooperative: bool,
+}
+
+/// The first contents of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// Nobody has written the buffer.
+    Uninitialised,
+    /// Zeros.
+    Zero,
+    /// The 32-bit numbers 0, 1, 2, ...
+    Iota,
+    /// The 32-bit number 1.
+    Ones,
+}
+
+/// An argument.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// Device memory.
+    Buffer {
+        /// The size.
+        bytes: usize,
+        /// The contents.
+        contents: Contents,
+        /// Whether the host frees the memory before the launch.
+        freed: bool,
+    },
+    /// Host memory with this number of bytes.
+    Host(usize),
+    /// A value.
+    Value(Vec<u8>),
+}
+
+/// A part of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The index of the buffer among the buffers.
+    pub buffer: usize,
+    /// The offset in bytes.
+    pub offset: u64,
+}
+
+/// What the host does before or after the launch.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Fills bytes.
+    Set(Part, u64),
+    /// Copies bytes to the device.
+    Write(Part, u64),
+    /// Copies bytes from the first to the second part.
+    Copy(Part, Part, u64),
+    /// Copies bytes to the host.
+    Read(Part, u64),
+    /// Launches another kernel.
+    Run(Launch),
+}
+
+/// The properties of a finding that the tests compare.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Expected {
+    /// The tool.
+    pub tool: &'static str,
+    /// The kind, or the kinds of which each is correct.
+    pub kinds: Vec<&'static str>,
+    /// The lines of the accesses, sorted; a finding about one access has one line, and a finding of the host has none.
+    pub lines: Vec<u32>,
+    /// The severity; `None` is a warning or an error.
+    pub severity: Option<&'static str>,
+}
+
+impl Expected {
+    /// Returns whether a finding is the expected one.
+    pub fn agrees(&self, found: &Expected) -> bool {
+        let severity = match self.severity {
+            None => found.severity != Some("info"),
+            some => found.severity == some,
+        };
+        let kind = found.kinds.iter().all(|kind| self.kinds.contains(kind));
+        kind && severity && (self.tool, &self.lines) == (found.tool, &found.lines)
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.tool, self.kinds.join("|"))?;
+        for line in &self.lines {
+            write!(f, " line {line}")?;
+        }
+        match self.severity {
+            Some(severity) => write!(f, " ({severity})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a case differs from what it states.
+#[derive(Clone, Debug, Default)]
+pub struct Difference {
+    /// The expected findings that no run, or not every run reported.
+    pub missed: BTreeSet<String>,
+    /// The findings that a run reported and the case does not expect.
+    pub wrong: BTreeSet<String>,
+    /// Other problems.
+    pub problems: BTreeSet<String>,
+}
+
+impl Difference {
+    /// Returns whether there is no difference.
+    pub fn is_empty(&self) -> bool {
+        self.missed.is_empty() && self.wrong.is_empty() && self.problems.is_empty()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (label, texts) in [
+            ("missed", &self.missed),
+            ("false", &self.wrong),
+            ("problem", &self.problems),
+        ] {
+            for text in texts {
+                writeln!(f, "    {label}: {text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The results of one class of a file.
+#[derive(Clone, Copy, Default, Debug)]
+struct Row {
+    clean: usize,
+    buggy: usize,
+    /// Cases that miss a finding.
+    missed: usize,
+    /// Cases with a finding that is not expected.
+    wrong: usize,
+    /// Cases that fail.
+    failed: usize,
+}
+
+/// The results of the cases of a file, grouped by class.
+#[derive(Clone, Default, Debug)]
+pub struct Table(BTreeMap<String, Row>);
+
+impl Table {
+    /// Adds a case and its result.
+    pub fn add(&mut self, case: &Case, difference: &Difference) {
+        let row = self.0.entry(case.class.clone()).or_default();
+        match case.is_buggy() {
+            true => row.buggy += 1,
+            false => row.clean += 1,
+        }
+        row.missed += usize::from(!difference.missed.is_empty());
+        row.wrong += usize::from(!difference.wrong.is_empty());
+        row.failed += usize::from(!difference.is_empty());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |f: &mut fmt::Formatter<'_>, name: &str, row: &Row| {
+            let Row {
+                clean,
+                buggy,
+                missed,
+                wrong,
+                failed,
+            } = row;
+            writeln!(
+                f,
+                "{name:<28} {clean:>6} {buggy:>6} {missed:>8} {wrong:>8} {failed:>8}"
+            )
+        };
+        writeln!(
+            f,
+            "{:<28} {:>6} {:>6} {:>8} {:>8} {:>8}",
+            "class", "clean", "buggy", "missed", "false", "failed"
+        )?;
+        let mut sum = Row::default();
+        for (name, row) in &self.0 {
+            line(f, name, row)?;
+            sum.clean += row.clean;
+            sum.buggy += row.buggy;
+            sum.missed += row.missed;
+            sum.wrong += row.wrong;
+            sum.failed += row.failed;
+        }
+        line(f, "all", &sum)
+    }
+}
+
+/// Returns the folder of the corpus.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("checks")
+}
+
+/// Returns the `.cu` files of the corpus.
+///
+/// # Errors
+///
+/// Returns an error if the folder cannot be read.
+pub fn files() -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder())?.map(|entry| entry.map(|entry| entry.path()));
+    let mut files = entries.collect::<Result<Vec<_>, _>>()?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "cu"));
+    files.sort();
+    Ok(files)
+}
+
+/// Returns the names (`FILE/CASE`) in a text with one name in each line. `#` begins a comment.
+pub fn pending(text: &str) -> BTreeSet<String> {
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(""));
+    let names = lines.map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}

@@ -1,0 +1,266 @@
+//! Runs cases in checking runs and compares the findings.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use margay::checks::{Finding, Kind, Place, Severity, Tool};
+use margay::{
+    Context, DevicePtr, Dim3, EngineChoice, Error, LaunchConfig, Module, Runtime, Transfer,
+};
+
+use super::{Argument, Case, Contents, Difference, Expected, Launch, Part, Step};
+
+/// Engine, number of workers, and whether blocks run in reverse order.
+pub type Setting = (EngineChoice, usize, bool);
+
+/// The settings with which each case runs. The findings must not depend on the setting.
+pub const SETTINGS: [Setting; 3] = [
+    (EngineChoice::Native, 1, false),
+    (EngineChoice::Interpreter, 1, false),
+    (EngineChoice::Native, 2, true),
+];
+
+/// Runs a case of a file with every setting.
+pub fn run(file: &str, ptx: &str, case: &Case) -> Difference {
+    let mut difference = Difference::default();
+    for setting in SETTINGS {
+        let (engine, workers, reverse) = setting;
+        let order = if reverse { ", reverse" } else { "" };
+        let label = format!("{engine:?}, {workers} worker(s){order}");
+        match findings(setting, file, ptx, case) {
+            Ok((found, fault)) => {
+                compare(case, &found, &mut difference, &label);
+                if fault != case.fault && case.fault.as_deref() != Some("any") {
+                    let text = |fault: &Option<String>| fault.clone().unwrap_or("none".to_owned());
+                    let (found, wanted) = (text(&fault), text(&case.fault));
+                    difference
+                        .problems
+                        .insert(format!("fault {found}, expected {wanted} ({label})"));
+                }
+            }
+            Err(error) => {
+                difference.problems.insert(format!("{error} ({label})"));
+            }
+        }
+    }
+    difference
+}
+
+fn compare(case: &Case, found: &BTreeSet<Expected>, difference: &mut Difference, label: &str) {
+    let with_remarks = case.stated().any(|one| one.severity == Some("info"));
+    let is_found = |one: &Expected| found.iter().any(|other| one.agrees(other));
+    for one in case.expected.iter().filter(|one| !is_found(one)) {
+        difference.missed.insert(format!("{one} ({label})"));
+    }
+    if let Some(one) = case.either.first()
+        && !case.either.iter().any(is_found)
+    {
+        let missed = format!("{one}, or another one ({label})");
+        difference.missed.insert(missed);
+    }
+    for one in found {
+        let counts = one.severity != Some("info") || with_remarks;
+        if counts && !case.stated().any(|other| other.agrees(one)) {
+            difference.wrong.insert(format!("{one} ({label})"));
+        }
+    }
+}
+
+/// Runs a case. Returns the findings and the fault, if one ended the launch.
+fn findings(
+    (engine, workers, reverse): Setting,
+    file: &str,
+    ptx: &str,
+    case: &Case,
+) -> Result<(BTreeSet<Expected>, Option<String>), Error> {
+    let mut builder = Runtime::builder()
+        .engine(engine)
+        .workers(workers)
+        .time_limit(Duration::from_secs(20))
+        .without_disk_cache();
+    if reverse {
+        builder = builder.reverse();
+    }
+    for tool in [
+        Tool::Memory,
+        Tool::Initialisation,
+        Tool::Race,
+        Tool::Synchronisation,
+    ] {
+        builder = builder.check(tool);
+    }
+    let runtime = builder.build()?;
+    let module = runtime.load_ptx(ptx)?;
+    let fault = match perform(&runtime.context()?, &module, case) {
+        Ok(()) => None,
+        Err(Error::Fault(fault)) => Some(format!("{:?}", fault.kind)),
+        Err(other) => return Err(other),
+    };
+    let (found, _) = runtime.take_findings();
+    let found = found
+        .iter()
+        .map(|finding| expected_of(file, finding))
+        .collect();
+    Ok((found, fault))
+}
+
+fn expected_of(file: &str, finding: &Finding) -> Expected {
+    let line = |place: &Place| {
+        let source = place.source.as_ref()?;
+        source.file.ends_with(file).then_some(source.line)
+    };
+    // A place that is not in the file has line 0, so that the finding differs from each expected finding.
+    let in_kernel = finding.kernel.is_some();
+    let mut lines: Vec<u32> = in_kernel
+        .then(|| line(&finding.place).unwrap_or(0))
+        .into_iter()
+        .collect();
+    if finding.kind == Kind::Race
+        && let Some(other) = &finding.other
+    {
+        lines.push(line(&other.place).unwrap_or(0));
+    }
+    lines.sort_unstable();
+    let severity = match finding.severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    Expected {
+        tool: finding.kind.tool().name(),
+        kinds: vec![finding.kind.name()],
+        lines,
+        severity: Some(severity),
+    }
+}
+
+fn perform(context: &Context, module: &Module, case: &Case) -> Result<(), Error> {
+    let mut buffers = Vec::new();
+    let mut hosts = Vec::new();
+    let mut values = Vec::new();
+    for argument in &case.arguments {
+        match argument {
+            Argument::Buffer {
+                bytes, contents, ..
+            } => {
+                let buffer = context.alloc(*bytes as u64)?;
+                initialise(context, buffer, *bytes, *contents)?;
+                values.push(buffer.address().to_le_bytes().to_vec());
+                buffers.push(buffer);
+            }
+            Argument::Host(bytes) => {
+                let memory = vec![0u8; *bytes];
+                values.push((memory.as_ptr() as u64).to_le_bytes().to_vec());
+                hosts.push(memory);
+            }
+            Argument::Value(bytes) => values.push(bytes.clone()),
+        }
+    }
+    for step in &case.before {
+        take(context, module, step, &buffers, &values)?;
+    }
+    context.synchronize()?;
+    let all = case.arguments.iter();
+    let freed = all.filter_map(|argument| match argument {
+        Argument::Buffer { freed, .. } => Some(*freed),
+        _ => None,
+    });
+    for (buffer, _) in buffers.iter().zip(freed).filter(|(_, freed)| *freed) {
+        context.free(*buffer)?;
+    }
+    launch(context, module, &case.launch, &values)?;
+    context.synchronize()?;
+    for step in &case.after {
+        take(context, module, step, &buffers, &values)?;
+    }
+    context.synchronize()
+}
+
+fn initialise(
+    context: &Context,
+    buffer: DevicePtr,
+    bytes: usize,
+    contents: Contents,
+) -> Result<(), Error> {
+    let words = (0u32..).take(bytes.div_ceil(4));
+    let mut data: Vec<u8> = match contents {
+        Contents::Uninitialised => return Ok(()),
+        Contents::Zero => vec![0; bytes],
+        Contents::Iota => words.flat_map(u32::to_le_bytes).collect(),
+        Contents::Ones => words.flat_map(|_| 1u32.to_le_bytes()).collect(),
+    };
+    data.truncate(bytes);
+    write(context, buffer, &data)
+}
+
+fn write(context: &Context, to: DevicePtr, data: &[u8]) -> Result<(), Error> {
+    let transfer = Transfer::to_device(to, data.as_ptr(), data.len() as u64);
+    // SAFETY: `data` outlives the call, which returns when the copy is complete.
+    unsafe { context.legacy_stream().copy(transfer) }
+}
+
+fn launch(
+    context: &Context,
+    module: &Module,
+    launch: &Launch,
+    values: &[Vec<u8>],
+) -> Result<(), Error> {
+    let kernel = module.kernel(&launch.kernel)?;
+    let params = kernel.params();
+    if params.len() != values.len() {
+        let (given, wanted) = (values.len(), params.len());
+        return Err(Error::invalid(format!(
+            "{given} arguments for {wanted} parameters"
+        )));
+    }
+    let mut space = vec![0u8; kernel.info().param_bytes as usize];
+    for (param, value) in params.iter().zip(values) {
+        if value.len() != param.size as usize {
+            return Err(Error::invalid("an argument has the wrong size"));
+        }
+        let start = param.offset as usize;
+        space[start..start + value.len()].copy_from_slice(value);
+    }
+    let extent = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
+    let config = LaunchConfig {
+        grid: extent(launch.grid),
+        block: extent(launch.block),
+        shared: launch.shared,
+        cluster: launch.cluster.map(extent),
+        cooperative: launch.cooperative,
+        priority: None,
+    };
+    let stream = context.legacy_stream();
+    stream.launch(&kernel, config, space.as_slice())
+}
+
+/// Takes a step of the host.
+fn take(
+    context: &Context,
+    module: &Module,
+    step: &Step,
+    buffers: &[DevicePtr],
+    values: &[Vec<u8>],
+) -> Result<(), Error> {
+    let at = |part: &Part| match buffers.get(part.buffer) {
+        Some(buffer) => Ok(DevicePtr::new(buffer.address() + part.offset)),
+        None => Err(Error::invalid("a step names no buffer")),
+    };
+    let stream = context.legacy_stream();
+    match step {
+        Step::Set(part, bytes) => stream.fill(at(part)?, 0, 1, *bytes, 1, 0),
+        Step::Write(part, bytes) => write(context, at(part)?, &vec![1; *bytes as usize]),
+        Step::Copy(from, to, bytes) => {
+            let transfer = Transfer::on_device(at(to)?, at(from)?, *bytes);
+            // SAFETY: the runtime refuses ranges outside of device memory.
+            unsafe { stream.copy(transfer) }
+        }
+        Step::Read(part, bytes) => {
+            let mut memory = vec![0u8; *bytes as usize];
+            let transfer = Transfer::to_host(memory.as_mut_ptr(), at(part)?, *bytes);
+            // SAFETY: `memory` outlives the call, which returns when the copy is complete.
+            unsafe { stream.copy(transfer) }
+        }
+        Step::Run(other) => launch(context, module, other, values),
+    }
+}
