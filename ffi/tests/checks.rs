@@ -59,10 +59,10 @@ impl Drop for Folder {
 
 /// Runs the program with some tools, and returns the findings.
 fn findings(what: &str, tools: &str) -> Vec<Value> {
-    let folder = Folder::new(what);
+    let folder = Folder::new(&what.replace(' ', "-"));
     let log = folder.0.join("log");
     let output = Command::new(folder.compile())
-        .arg(what)
+        .args(what.split(' '))
         .env("LD_LIBRARY_PATH", &folder.0)
         .env("MARGAY_CHECK", tools)
         .env("MARGAY_CHECK_LOG", &log)
@@ -113,7 +113,7 @@ fn take(findings: &mut Vec<Value>, kind: &str, mark: &str, text: &str) -> Value 
 
 #[track_caller]
 fn is_clean(what: &str) {
-    let found = findings(what, "all");
+    let found = findings(what, "memcheck,leakcheck,apicheck");
     assert!(found.is_empty(), "{found:#?}");
 }
 
@@ -251,4 +251,44 @@ fn accesses_of_kernels_name_the_launch_and_the_allocation() {
     let described = finding["allocation"].as_str().expect("a description");
     assert!(described.ends_with(&place), "{described}");
     assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn unordered_uses_of_stream_ordered_memory_are_reported() {
+    let both = |what: &str| {
+        let found = findings(&format!("{what} unordered"), "memcheck");
+        assert!(
+            found
+                .iter()
+                .all(|finding| finding["missing"] == "stream order")
+        );
+        found
+    };
+    let mut found = both("use-before");
+    let text = "Use of stream-ordered memory before its allocation by kernel poke";
+    take(&mut found, "use-before-allocation", "launch", text);
+    let text = "Free of stream-ordered memory that kernel poke may still use";
+    take(&mut found, "use-after-stream-free", "free-too-early", text);
+    assert!(found.is_empty(), "{found:#?}");
+    let mut found = both("fill-before");
+    let text = "Use of stream-ordered memory before its allocation by a fill";
+    take(&mut found, "use-before-allocation", "fill-before", text);
+    assert!(found.is_empty(), "{found:#?}");
+    let mut found = both("free-before");
+    take(
+        &mut found,
+        "free-before-allocation",
+        "free-before",
+        "Free of stream-ordered memory",
+    );
+    assert!(found.is_empty(), "{found:#?}");
+    let mut found = both("free-during");
+    let text = "Free of stream-ordered memory that kernel poke may still use";
+    take(&mut found, "use-after-stream-free", "free-during", text);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn ordered_uses_of_stream_ordered_memory_are_not_reported() {
+    is_clean("ordered");
 }

@@ -290,7 +290,7 @@ impl Context {
             overfull: AtomicBool::new(false),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
-            queues: Queues::default(),
+            queues: Queues::new(machine.timeline.clone()),
             output: Output::default(),
             heap: DeviceHeap::new(machine, device, id),
             launch_buffers: DeviceHeap::new(machine, device, id),
@@ -424,6 +424,7 @@ impl Context {
         for task in self.inner.queues.all_tails() {
             task.wait();
         }
+        self.inner.queues.host_waited_for_all();
         self.flush_output();
     }
 

@@ -191,6 +191,7 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
         failed => failed,
     };
     task.complete();
+    stream.host_waited();
     outcome
 }
 

@@ -76,6 +76,7 @@ mod spin;
 mod task;
 #[cfg(test)]
 mod testing;
+mod timeline;
 mod visible_devices;
 mod wait;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::checks::Findings;
+use crate::checks::{Findings, Tool};
 use crate::device_config::DeviceConfig;
 use crate::engine::Loader;
 use crate::environment::isolated;
@@ -16,6 +16,7 @@ use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
 use crate::texture_table::Registry;
+use crate::timeline::Timeline;
 use crate::wait::Waits;
 
 pub(crate) struct Machine {
@@ -23,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) reverse: bool,
     /// The findings of a checking run; `None` in other runs.
     pub(crate) findings: Option<Arc<Findings>>,
+    /// The order of work, in a run that checks memory.
+    pub(crate) timeline: Option<Arc<Timeline>>,
     scheduler: Scheduler,
     copies: ServiceThread,
     callbacks: ServiceThread,
@@ -87,6 +90,10 @@ impl Machine {
         }
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
+            timeline: findings
+                .as_ref()
+                .filter(|findings| findings.tools().contains(Tool::Memory))
+                .map(|findings| Arc::new(Timeline::new(Arc::clone(findings)))),
             findings,
             scheduler: Scheduler::new(scheduler),
             copies: ServiceThread::new("margay-copy"),

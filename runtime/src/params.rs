@@ -55,6 +55,12 @@ impl Params {
         }
     }
 
+    /// Returns the values of the space's words of 8 bytes, which include all pointers.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        let (words, _) = self.bytes().as_chunks::<8>();
+        words.iter().map(|&word| u64::from_le_bytes(word)).collect()
+    }
+
     /// Returns the address of the bytes, valid while the value is not moved. An empty space has an address as well.
     pub fn address(&self) -> u64 {
         self.bytes().as_ptr() as u64

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use crate::process::{next_id, thread_id};
 use crate::task::Task;
+use crate::timeline::{Clock, Point, Timeline};
 
 /// The kind of a stream.
 ///
@@ -49,6 +50,8 @@ pub(crate) struct Queue {
     destroyed: AtomicBool,
     /// Whether captures must be consulted before work is submitted.
     watched: AtomicBool,
+    /// What is complete before the next work starts, in runs that record the order of work.
+    past: Mutex<Clock>,
 }
 
 impl Queue {
@@ -60,6 +63,7 @@ impl Queue {
             tail: Mutex::new(None),
             destroyed: AtomicBool::new(false),
             watched: AtomicBool::new(false),
+            past: Mutex::default(),
         })
     }
 
@@ -116,6 +120,8 @@ impl Queue {
 /// The queues of a context.
 pub(crate) struct Queues {
     order: RwLock<Order>,
+    /// The order of work, in runs that record it.
+    timeline: Option<Arc<Timeline>>,
 }
 
 struct Order {
@@ -125,6 +131,8 @@ struct Order {
     per_thread: FxHashMap<u64, Arc<Queue>>,
     /// The task that the first work of each new queue waits for (`cuCtxWaitEvent`).
     gate: Option<Arc<Task>>,
+    /// What is complete when the work of removed queues is complete.
+    removed: Clock,
 }
 
 impl Default for Order {
@@ -134,14 +142,7 @@ impl Default for Order {
             queues: Vec::new(),
             per_thread: FxHashMap::default(),
             gate: None,
-        }
-    }
-}
-
-impl Default for Queues {
-    fn default() -> Queues {
-        Queues {
-            order: RwLock::new(Order::default()),
+            removed: Clock::default(),
         }
     }
 }
@@ -155,8 +156,17 @@ impl Order {
     }
 
     fn add(&mut self, queue: &Arc<Queue>) {
-        self.queues
-            .retain(|queue| !queue.is_destroyed() || queue.open_tail().is_some());
+        let removed = &mut self.removed;
+        self.queues.retain(|queue| {
+            let stays = !queue.is_destroyed() || queue.open_tail().is_some();
+            if !stays {
+                removed.join(&queue.past.lock());
+            }
+            stays
+        });
+        if let Some(past) = self.gate.as_ref().and_then(|gate| gate.past()) {
+            queue.past.lock().join(past);
+        }
         self.gate = self.gate.take().filter(|gate| !gate.is_done());
         (*queue.tail.lock()).clone_from(&self.gate);
         self.queues.push(Arc::clone(queue));
@@ -164,8 +174,16 @@ impl Order {
 }
 
 impl Queues {
+    pub(crate) fn new(timeline: Option<Arc<Timeline>>) -> Queues {
+        Queues {
+            order: RwLock::default(),
+            timeline,
+        }
+    }
+
     /// Removes all queues; the context's life has ended.
     pub(crate) fn clear(&self) {
+        self.host_waited_for_all();
         *self.order.write() = Order::default();
     }
 
@@ -245,14 +263,116 @@ impl Queues {
         match queue.kind {
             StreamKind::Legacy => {
                 let order = self.order.write();
+                self.advance(&order, queue);
                 put(&order.blocking_tails())
             }
-            StreamKind::NonBlocking => put(&[]),
+            StreamKind::NonBlocking => {
+                if self.timeline.is_some() {
+                    self.advance(&self.order.read(), queue);
+                }
+                put(&[])
+            }
             StreamKind::Blocking | StreamKind::PerThread => {
                 let order = self.order.read();
+                self.advance(&order, queue);
                 let legacy: SmallVec<[_; 1]> = order.legacy.open_tail().into_iter().collect();
                 put(&legacy)
             }
+        }
+    }
+
+    /// Adds a piece of work to the clock of a queue, in runs that record the order of work.
+    fn advance(&self, order: &Order, queue: &Queue) -> Option<Point> {
+        let timeline = self.timeline.as_ref()?;
+        let mut before = Clock::default();
+        timeline.add_host(&mut before);
+        match queue.kind {
+            StreamKind::Legacy => {
+                before.join(&order.removed);
+                for other in order.queues.iter().filter(|other| other.is_blocking()) {
+                    before.join(&other.past.lock());
+                }
+            }
+            StreamKind::Blocking | StreamKind::PerThread => before.join(&order.legacy.past.lock()),
+            StreamKind::NonBlocking => {}
+        }
+        let mut past = queue.past.lock();
+        past.join(&before);
+        Some(past.advance(queue.id))
+    }
+
+    /// Runs `f` with the timeline, the last piece of work of a queue and the queue's clock, in runs that record the
+    /// order of work.
+    pub(crate) fn after_last(&self, queue: &Queue, f: impl FnOnce(&Timeline, Point, &Clock)) {
+        if let Some(timeline) = &self.timeline {
+            let past = queue.past.lock().clone();
+            f(timeline, past.last(queue.id), &past);
+        }
+    }
+
+    /// Runs `f` like [`Queues::after_last`], with a new piece of work of the queue.
+    pub(crate) fn in_order(&self, queue: &Queue, f: impl FnOnce(&Timeline, Point, &Clock)) {
+        let Some(timeline) = &self.timeline else {
+            return;
+        };
+        let point = self.advance(&self.order.read(), queue);
+        if let Some(point) = point {
+            let past = queue.past.lock().clone();
+            f(timeline, point, &past);
+        }
+    }
+
+    /// Makes the later work of a queue come after a task that was not appended to it.
+    pub(crate) fn join_task(&self, queue: &Queue, task: &Task) {
+        if let Some(past) = task.past().filter(|_| self.timeline.is_some()) {
+            queue.past.lock().join(past);
+        }
+    }
+
+    /// Stores the clock of a queue in a task for which other queues or the host can wait.
+    pub(crate) fn store_past(&self, queue: &Queue, task: &Task) {
+        if self.timeline.is_some() {
+            task.set_past(queue.past.lock().clone());
+        }
+    }
+
+    /// Records that the order of a queue's later work cannot be determined.
+    pub(crate) fn open_order(&self, queue: &Queue) {
+        if self.timeline.is_some() {
+            queue.past.lock().open();
+        }
+    }
+
+    /// Records that the host has waited for the work of a queue.
+    pub(crate) fn host_waited_for_queue(&self, queue: &Queue) {
+        let Some(timeline) = &self.timeline else {
+            return;
+        };
+        let order = self.order.read();
+        timeline.host_waited(&queue.past.lock());
+        if queue.kind == StreamKind::Legacy {
+            for other in order.queues.iter().filter(|other| other.is_blocking()) {
+                timeline.host_waited(&other.past.lock());
+            }
+        }
+    }
+
+    /// Records that the host has waited for a task.
+    pub(crate) fn host_waited_for(&self, task: &Task) {
+        if let (Some(timeline), Some(past)) = (&self.timeline, task.past()) {
+            timeline.host_waited(past);
+        }
+    }
+
+    /// Records that the host has waited for the work of all queues.
+    pub(crate) fn host_waited_for_all(&self) {
+        let Some(timeline) = &self.timeline else {
+            return;
+        };
+        let order = self.order.read();
+        timeline.host_waited(&order.removed);
+        for queue in std::iter::once(&order.legacy).chain(&order.queues) {
+            timeline.host_waited(&queue.past.lock());
         }
     }
 }

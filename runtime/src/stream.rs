@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::pointer::DevicePtr;
 use crate::process::check_fork;
 use crate::queue::Queue;
 use crate::task::{Task, Work};
@@ -126,10 +127,17 @@ impl Stream {
 
     pub(crate) fn submit_after(&self, work: Work, more: Option<&Arc<Task>>) -> Arc<Task> {
         let (queues, owner) = (&self.context.inner().queues, self.context.owner());
+        let stores_past = matches!(work, Work::Marker | Work::Host(_));
         let task = queues.append(&self.queue, |tail, others| {
             let before = tail.into_iter().chain(others).chain(more);
             Task::submit(owner, self.queue.priority(), work, before)
         });
+        if let Some(more) = more {
+            queues.join_task(&self.queue, more);
+        }
+        if stores_past {
+            queues.store_past(&self.queue, &task);
+        }
         task.release();
         task
     }
@@ -161,6 +169,56 @@ impl Stream {
         }
     }
 
+    /// Records and checks uses of stream-ordered memory by work that was just submitted, in runs that check memory.
+    /// `what` names the work.
+    pub(crate) fn uses(&self, addresses: impl IntoIterator<Item = u64>, what: impl Fn() -> String) {
+        let space = self.context.machine().memory.space();
+        self.context
+            .inner()
+            .queues
+            .after_last(&self.queue, |timeline, at, past| {
+                for address in addresses.into_iter().filter(|&at| space.contains(at)) {
+                    timeline.used(space, (at, past), address, &what());
+                }
+            });
+    }
+
+    /// Records that the stream has allocated stream-ordered memory, in runs that check memory. Later uses of the memory
+    /// must be ordered after this call.
+    pub fn note_allocation(&self, ptr: DevicePtr) {
+        let space = self.context.machine().memory.space();
+        self.context
+            .inner()
+            .queues
+            .in_order(&self.queue, |timeline, at, _| {
+                timeline.allocated(space, ptr.address(), at);
+            });
+    }
+
+    /// Records and checks the free of stream-ordered memory, in runs that check memory.
+    pub(crate) fn frees(&self, base: u64) {
+        let space = self.context.machine().memory.space();
+        self.context
+            .inner()
+            .queues
+            .in_order(&self.queue, |timeline, _, past| {
+                timeline.freed(space, past, base);
+            });
+    }
+
+    /// Records that the host has waited for the stream's work.
+    pub(crate) fn host_waited(&self) {
+        self.context
+            .inner()
+            .queues
+            .host_waited_for_queue(&self.queue);
+    }
+
+    /// Records that the order of later work cannot be determined, because it depends on memory or on other processes.
+    pub(crate) fn open_order(&self) {
+        self.context.inner().queues.open_order(&self.queue);
+    }
+
     /// Returns whether work that is submitted now can start at once.
     pub(crate) fn is_idle(&self) -> bool {
         self.context.inner().queues.is_idle(&self.queue)
@@ -176,6 +234,7 @@ impl Stream {
         for task in self.context.inner().queues.tails_of(&self.queue) {
             task.wait();
         }
+        self.host_waited();
     }
 
     /// Destroys a created stream; work in it still completes.

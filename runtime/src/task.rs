@@ -8,8 +8,8 @@
 //! completes without running. Tasks refer to their successors only, so completed work is freed even if the stream
 //! continues to exist.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Fault, Result};
 use crate::scheduler::Run;
 use crate::spin;
+use crate::timeline::Clock;
 
 /// The owner of tasks: a context.
 pub(crate) trait Owner: Send + Sync {
@@ -112,6 +113,9 @@ pub(crate) struct Task {
     time: AtomicU64,
     state: Mutex<TaskState>,
     changed: Condvar,
+    /// What is complete when this task is complete, in runs that record the order of work, for tasks that other streams
+    /// or the host can wait for.
+    past: OnceLock<Box<Clock>>,
 }
 
 struct TaskState {
@@ -155,11 +159,22 @@ impl Task {
                 done: false,
             }),
             changed: Condvar::new(),
+            past: OnceLock::new(),
         });
         for predecessor in predecessors {
             task.also_after(predecessor);
         }
         task
+    }
+
+    /// Returns what is complete when this task is complete, if that is known.
+    pub(crate) fn past(&self) -> Option<&Clock> {
+        self.past.get().map(Box::as_ref)
+    }
+
+    /// Stores what is complete when this task is complete.
+    pub(crate) fn set_past(&self, past: Clock) {
+        let _ = self.past.set(Box::new(past));
     }
 
     /// Makes a task that is not released yet wait for another task as well.

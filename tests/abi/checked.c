@@ -159,6 +159,128 @@ static void accesses(void) {
     REQUIRE(cuCtxSynchronize());
 }
 
+static CUstream streams[2];
+
+// Allocates stream-ordered memory in the first stream.
+static CUdeviceptr in_order(size_t bytes) {
+    CUdeviceptr pointer;
+    REQUIRE(cuStreamCreate(&streams[0], 1));
+    REQUIRE(cuStreamCreate(&streams[1], 1));
+    REQUIRE(cuMemAllocAsync(&pointer, bytes, streams[0]));
+    return pointer;
+}
+
+static void destroy_streams(void) {
+    REQUIRE(cuCtxSynchronize());
+    REQUIRE(cuStreamDestroy_v2(streams[0]));
+    REQUIRE(cuStreamDestroy_v2(streams[1]));
+    if (module)
+        REQUIRE(cuModuleUnload(module));
+}
+
+// Makes the later work of a stream wait for the earlier work of another one.
+static void wait_for(CUstream later, CUstream earlier) {
+    CUevent event;
+    REQUIRE(cuEventCreate(&event, 2));
+    REQUIRE(cuEventRecord(event, earlier));
+    // Only the order counts, not whether the work is complete by chance.
+    REQUIRE(cuStreamSynchronize(NULL));
+    REQUIRE(cuStreamWaitEvent(later, event, 0));
+    REQUIRE(cuEventDestroy_v2(event));
+}
+
+static void unordered(const char *what) {
+    CUdeviceptr memory = in_order(1000);
+    if (!strcmp(what, "use-before")) {
+        poke(memory, streams[1]);
+        usleep(300000);
+        REQUIRE(cuMemFreeAsync(memory, streams[0])); // @free-too-early
+    } else if (!strcmp(what, "fill-before")) {
+        REQUIRE(cuMemsetD32Async(memory, 1, 10, streams[1])); // @fill-before
+        wait_for(streams[0], streams[1]);
+        REQUIRE(cuMemFreeAsync(memory, streams[0]));
+    } else if (!strcmp(what, "free-before")) {
+        REQUIRE(cuMemFreeAsync(memory, streams[1])); // @free-before
+    } else if (!strcmp(what, "free-during")) {
+        wait_for(streams[1], streams[0]);
+        poke(memory + 8, streams[1]);
+        usleep(300000);
+        REQUIRE(cuMemFreeAsync(memory, streams[0])); // @free-during
+    }
+    destroy_streams();
+}
+
+// The same with the order that is missing above, in each way that CUDA offers.
+static void ordered(void) {
+    int host;
+    CUevent event;
+    for (int way = 0; way < 8; ++way) {
+        CUdeviceptr memory = in_order(1000);
+        if (way == 0) {
+            poke(memory, streams[0]);
+            REQUIRE(cuMemFreeAsync(memory, streams[0]));
+        } else if (way == 1) {
+            wait_for(streams[1], streams[0]);
+            poke(memory, streams[1]);
+            wait_for(streams[0], streams[1]);
+            REQUIRE(cuMemFreeAsync(memory, streams[0]));
+        } else if (way == 2) {
+            REQUIRE(cuStreamSynchronize(streams[0]));
+            poke(memory, streams[1]);
+            REQUIRE(cuMemcpyDtoHAsync_v2(&host, memory, 4, streams[1]));
+            REQUIRE(cuStreamSynchronize(streams[1]));
+            REQUIRE(cuMemFreeAsync(memory, streams[0]));
+        } else if (way == 3) {
+            REQUIRE(cuCtxSynchronize());
+            REQUIRE(cuMemsetD32Async(memory, 1, 10, streams[1]));
+            REQUIRE(cuCtxSynchronize());
+            REQUIRE(cuMemFreeAsync(memory, streams[0]));
+        } else if (way == 4) {
+            REQUIRE(cuEventCreate(&event, 0));
+            REQUIRE(cuEventRecord(event, streams[0]));
+            REQUIRE(cuEventSynchronize(event));
+            poke(memory, NULL);
+            REQUIRE(cuEventRecord(event, NULL));
+            while (cuEventQuery(event) != SUCCESS)
+                ;
+            REQUIRE(cuMemFreeAsync(memory, streams[1]));
+            REQUIRE(cuEventDestroy_v2(event));
+        } else if (way == 5) {
+            // Blocking streams and the legacy stream.
+            CUstream blocking;
+            CUdeviceptr other;
+            REQUIRE(cuStreamCreate(&blocking, 0));
+            REQUIRE(cuMemAllocAsync(&other, 100, blocking));
+            poke(other, NULL);
+            poke(other, blocking);
+            REQUIRE(cuMemFreeAsync(other, NULL));
+            REQUIRE(cuMemAllocAsync(&other, 100, NULL));
+            poke(other, blocking);
+            REQUIRE(cuMemFreeAsync(other, blocking));
+            REQUIRE(cuStreamDestroy_v2(blocking));
+            poke(memory, streams[0]);
+            REQUIRE(cuMemcpyHtoD_v2(other = allocate(8), &host, 4));
+            REQUIRE(cuMemFree_v2(other));
+            REQUIRE(cuMemFreeAsync(memory, streams[0]));
+        } else if (way == 6) {
+            while (cuStreamQuery(streams[0]) != SUCCESS)
+                ;
+            // A synchronous copy waits for the legacy stream, in which it runs.
+            REQUIRE(cuMemcpyDtoH_v2(&host, memory, 4));
+            REQUIRE(cuMemFreeAsync(memory, streams[1]));
+        } else {
+            REQUIRE(cuStreamSynchronize(streams[0]));
+            poke(memory, streams[1]);
+            // This call waits for all work.
+            REQUIRE(cuMemFree_v2(memory));
+        }
+        REQUIRE(cuCtxSynchronize());
+        REQUIRE(cuStreamDestroy_v2(streams[0]));
+        REQUIRE(cuStreamDestroy_v2(streams[1]));
+    }
+    REQUIRE(cuModuleUnload(module));
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     start();
@@ -184,6 +306,10 @@ int main(int count, char **arguments) {
         correct_calls();
     else if (!strcmp(what, "accesses"))
         accesses();
+    else if (!strcmp(what, "ordered"))
+        ordered();
+    else if (count > 2)
+        unordered(what);
     else
         return 2;
     return finish();

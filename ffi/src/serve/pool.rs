@@ -189,6 +189,7 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
         bytes: bytes as u64,
     };
     allocations().lock().insert(address, entry);
+    stream.note_allocation(DevicePtr::new(address));
     out.set(address);
     Ok(())
 }

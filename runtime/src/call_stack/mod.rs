@@ -57,6 +57,12 @@ impl HostFrame {
                 .is_some_and(|file| !FOREIGN_FILES.iter().any(|part| file.contains(part)))
     }
 
+    /// Returns whether the function is Python code of a file.
+    fn is_python(&self) -> bool {
+        let file = self.file.as_ref();
+        self.line.is_some() && file.is_some_and(|file| file.ends_with(".py"))
+    }
+
     /// Returns whether the function belongs to CUDA's libraries.
     fn is_of_cuda(&self) -> bool {
         ["cuda", "__cuda", "cu", "libcudart"]
@@ -79,10 +85,11 @@ impl HostFrame {
 /// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is in
 /// the first frame that belongs to the program itself. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
+    let python = frames.iter().find(|frame| frame.is_python());
     let with_line = || frames.iter().find(|frame| frame.line.is_some());
     let named = || frames.iter().find(|frame| !frame.is_of_cuda());
-    let found = frames.iter().find(|frame| frame.is_of_program());
-    let found = found.or_else(with_line).or_else(named);
+    let own = || frames.iter().find(|frame| frame.is_of_program());
+    let found = python.or_else(own).or_else(with_line).or_else(named);
     found.or(frames.first()).map(HostFrame::place)
 }
 

@@ -124,6 +124,12 @@ kinds! {
     DoubleFree Memory Error "double-free";
     /// `free` in device code, of an address that `malloc` did not return.
     InvalidFree Memory Error "invalid-free";
+    /// A use of stream-ordered memory that nothing orders after its allocation.
+    UseBeforeAllocation Memory Error "use-before-allocation";
+    /// A free of stream-ordered memory that nothing orders after its allocation.
+    FreeBeforeAllocation Memory Error "free-before-allocation";
+    /// A use of stream-ordered memory that nothing orders before its free.
+    UseAfterStreamFree Memory Error "use-after-stream-free";
     /// A read of bytes that nobody has written.
     Uninitialized Initialisation Error "uninitialized";
     /// A read of several bytes of which nobody has written some, for example the padding of a structure.

@@ -246,11 +246,15 @@ impl Context {
 
     /// Waits for all submitted work and ignores the errors of this work. Does nothing in a host function.
     pub(crate) fn wait_for_everything(&self) {
-        if !crate::service::in_host_function() && !self.inner().is_idle() {
+        if crate::service::in_host_function() {
+            return;
+        }
+        if !self.inner().is_idle() {
             for task in self.inner().queues.all_tails() {
                 task.wait();
             }
         }
+        self.inner().queues.host_waited_for_all();
     }
 
     /// Allocates pinned host memory. Its device address equals its host address.

@@ -91,6 +91,7 @@ fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
     let owner = Context::from(Arc::clone(context));
     let job = Box::new(move || {
         owner.flush_output();
+        owner.inner().queues.host_waited_for(&task);
         let call = || (host.function)(owner.fault_status());
         run_host_function(call, move || task.complete());
     });

@@ -83,7 +83,13 @@ impl Event {
         if let Some(shared) = self.shared() {
             return Ok(shared.query());
         }
-        Ok(snapshot.is_none_or(|task| task.is_done()))
+        Ok(snapshot.is_none_or(|task| {
+            let is_done = task.is_done();
+            if is_done {
+                self.context().inner().queues.host_waited_for(&task);
+            }
+            is_done
+        }))
     }
 
     /// Waits for the work before the last record.
@@ -95,6 +101,7 @@ impl Event {
             None => {
                 if let Some(task) = snapshot {
                     task.wait();
+                    self.context().inner().queues.host_waited_for(&task);
                 }
             }
         }

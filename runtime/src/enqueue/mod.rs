@@ -70,9 +70,18 @@ impl Stream {
             return capture::kernel(self, kernel, config, params);
         }
         self.context().make_room();
+        let words = self
+            .context()
+            .machine()
+            .timeline
+            .as_ref()
+            .map(|_| params.words());
         let run = kernel.start(config, params)?;
         self.context().flush_output();
         self.submit(Work::Launch(run));
+        if let Some(words) = words {
+            self.uses(words, || format!("kernel {}", kernel.name()));
+        }
         Ok(())
     }
 
@@ -88,6 +97,7 @@ impl Stream {
         self.check_wait()?;
         self.check_not_watched()?;
         copy::submit(self, transfer, Manner::Sync)?;
+        self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
         self.context().flush_output();
         self.context().fault_status()
     }
@@ -106,7 +116,9 @@ impl Stream {
             return capture::copy(self, transfer);
         }
         self.context().make_room();
-        copy::submit(self, transfer, Manner::Async)
+        copy::submit(self, transfer, Manner::Async)?;
+        self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
+        Ok(())
     }
 
     /// Copies memory like [`Stream::copy_async`], but reads the source before it returns, without waiting for earlier
@@ -125,7 +137,9 @@ impl Stream {
             return capture::copy(self, transfer);
         }
         self.context().make_room();
-        copy::submit(self, transfer, Manner::Staged)
+        copy::submit(self, transfer, Manner::Staged)?;
+        self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
+        Ok(())
     }
 
     /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`
@@ -155,7 +169,9 @@ impl Stream {
             return capture::fill(self, fill);
         }
         self.context().make_room();
-        copy::submit_fill(self, fill)
+        copy::submit_fill(self, fill)?;
+        self.uses([fill.dst], || "a fill".to_owned());
+        Ok(())
     }
 
     /// Calls `function` on the callback thread after all earlier work; later work waits for the call. If the context
@@ -196,7 +212,11 @@ impl Stream {
         self.check()?;
         match self.alloc_captured(bytes, PointerKind::Device, 0) {
             Some(captured) => captured,
-            None => self.context().alloc_pooled(bytes),
+            None => {
+                let ptr = self.context().alloc_pooled(bytes)?;
+                self.note_allocation(ptr);
+                Ok(ptr)
+            }
         }
     }
 
@@ -235,6 +255,7 @@ impl Stream {
             return Ok(());
         }
         self.context().owner_of(base, |found| !found.internal)?;
+        self.frees(base);
         let freed = self.context().release_on_drop(base);
         self.context().machine().memory.promise(base);
         let job = Box::new(move || {
@@ -291,6 +312,7 @@ impl Stream {
     /// made, is complete. A separate thread waits for that record.
     fn wait_for_process(&self, shared: &Arc<SharedEvent>, record: u64) -> Result<()> {
         let (shared, task) = (Arc::clone(shared), self.submit(Work::Caller));
+        self.open_order();
         let watched = Arc::clone(&task);
         let thread = std::thread::Builder::new().name("margay-event".into());
         let started = thread.spawn(move || {
@@ -316,7 +338,11 @@ impl Stream {
     pub fn query(&self) -> Result<bool> {
         self.check()?;
         self.check_not_watched()?;
-        Ok(self.is_complete())
+        let is_complete = self.is_complete();
+        if is_complete {
+            self.host_waited();
+        }
+        Ok(is_complete)
     }
 
     /// Waits for all work that was submitted to the stream so far.
@@ -363,6 +389,7 @@ impl Stream {
             return capture::memory_ops(self, ops, origin());
         }
         if !ops.is_empty() {
+            self.open_order();
             self.submit(memop::work(ops.to_vec()));
         }
         Ok(())
@@ -387,6 +414,7 @@ impl Stream {
                 self.wait_task(&tail);
             }
         }
+        self.open_order();
         submit()?;
         let done = self.mark()?;
         for context in contexts {

@@ -1,0 +1,218 @@
+//! The order that CUDA guarantees between pieces of work, and the check of stream-ordered memory in checking runs.
+//!
+//! Each queue has a [`Clock`], which counts for each other queue how much of its work is complete before the next work
+//! of this queue can start. The clocks follow the rules of streams, events and waiting host threads, and do not depend
+//! on which work is complete by chance. All host threads share one clock, so that order between host threads, which this
+//! library cannot see, causes no false reports.
+//!
+//! A program uses stream-ordered memory correctly if each use is ordered after the allocation and before the free.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::call_stack::CallStack;
+use crate::checks::{Finding, Findings, Kind};
+use crate::memory::AddressSpace;
+
+/// What is complete before some point: the number of pieces of work of each queue, by the queue's ID.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    known: FxHashMap<u64, u64>,
+    /// Whether there may be more order than `known` states, for example through memory that a stream polls.
+    is_open: bool,
+}
+
+/// A piece of work: its queue and its number in that queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    queue: u64,
+    number: u64,
+}
+
+impl Clock {
+    /// Adds everything that is complete before another point.
+    pub(crate) fn join(&mut self, other: &Clock) {
+        self.is_open |= other.is_open;
+        for (&queue, &number) in &other.known {
+            let known = self.known.entry(queue).or_default();
+            *known = (*known).max(number);
+        }
+    }
+
+    /// Adds the next piece of work of a queue.
+    pub(crate) fn advance(&mut self, queue: u64) -> Point {
+        let number = self.known.entry(queue).or_default();
+        *number += 1;
+        Point {
+            queue,
+            number: *number,
+        }
+    }
+
+    /// Returns the last piece of work of a queue.
+    pub(crate) fn last(&self, queue: u64) -> Point {
+        let number = self.known.get(&queue).copied().unwrap_or_default();
+        Point { queue, number }
+    }
+
+    /// Adds order that cannot be determined.
+    pub(crate) fn open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// Returns whether a piece of work is, or may be, complete.
+    fn covers(&self, point: Point) -> bool {
+        let known = self.known.get(&point.queue);
+        self.is_open || known.is_some_and(|&known| known >= point.number)
+    }
+}
+
+/// The last use of a block in a queue.
+struct Use {
+    number: u64,
+    what: String,
+}
+
+/// An allocation of stream-ordered memory.
+struct Block {
+    size: u64,
+    /// The allocation's ID in the address space.
+    id: u64,
+    allocated: Point,
+    uses: FxHashMap<u64, Use>,
+    is_freed: bool,
+}
+
+/// The clock of the host, and the stream-ordered memory.
+pub(crate) struct Timeline {
+    host: Mutex<Clock>,
+    /// By first address.
+    blocks: Mutex<BTreeMap<u64, Block>>,
+    findings: Arc<Findings>,
+}
+
+impl Timeline {
+    pub(crate) fn new(findings: Arc<Findings>) -> Timeline {
+        Timeline {
+            host: Mutex::default(),
+            blocks: Mutex::default(),
+            findings,
+        }
+    }
+
+    /// Adds what a host thread has waited for.
+    pub(crate) fn host_waited(&self, past: &Clock) {
+        self.host.lock().join(past);
+    }
+
+    /// Adds everything that the host has waited for to a clock.
+    pub(crate) fn add_host(&self, clock: &mut Clock) {
+        clock.join(&self.host.lock());
+    }
+
+    /// Records an allocation.
+    pub(crate) fn allocated(&self, space: &AddressSpace, base: u64, allocated: Point) {
+        let Some(found) = space.find(base) else {
+            return;
+        };
+        let mut blocks = self.blocks.lock();
+        // Blocks that were freed before can overlap the new one.
+        let below = blocks.range(..base).next_back();
+        let below = below.filter(|(start, block)| *start + block.size > base);
+        let below = below.map(|(start, _)| *start);
+        let stale = below.into_iter();
+        let stale = stale.chain(blocks.range(base..found.end()).map(|(start, _)| *start));
+        for start in stale.collect::<Vec<_>>() {
+            blocks.remove(&start);
+        }
+        blocks.insert(
+            base,
+            Block {
+                size: found.size,
+                id: found.id,
+                allocated,
+                uses: FxHashMap::default(),
+                is_freed: false,
+            },
+        );
+    }
+
+    /// Calls `f` with the block that contains an address, unless the address now belongs to other memory.
+    fn with_block<R>(
+        &self,
+        space: &AddressSpace,
+        address: u64,
+        f: impl FnOnce(&mut Block) -> Option<R>,
+    ) -> Option<R> {
+        let found = space.find(address);
+        let mut blocks = self.blocks.lock();
+        let (&start, block) = blocks.range_mut(..=address).next_back()?;
+        let inside = address - start < block.size;
+        let same = found.is_none_or(|found| found.id == block.id);
+        if inside && same { f(block) } else { None }
+    }
+
+    /// Records and checks a use of the memory at an address by `what`, a piece of work with the clock `past`.
+    pub(crate) fn used(
+        &self,
+        space: &AddressSpace,
+        (at, past): (Point, &Clock),
+        address: u64,
+        what: &str,
+    ) {
+        let wrong = self.with_block(space, address, |block| {
+            if block.is_freed && !past.is_open {
+                return Some((Kind::UseAfterStreamFree, "after its free"));
+            }
+            let last = Use {
+                number: at.number,
+                what: what.to_owned(),
+            };
+            block.uses.insert(at.queue, last);
+            let ordered = past.covers(block.allocated);
+            (!ordered).then_some((Kind::UseBeforeAllocation, "before its allocation"))
+        });
+        if let Some((kind, when)) = wrong {
+            let text = format!("Use of stream-ordered memory {when} by {what}");
+            self.report(space, kind, text, address);
+        }
+    }
+
+    /// Records and checks a free of the memory at an address by a stream with the clock `past`.
+    pub(crate) fn freed(&self, space: &AddressSpace, past: &Clock, base: u64) {
+        let wrong = self.with_block(space, base, |block| {
+            block.is_freed = true;
+            if !past.covers(block.allocated) {
+                let text = "Free of stream-ordered memory before its allocation".to_owned();
+                return Some((Kind::FreeBeforeAllocation, text));
+            }
+            let unordered = block.uses.iter().find(|(queue, last)| {
+                let number = last.number;
+                !past.covers(Point {
+                    queue: **queue,
+                    number,
+                })
+            });
+            let (_, last) = unordered?;
+            let text = format!(
+                "Free of stream-ordered memory that {} may still use",
+                last.what
+            );
+            Some((Kind::UseAfterStreamFree, text))
+        });
+        if let Some((kind, text)) = wrong {
+            self.report(space, kind, text, base);
+        }
+    }
+
+    fn report(&self, space: &AddressSpace, kind: Kind, text: String, address: u64) {
+        let mut finding = Finding::new(kind, text);
+        finding.address = Some(address);
+        finding.allocation = space.describe(address);
+        finding.missing = Some("stream order");
+        self.findings.add(finding, Some(&CallStack::capture()));
+    }
+}
