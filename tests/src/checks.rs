@@ -12,6 +12,8 @@
 //!                                            32-bit numbers 0, 1, 2, ...), `ones`, `uninitialised`, and `freed` (the
 //!                                            host frees it before the launch)
 //! //@ arg host BYTES                         an argument: host memory that devices cannot access
+//! //@ arg pinned BYTES                       an argument: pinned host memory, which devices can access
+//! //@ arg managed BYTES                      an argument: managed memory that neither host nor device has written
 //! //@ arg null                               an argument: the null pointer
 //! //@ arg i32|u32|i64|u64|f32 VALUE          an argument passed by value
 //! //@ set BUFFER OFFSET BYTES                before the launch, the host fills a part of the buffer (0 is the first)
@@ -132,6 +134,10 @@ pub enum Argument {
     },
     /// Host memory with this number of bytes.
     Host(usize),
+    /// Pinned host memory with this number of bytes.
+    Pinned(u64),
+    /// Managed memory with this number of bytes.
+    Managed(u64),
     /// A value.
     Value(Vec<u8>),
 }

@@ -193,6 +193,8 @@ fn argument(text: &str) -> Option<Argument> {
             })
         }
         ["host", bytes] => Some(Argument::Host(bytes.parse().ok()?)),
+        ["pinned", bytes] => Some(Argument::Pinned(bytes.parse().ok()?)),
+        ["managed", bytes] => Some(Argument::Managed(bytes.parse().ok()?)),
         ["null"] => value(&[0; 8]),
         ["i32", number] => value(&number.parse::<i32>().ok()?.to_le_bytes()),
         ["u32", number] => value(&number.parse::<u32>().ok()?.to_le_bytes()),

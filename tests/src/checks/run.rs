@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use margay::checks::{Finding, Kind, Place, Severity, Tool};
 use margay::{
-    Context, DevicePtr, Dim3, EngineChoice, Error, LaunchConfig, Module, Runtime, Transfer,
+    Context, DevicePtr, Dim3, EngineChoice, Error, HostFlags, LaunchConfig, Module, Runtime,
+    Transfer,
 };
 
 use super::{Argument, Case, Contents, Difference, Expected, Launch, Part, Step};
@@ -152,6 +153,15 @@ fn perform(context: &Context, module: &Module, case: &Case) -> Result<(), Error>
                 let memory = vec![0u8; *bytes];
                 values.push((memory.as_ptr() as u64).to_le_bytes().to_vec());
                 hosts.push(memory);
+            }
+            Argument::Pinned(bytes) => {
+                let memory = context.alloc_host(*bytes, HostFlags::default())?;
+                let pointer = context.host_device_pointer(memory)?;
+                values.push(pointer.address().to_le_bytes().to_vec());
+            }
+            Argument::Managed(bytes) => {
+                let pointer = context.alloc_managed(*bytes, 1)?;
+                values.push(pointer.address().to_le_bytes().to_vec());
             }
             Argument::Value(bytes) => values.push(bytes.clone()),
         }
