@@ -1020,3 +1020,47 @@ KERNEL chained_scan(const int *p, int *totals, int *state) {
     totals[B] = total;
     store_release(&state[B], 1);
 }
+
+//@ class: streams
+//@ case two_streams: grid 1 block 32
+//@ arg buffer 128
+//@ join
+//@ run add_one: grid 1 block 32 stream
+//@ expect racecheck race BUG1 error
+//@ case three_streams: grid 1 block 32 stream
+//@ arg buffer 128
+//@ join
+//@ run add_one: grid 1 block 32 stream
+//@ run add_one: grid 1 block 32 stream
+//@ expect racecheck race BUG1 error
+//@ case two_streams_joined: grid 1 block 32
+//@ arg buffer 128
+//@ run add_one: grid 1 block 32 stream
+//@ join
+//@ expect clean
+//@ case one_stream: grid 1 block 32
+//@ arg buffer 128
+//@ run add_one: grid 1 block 32
+//@ run add_one: grid 1 block 32
+//@ expect clean
+KERNEL add_one(int *p) {
+    p[T] += 1; // BUG1
+}
+
+//@ case two_streams_with_atomics: grid 1 block 32
+//@ arg buffer 128
+//@ join
+//@ run add_one_atomically: grid 1 block 32 stream
+//@ expect clean
+KERNEL add_one_atomically(int *p) {
+    atomicAdd(&p[T], 1);
+}
+
+//@ case two_streams_read: grid 1 block 32
+//@ arg buffer 128 iota
+//@ join
+//@ run only_read: grid 1 block 32 stream
+//@ expect clean
+KERNEL only_read(int *p) {
+    if (p[T] == -1) p[T] = 2;
+}

@@ -19,7 +19,9 @@
 //! //@ set BUFFER OFFSET BYTES                before the launch, the host fills a part of the buffer (0 is the first)
 //! //@ write BUFFER OFFSET BYTES              before the launch, the host copies data to a part of the buffer
 //! //@ copy BUFFER OFFSET BUFFER OFFSET BYTES before the launch, a copy from the first to the second buffer
-//! //@ run KERNEL: grid X block X             before the launch, a launch of another kernel with the same arguments
+//! //@ run KERNEL: grid X block X             before the launch, a launch of another kernel with the same arguments;
+//!                                            `stream`: in a stream of its own, which does not wait for other streams
+//! //@ join                                   before the launch, the host waits for all work
 //! //@ read BUFFER OFFSET BYTES               after the launch, a copy from the buffer to the host
 //! //@ fault KIND                             the launch fails with this fault (a `margay::FaultKind`); `any`: it may
 //!                                            fail
@@ -105,6 +107,8 @@ pub struct Launch {
     pub shared: u32,
     /// Whether this is a cooperative launch.
     pub cooperative: bool,
+    /// Whether the launch is in a stream of its own.
+    pub own_stream: bool,
 }
 
 /// The first contents of a buffer.
@@ -164,6 +168,8 @@ pub enum Step {
     Read(Part, u64),
     /// Launches another kernel.
     Run(Launch),
+    /// Waits for all work.
+    Join,
 }
 
 /// The properties of a finding that the tests compare.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use margay::checks::{Finding, Kind, Place, Severity, Tool};
 use margay::{
     Context, DevicePtr, Dim3, EngineChoice, Error, HostFlags, LaunchConfig, Module, Runtime,
-    Transfer,
+    StreamKind, Transfer,
 };
 
 use super::{Argument, Case, Contents, Difference, Expected, Launch, Part, Step};
@@ -169,7 +169,6 @@ fn perform(context: &Context, module: &Module, case: &Case) -> Result<(), Error>
     for step in &case.before {
         take(context, module, step, &buffers, &values)?;
     }
-    context.synchronize()?;
     let all = case.arguments.iter();
     let freed = all.filter_map(|argument| match argument {
         Argument::Buffer { freed, .. } => Some(*freed),
@@ -240,7 +239,10 @@ fn launch(
         cooperative: launch.cooperative,
         priority: None,
     };
-    let stream = context.legacy_stream();
+    let stream = match launch.own_stream {
+        true => context.create_stream(StreamKind::NonBlocking, 0)?,
+        false => context.legacy_stream(),
+    };
     stream.launch(&kernel, config, space.as_slice())
 }
 
@@ -271,6 +273,7 @@ fn take(
             // SAFETY: `memory` outlives the call, which returns when the copy is complete.
             unsafe { stream.copy(transfer) }
         }
+        Step::Join => context.synchronize(),
         Step::Run(other) => launch(context, module, other, values),
     }
 }
