@@ -53,6 +53,10 @@ struct Wide { char tag; double value; };
 //@ arg buffer 256
 //@ set 0 0 254
 //@ expect initcheck partly-uninitialized BUG1 info
+//@ case read_pinned: grid 2 block 32
+//@ arg pinned 256
+//@ arg buffer 256
+//@ expect clean
 KERNEL read_words(const int *p, int *out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = p[i]; // BUG1
@@ -290,6 +294,10 @@ KERNEL read_second(const int *a, const int *p, int *out) {
 //@ case host_reads_one_byte_more: grid 1 block 32
 //@ arg buffer 256 uninitialised
 //@ read 0 0 129
+//@ expect initcheck partly-uninitialized info
+//@ case host_reads_some_more: grid 1 block 32
+//@ arg buffer 256 uninitialised
+//@ read 0 0 160
 //@ expect initcheck uninitialized-copy
 //@ case host_reads_all_written: grid 1 block 64
 //@ arg buffer 256 uninitialised
@@ -299,6 +307,9 @@ KERNEL read_second(const int *a, const int *p, int *out) {
 //@ arg buffer 256 uninitialised
 //@ read 0 128 128
 //@ expect initcheck uninitialized-copy
+//@ case fill_managed: grid 1 block 32
+//@ arg managed 256
+//@ expect clean
 KERNEL fill_by_kernel(int *p) {
     p[threadIdx.x] = 1;
 }

@@ -484,3 +484,119 @@ KERNEL atomic_host(int *p) {
 KERNEL host_pointer_stored_only(int *p, int **out) {
     if (threadIdx.x == 0) out[0] = p;
 }
+
+//@ case write_pinned: grid 1 block 32
+//@ arg pinned 128
+//@ expect clean
+//@ case write_pinned_past_end: grid 1 block 32
+//@ arg pinned 124
+//@ expect memcheck out-of-bounds|wrong-space BUG1
+//@ case write_managed: grid 1 block 32
+//@ arg managed 128
+//@ expect clean
+//@ case write_managed_past_end: grid 1 block 32
+//@ arg managed 124
+//@ expect memcheck out-of-bounds BUG1
+KERNEL write_any_memory(int *p) {
+    p[threadIdx.x] = 1; // BUG1
+}
+
+//@ case read_stack_of_host: grid 1 block 1
+//@ arg u64 140737488347136
+//@ arg buffer 4
+//@ expect memcheck wrong-space|out-of-bounds BUG1
+KERNEL read_wild_pointer(const int *p, int *out) {
+    out[0] = p[0]; // BUG1
+}
+
+//@ case shared_pointer_as_global: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 1
+//@ expect memcheck wrong-space|out-of-bounds|null-pointer BUG1
+//@ case global_pointer_as_global: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 0
+//@ expect clean
+KERNEL shared_as_global(int *p, int shared) {
+    // The offset in shared memory is no global address.
+    __shared__ int s[32];
+    s[threadIdx.x] = 1;
+    unsigned long long at = shared ? __cvta_generic_to_shared(s) : (unsigned long long)p;
+    asm volatile("st.global.u32 [%0], %1;" :: "l"(at + 4 * threadIdx.x), "r"(s[threadIdx.x]) : "memory"); // BUG1
+}
+
+//@ class: global variable
+//@ case other_variable_past_end: grid 1 block 32
+//@ arg i32 100
+//@ expect memcheck out-of-bounds BUG1
+//@ case other_variable_before_start: grid 1 block 32
+//@ arg i32 -1
+//@ expect memcheck out-of-bounds BUG1
+//@ case other_variable_to_end: grid 1 block 32
+//@ arg i32 32
+//@ expect clean
+__device__ char letters[64];
+KERNEL write_letters(int shift) {
+    letters[(int)threadIdx.x + shift] = 'x'; // BUG1
+}
+
+//@ class: null pointer
+//@ case: grid 1 block 1
+//@ arg null
+//@ arg buffer 4
+//@ expect memcheck null-pointer BUG1
+KERNEL null_field(const Pair *p, double *out) {
+    *(float *)out = p->value; // BUG1
+}
+
+//@ case: grid 1 block 1
+//@ arg null
+//@ arg buffer 8
+//@ expect clean
+KERNEL address_of_null_field(const Pair *p, const double **out) {
+    *out = &p->value;
+}
+
+//@ class: global bounds
+//@ case two_buffers_wrong_size: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 128
+//@ arg i32 64
+//@ expect memcheck out-of-bounds BUG1
+//@ case two_buffers_right_size: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ arg i32 64
+//@ expect clean
+KERNEL copy_elements(const int *p, int *out, int n) {
+    if (threadIdx.x < n) out[threadIdx.x] = p[threadIdx.x]; // BUG1
+}
+
+//@ case byte_count_for_elements: grid 1 block 1
+//@ arg buffer 16 iota
+//@ arg i32 16
+//@ arg buffer 4
+//@ expect memcheck out-of-bounds BUG1
+//@ case element_count: grid 1 block 1
+//@ arg buffer 16 iota
+//@ arg i32 4
+//@ arg buffer 4
+//@ expect clean
+KERNEL sum_elements(const int *p, int n, int *out) {
+    int sum = 0;
+    #pragma unroll 1
+    for (int i = 0; i < n; i++) sum += p[i]; // BUG1
+    *out = sum;
+}
+
+//@ case indirect_index_bad: grid 1 block 8
+//@ arg buffer 32 iota
+//@ arg buffer 28
+//@ expect memcheck out-of-bounds BUG1
+//@ case indirect_index_good: grid 1 block 8
+//@ arg buffer 32 iota
+//@ arg buffer 32
+//@ expect clean
+KERNEL scatter(const int *index, int *out) {
+    out[index[threadIdx.x]] = 1; // BUG1
+}

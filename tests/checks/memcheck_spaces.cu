@@ -182,7 +182,7 @@ KERNEL local_write(int *out, int at) {
     volatile int a[8];
     for (int i = 0; i < 8; i++) a[i] = i;
     a[at] = 5; // BUG1
-    out[threadIdx.x] = a[out[0] & 7];
+    out[threadIdx.x] = a[(at + 1) & 7];
 }
 
 //@ case local_read_past: grid 1 block 4
@@ -215,6 +215,23 @@ KERNEL local_read(int *out, int at) {
 __constant__ int coefficients[16] = {1, 2, 3};
 KERNEL constant_read(int *out, int at) {
     out[threadIdx.x] = coefficients[(int)threadIdx.x + at]; // BUG1
+}
+
+//@ case constant_structure_past: grid 1 block 1
+//@ arg buffer 64
+//@ arg i32 3
+//@ expect memcheck out-of-bounds BUG1
+//@ case constant_structure_last: grid 1 block 1
+//@ arg buffer 64
+//@ arg i32 2
+//@ expect clean
+//@ case constant_structure_first: grid 1 block 1
+//@ arg buffer 64
+//@ arg i32 0
+//@ expect clean
+__constant__ struct { double weight; long long tag; } entries[3] = {{1, 2}, {3, 4}, {5, 6}};
+KERNEL constant_structure(long long *out, int at) {
+    out[0] = entries[at].tag; // BUG1
 }
 
 //@ class: device heap
@@ -370,6 +387,7 @@ KERNEL copy_target(const int *p, int shift, int *out) {
     __shared__ int s[32];
     COPY4(&s[threadIdx.x + shift], p + threadIdx.x); // BUG1
     WAIT();
+    __syncthreads();
     if (threadIdx.x) out[threadIdx.x] = s[threadIdx.x];
 }
 

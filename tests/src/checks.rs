@@ -12,12 +12,16 @@
 //!                                            32-bit numbers 0, 1, 2, ...), `ones`, `uninitialised`, and `freed` (the
 //!                                            host frees it before the launch)
 //! //@ arg host BYTES                         an argument: host memory that devices cannot access
+//! //@ arg pinned BYTES                       an argument: pinned host memory, which devices can access
+//! //@ arg managed BYTES                      an argument: managed memory that neither host nor device has written
 //! //@ arg null                               an argument: the null pointer
 //! //@ arg i32|u32|i64|u64|f32 VALUE          an argument passed by value
 //! //@ set BUFFER OFFSET BYTES                before the launch, the host fills a part of the buffer (0 is the first)
 //! //@ write BUFFER OFFSET BYTES              before the launch, the host copies data to a part of the buffer
 //! //@ copy BUFFER OFFSET BUFFER OFFSET BYTES before the launch, a copy from the first to the second buffer
-//! //@ run KERNEL: grid X block X             before the launch, a launch of another kernel with the same arguments
+//! //@ run KERNEL: grid X block X             before the launch, a launch of another kernel with the same arguments;
+//!                                            `stream`: in a stream of its own, which does not wait for other streams
+//! //@ join                                   before the launch, the host waits for all work
 //! //@ read BUFFER OFFSET BYTES               after the launch, a copy from the buffer to the host
 //! //@ fault KIND                             the launch fails with this fault (a `margay::FaultKind`); `any`: it may
 //!                                            fail
@@ -103,6 +107,8 @@ pub struct Launch {
     pub shared: u32,
     /// Whether this is a cooperative launch.
     pub cooperative: bool,
+    /// Whether the launch is in a stream of its own.
+    pub own_stream: bool,
 }
 
 /// The first contents of a buffer.
@@ -132,6 +138,10 @@ pub enum Argument {
     },
     /// Host memory with this number of bytes.
     Host(usize),
+    /// Pinned host memory with this number of bytes.
+    Pinned(u64),
+    /// Managed memory with this number of bytes.
+    Managed(u64),
     /// A value.
     Value(Vec<u8>),
 }
@@ -158,6 +168,8 @@ pub enum Step {
     Read(Part, u64),
     /// Launches another kernel.
     Run(Launch),
+    /// Waits for all work.
+    Join,
 }
 
 /// The properties of a finding that the tests compare.

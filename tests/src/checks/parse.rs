@@ -111,7 +111,7 @@ fn read_region(region: &Region<'_>, class: &mut String) -> Result<Vec<Case>, Str
             "arg" => case
                 .arguments
                 .push(argument(rest).ok_or_else(|| wrong("argument"))?),
-            "set" | "write" | "copy" | "run" => case
+            "set" | "write" | "copy" | "run" | "join" => case
                 .before
                 .push(step(word, rest).ok_or_else(|| wrong("step"))?),
             "read" => case
@@ -155,6 +155,7 @@ fn launch(kernel: String, text: &str) -> Option<Launch> {
             "cluster" => launch.cluster = Some(extent(words.next()?)?),
             "shared" => launch.shared = words.next()?.parse().ok()?,
             "cooperative" => launch.cooperative = true,
+            "stream" => launch.own_stream = true,
             _ => return None,
         }
     }
@@ -193,6 +194,8 @@ fn argument(text: &str) -> Option<Argument> {
             })
         }
         ["host", bytes] => Some(Argument::Host(bytes.parse().ok()?)),
+        ["pinned", bytes] => Some(Argument::Pinned(bytes.parse().ok()?)),
+        ["managed", bytes] => Some(Argument::Managed(bytes.parse().ok()?)),
         ["null"] => value(&[0; 8]),
         ["i32", number] => value(&number.parse::<i32>().ok()?.to_le_bytes()),
         ["u32", number] => value(&number.parse::<u32>().ok()?.to_le_bytes()),
@@ -204,6 +207,9 @@ fn argument(text: &str) -> Option<Argument> {
 }
 
 fn step(word: &str, text: &str) -> Option<Step> {
+    if word == "join" {
+        return Some(Step::Join);
+    }
     if word == "run" {
         let (kernel, extents) = text.split_once(':')?;
         return Some(Step::Run(launch(kernel.trim().to_owned(), extents)?));
@@ -258,4 +264,55 @@ fn expected(text: &str, marks: &BTreeMap<&str, Vec<u32>>) -> Result<Expected, St
     }
     expected.lines.sort_unstable();
     Ok(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: &str = "KERNEL fill(int *p) {\n    p[1] = 2; // BUG1\n}\n";
+
+    #[test]
+    fn reads_cases_and_marks() {
+        let text = format!(
+            "//@ class: a b\n//@ case: grid 2 block 4,8 shared 16\n//@ arg i32 -1\n\
+             //@ expect racecheck race BUG1 info\n//@ case other: block 1\n//@ expect clean\n{KERNEL}"
+        );
+        let cases = read(&text).expect("the text is right");
+        let [first, other] = cases.as_slice() else {
+            panic!("two cases");
+        };
+        assert_eq!((first.name.as_str(), first.class.as_str()), ("fill", "a b"));
+        let launch = &first.launch;
+        assert_eq!((launch.grid, launch.block), ([2, 1, 1], [4, 8, 1]));
+        let expected = first.expected.first().expect("a finding");
+        assert_eq!(expected.to_string(), "racecheck race line 8 line 8 (info)");
+        assert!(first.is_buggy() && !other.is_buggy());
+        assert_eq!(other.launch.kernel, "fill");
+    }
+
+    #[test]
+    fn refuses_wrong_directives() {
+        for (directives, problem) in [
+            ("//@ case:", "no expectation"),
+            ("//@ arg i32 1", "no case above"),
+            (
+                "//@ case:\n//@ expect memcheck race BUG1",
+                "no kind of the tool",
+            ),
+            (
+                "//@ case:\n//@ expect racecheck race BUG2",
+                "BUG2 is nowhere",
+            ),
+            ("//@ case:\n//@ arg i32 x\n//@ expect clean", "argument"),
+            ("//@ case:\n//@ wait\n//@ expect clean", "unknown directive"),
+            (
+                "//@ case:\n//@ expect clean\n//@ case:\n//@ expect clean",
+                "there twice",
+            ),
+        ] {
+            let error = read(&format!("{directives}\n{KERNEL}")).expect_err(directives);
+            assert!(error.contains(problem), "{error}");
+        }
+    }
 }

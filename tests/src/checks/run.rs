@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use margay::checks::{Finding, Kind, Place, Severity, Tool};
 use margay::{
-    Context, DevicePtr, Dim3, EngineChoice, Error, LaunchConfig, Module, Runtime, Transfer,
+    Context, DevicePtr, Dim3, EngineChoice, Error, HostFlags, LaunchConfig, Module, Runtime,
+    StreamKind, Transfer,
 };
 
 use super::{Argument, Case, Contents, Difference, Expected, Launch, Part, Step};
@@ -153,13 +154,21 @@ fn perform(context: &Context, module: &Module, case: &Case) -> Result<(), Error>
                 values.push((memory.as_ptr() as u64).to_le_bytes().to_vec());
                 hosts.push(memory);
             }
+            Argument::Pinned(bytes) => {
+                let memory = context.alloc_host(*bytes, HostFlags::default())?;
+                let pointer = context.host_device_pointer(memory)?;
+                values.push(pointer.address().to_le_bytes().to_vec());
+            }
+            Argument::Managed(bytes) => {
+                let pointer = context.alloc_managed(*bytes, 1)?;
+                values.push(pointer.address().to_le_bytes().to_vec());
+            }
             Argument::Value(bytes) => values.push(bytes.clone()),
         }
     }
     for step in &case.before {
         take(context, module, step, &buffers, &values)?;
     }
-    context.synchronize()?;
     let all = case.arguments.iter();
     let freed = all.filter_map(|argument| match argument {
         Argument::Buffer { freed, .. } => Some(*freed),
@@ -230,7 +239,10 @@ fn launch(
         cooperative: launch.cooperative,
         priority: None,
     };
-    let stream = context.legacy_stream();
+    let stream = match launch.own_stream {
+        true => context.create_stream(StreamKind::NonBlocking, 0)?,
+        false => context.legacy_stream(),
+    };
     stream.launch(&kernel, config, space.as_slice())
 }
 
@@ -261,6 +273,7 @@ fn take(
             // SAFETY: `memory` outlives the call, which returns when the copy is complete.
             unsafe { stream.copy(transfer) }
         }
+        Step::Join => context.synchronize(),
         Step::Run(other) => launch(context, module, other, values),
     }
 }

@@ -1,0 +1,533 @@
+// racecheck: asynchronous copies, mbarrier objects, clusters. The directives are described in tests/src/checks.rs.
+// arch: compute_90
+#define KERNEL extern "C" __global__ void
+#define T threadIdx.x
+#define INLINE __device__ __forceinline__
+typedef unsigned long long Bar;
+
+INLINE unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+INLINE void copy4(int *to, const int *from) { asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(shared_address(to)), "l"(from) : "memory"); }
+INLINE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+INLINE void wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+INLINE void wait_but_one() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+
+INLINE void init(Bar *b, int n) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(shared_address(b)), "r"(n) : "memory"); }
+INLINE Bar arrive(Bar *b) { Bar t; asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(t) : "r"(shared_address(b)) : "memory"); return t; }
+INLINE void arrive_with_copies(Bar *b) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(shared_address(b)) : "memory"); }
+INLINE bool test(Bar *b, Bar t) {
+    int done;
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }" : "=r"(done) : "r"(shared_address(b)), "l"(t) : "memory");
+    return done;
+}
+INLINE bool passed(Bar *b, int parity) {
+    int done;
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }" : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
+    return done;
+}
+INLINE void arrive_expecting(Bar *b, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" :: "r"(shared_address(b)), "r"(bytes) : "memory"); }
+INLINE void bulk_load(void *to, const void *from, int bytes, Bar *b) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(b)) : "memory");
+}
+INLINE void bulk_store(void *to, const void *from, int bytes) { asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" :: "l"(to), "r"(shared_address(from)), "r"(bytes) : "memory"); }
+INLINE void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+INLINE void bulk_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+INLINE void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+INLINE void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+INLINE unsigned in_block(const void *p, int rank) { unsigned a; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(shared_address(p)), "r"(rank)); return a; }
+INLINE int load_remote(unsigned a) { int v; asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(a) : "memory"); return v; }
+INLINE void store_remote(unsigned a, int v) { asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(v) : "memory"); }
+INLINE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+INLINE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+INLINE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+
+#define ZEROS(n) __shared__ int s[n]; for (int k = T; k < n; k += blockDim.x) s[k] = 0; __syncthreads()
+#define BARRIER(n) __shared__ Bar bar; if (T == 0) init(&bar, n); __syncthreads()
+
+//@ class: asynchronous copies
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL copy_without_wait(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]); // BUG1
+    out[T] = s[T]; // BUG2
+    wait_all();
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect clean
+KERNEL copy_with_wait(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]);
+    wait_all();
+    out[T] = s[T];
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL copy_of_other_thread_without_barrier(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]); // BUG1
+    wait_all();
+    out[T] = s[63 - T]; // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL copy_with_barrier_without_wait(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]); // BUG1
+    __syncthreads();
+    out[T] = s[63 - T]; // BUG2
+    wait_all();
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL copy_with_wait_behind_barrier(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]); // BUG1
+    __syncthreads();
+    wait_all();
+    out[T] = s[63 - T]; // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect clean
+KERNEL copy_with_wait_and_barrier(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]);
+    wait_all();
+    __syncthreads();
+    out[T] = s[63 - T];
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 256 iota
+//@ arg buffer 128
+//@ expect clean
+KERNEL first_of_two_groups(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]);
+    commit();
+    copy4(&s[32 + T], &p[32 + T]);
+    commit();
+    wait_but_one();
+    out[T] = s[T];
+    wait_all();
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 256 iota
+//@ arg buffer 128
+//@ expect racecheck race BUG1 BUG2
+KERNEL second_of_two_groups(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]);
+    commit();
+    copy4(&s[32 + T], &p[32 + T]); // BUG1
+    commit();
+    wait_but_one();
+    out[T] = s[32 + T]; // BUG2
+    wait_all();
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL copy_over_data_in_use(const int *p, int *out) {
+    ZEROS(64);
+    out[T] = s[63 - T]; // BUG1
+    copy4(&s[T], &p[T]); // BUG2
+    wait_all();
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect clean
+KERNEL copy_over_used_data(const int *p, int *out) {
+    ZEROS(64);
+    out[T] = s[63 - T];
+    __syncthreads();
+    copy4(&s[T], &p[T]);
+    wait_all();
+}
+
+//@ case source_changed_too_early: grid 1 block 32
+//@ arg buffer 128 iota
+//@ arg i32 0
+//@ expect racecheck race BUG1 BUG2
+//@ case source_changed_after_wait: grid 1 block 32
+//@ arg buffer 128 iota
+//@ arg i32 1
+//@ expect clean
+KERNEL source_changed(int *p, int wait) {
+    ZEROS(32);
+    copy4(&s[T], &p[T]); // BUG1
+    if (wait) wait_all();
+    p[T] = 5; // BUG2
+    wait_all();
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 512 iota
+//@ arg buffer 512
+//@ expect clean
+KERNEL copy_pipeline(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]);
+    commit();
+    #pragma unroll 1
+    for (int i = 0; i < 4; i++) {
+        if (i < 3) copy4(&s[(i + 1) % 2 * 32 + T], &p[(i + 1) * 32 + T]);
+        commit();
+        wait_but_one();
+        __syncthreads();
+        out[i * 32 + T] = s[i % 2 * 32 + 31 - T];
+        __syncthreads();
+    }
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 512 iota
+//@ arg buffer 512
+//@ expect racecheck race BUG1 BUG2
+KERNEL copy_pipeline_without_second_barrier(const int *p, int *out) {
+    ZEROS(64);
+    copy4(&s[T], &p[T]);
+    commit();
+    #pragma unroll 1
+    for (int i = 0; i < 4; i++) {
+        if (i < 3) copy4(&s[(i + 1) % 2 * 32 + T], &p[(i + 1) * 32 + T]); // BUG1
+        commit();
+        wait_but_one();
+        __syncthreads();
+        out[i * 32 + T] = s[i % 2 * 32 + 31 - T]; // BUG2
+    }
+}
+
+//@ class: mbarrier
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect clean
+KERNEL exchange_through_mbarrier(int *out) {
+    ZEROS(64);
+    BARRIER(64);
+    s[T] = T;
+    arrive(&bar);
+    while (!passed(&bar, 0)) {}
+    out[T] = s[63 - T];
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect clean
+KERNEL exchange_with_token(int *out) {
+    ZEROS(64);
+    BARRIER(64);
+    s[T] = T;
+    Bar token = arrive(&bar);
+    while (!test(&bar, token)) {}
+    out[T] = s[63 - T];
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL mbarrier_without_wait(int *out) {
+    ZEROS(64);
+    BARRIER(64);
+    s[T] = T; // BUG1
+    arrive(&bar);
+    out[T] = s[63 - T]; // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL write_behind_arrival(int *out) {
+    ZEROS(64);
+    BARRIER(64);
+    arrive(&bar);
+    s[T] = T; // BUG1
+    while (!passed(&bar, 0)) {}
+    out[T] = s[63 - T]; // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL wait_for_wrong_parity(int *out) {
+    // The phase before the first one counts as complete.
+    ZEROS(64);
+    BARRIER(128);
+    s[T] = T; // BUG1
+    arrive(&bar);
+    while (!passed(&bar, 1)) {}
+    out[T] = s[63 - T]; // BUG2
+    arrive(&bar);
+}
+
+//@ case mbarrier_two_phases: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 1
+//@ expect clean
+//@ case mbarrier_second_phase_not_awaited: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 0
+//@ expect racecheck race BUG1 BUG2
+KERNEL mbarrier_phases(int *out, int second) {
+    ZEROS(64);
+    BARRIER(64);
+    s[T] = T;
+    arrive(&bar);
+    while (!passed(&bar, 0)) {}
+    out[T] = s[63 - T]; // BUG1
+    arrive(&bar);
+    if (second) while (!passed(&bar, 1)) {}
+    s[T] = 7; // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 128
+//@ expect clean
+KERNEL mbarrier_producer_consumer(int *out) {
+    ZEROS(32);
+    BARRIER(32);
+    if (T < 32) {
+        s[T] = T;
+        arrive(&bar);
+    } else {
+        while (!passed(&bar, 0)) {}
+        out[T - 32] = s[63 - T];
+    }
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 128
+//@ expect racecheck race BUG1 BUG2
+KERNEL mbarrier_consumer_does_not_wait(int *out) {
+    ZEROS(32);
+    BARRIER(32);
+    if (T < 32) {
+        s[T] = T; // BUG1
+        arrive(&bar);
+    } else {
+        out[T - 32] = s[63 - T]; // BUG2
+    }
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect clean
+KERNEL copies_arrive(const int *p, int *out) {
+    ZEROS(64);
+    BARRIER(64);
+    copy4(&s[T], &p[T]);
+    arrive_with_copies(&bar);
+    while (!passed(&bar, 0)) {}
+    out[T] = s[63 - T];
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256 iota
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL copies_do_not_arrive(const int *p, int *out) {
+    ZEROS(64);
+    BARRIER(64);
+    copy4(&s[T], &p[T]); // BUG1
+    arrive(&bar);
+    while (!passed(&bar, 0)) {}
+    out[T] = s[63 - T]; // BUG2
+    wait_all();
+}
+
+//@ class: bulk copies
+//@ case: grid 1 block 32
+//@ arg buffer 128 iota
+//@ arg buffer 128
+//@ expect clean
+KERNEL bulk_load_awaited(const int *p, int *out) {
+    __shared__ __align__(128) int s[32];
+    __shared__ Bar bar;
+    if (T == 0) { init(&bar, 1); proxy_fence(); }
+    __syncthreads();
+    if (T == 0) {
+        arrive_expecting(&bar, 128);
+        bulk_load(s, p, 128, &bar);
+    }
+    while (!passed(&bar, 0)) {}
+    out[T] = s[31 - T];
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128 iota
+//@ arg buffer 128
+//@ expect racecheck race BUG1 BUG2
+//@ may initcheck uninitialized BUG2
+KERNEL bulk_load_without_wait(const int *p, int *out) {
+    __shared__ __align__(128) int s[32];
+    __shared__ Bar bar;
+    if (T == 0) { init(&bar, 1); proxy_fence(); }
+    __syncthreads();
+    if (T == 0) {
+        arrive_expecting(&bar, 128);
+        bulk_load(s, p, 128, &bar); // BUG1
+    }
+    __syncthreads();
+    out[T] = s[31 - T]; // BUG2
+    while (!passed(&bar, 0)) {}
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect clean
+KERNEL bulk_store_fenced(int *out) {
+    __shared__ __align__(128) int s[32];
+    s[T] = T;
+    proxy_fence();
+    __syncthreads();
+    if (T == 0) {
+        bulk_store(out, s, 128);
+        bulk_commit();
+        bulk_wait();
+    }
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect racecheck race BUG1 BUG2
+KERNEL bulk_store_without_proxy_fence(int *out) {
+    __shared__ __align__(128) int s[32];
+    s[T] = T; // BUG1
+    __syncthreads();
+    if (T == 0) {
+        bulk_store(out, s, 128); // BUG2
+        bulk_commit();
+        bulk_wait();
+    }
+}
+
+//@ case bulk_store_source_reused_early: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 0
+//@ expect racecheck race BUG1 BUG2
+//@ case bulk_store_source_reused: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 1
+//@ expect clean
+KERNEL bulk_store_and_reuse(int *out, int wait) {
+    __shared__ __align__(128) int s[32];
+    s[T] = T;
+    proxy_fence();
+    __syncthreads();
+    if (T == 0) {
+        bulk_store(out, s, 128); // BUG1
+        bulk_commit();
+        if (wait) bulk_wait_read();
+    }
+    __syncthreads();
+    s[T] = 5; // BUG2
+    if (T == 0) bulk_wait();
+}
+
+//@ class: clusters
+//@ case: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ expect clean
+KERNEL read_of_other_block(int *out) {
+    ZEROS(32);
+    s[T] = T;
+    cluster_arrive();
+    cluster_wait();
+    out[blockIdx.x * 32 + T] = load_remote(in_block(&s[31 - T], 1 - blockIdx.x));
+    cluster_arrive();
+    cluster_wait();
+}
+
+//@ case: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL read_of_other_block_without_cluster_barrier(int *out) {
+    ZEROS(32);
+    cluster_arrive();
+    cluster_wait();
+    s[T] = T; // BUG1
+    __syncthreads();
+    out[blockIdx.x * 32 + T] = load_remote(in_block(&s[31 - T], 1 - blockIdx.x)); // BUG2
+    cluster_arrive();
+    cluster_wait();
+}
+
+//@ case: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL relaxed_arrival(int *out) {
+    ZEROS(32);
+    cluster_arrive();
+    cluster_wait();
+    s[T] = T; // BUG1
+    cluster_arrive_relaxed();
+    cluster_wait();
+    out[blockIdx.x * 32 + T] = load_remote(in_block(&s[31 - T], 1 - blockIdx.x)); // BUG2
+    cluster_arrive();
+    cluster_wait();
+}
+
+//@ case: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ expect clean
+KERNEL write_to_other_block(int *out) {
+    ZEROS(32);
+    cluster_arrive();
+    cluster_wait();
+    store_remote(in_block(&s[31 - T], 1 - blockIdx.x), T);
+    cluster_arrive();
+    cluster_wait();
+    out[blockIdx.x * 32 + T] = s[T];
+}
+
+//@ case: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL both_blocks_write(int *out) {
+    ZEROS(32);
+    cluster_arrive();
+    cluster_wait();
+    if (blockIdx.x == 0) s[T] = 1; // BUG1
+    else store_remote(in_block(&s[T], 0), 2); // BUG2
+    cluster_arrive();
+    cluster_wait();
+    out[blockIdx.x * 32 + T] = s[T];
+}
+
+//@ case: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2
+KERNEL other_block_reads_before_barrier(int *out) {
+    ZEROS(32);
+    cluster_arrive();
+    cluster_wait();
+    s[T] = T; // BUG1
+    cluster_arrive();
+    out[blockIdx.x * 32 + T] = load_remote(in_block(&s[T], 1 - blockIdx.x)); // BUG2
+    cluster_wait();
+    cluster_arrive();
+    cluster_wait();
+}
