@@ -47,7 +47,8 @@ pub struct ObservedAccess {
     pub bytes: u32,
     /// Number of bytes of an element. The operands of a store are elements.
     pub element: u32,
-    /// Whether the kernel stores the value that it loads, and does nothing else with it.
+    /// Whether the kernel stores the value that it loads, and does nothing else with it. For a store or a copy, whether
+    /// the access belongs to an asynchronous copy.
     pub only_copied: bool,
     /// The memory order; [`MemOrder::Weak`] for an access without order.
     pub order: MemOrder,

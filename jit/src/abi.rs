@@ -204,6 +204,8 @@ pub struct Helpers {
     /// number of operands in the high half. Returns the host address that the thread accesses instead.
     pub check_access:
         unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
+    /// Tells a tool about groups of asynchronous copies. Arguments: context, mode, number of groups, thread.
+    pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Tells a tool about a fence. Arguments: context, scope, thread.
     pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a

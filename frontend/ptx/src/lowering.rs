@@ -40,6 +40,12 @@ lowerings! {
     MbarrierWait = "mbarrier_wait";
     /// `cp.async.mbarrier.arrive`.
     CopyArrive = "copy_arrive";
+    /// `cp.async.commit_group`.
+    CopyCommit = "copy_commit";
+    /// `cp.async.wait_group`.
+    CopyWait = "copy_wait";
+    /// `cp.async.wait_all`.
+    CopyWaitAll = "copy_wait_all";
     /// `cp.async.bulk`.
     BulkCopy = "bulk_copy";
     /// `cp.reduce.async.bulk`.

@@ -3,7 +3,7 @@
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{MemOrder, Mods, StateSpace};
+use margay_ops::mods::{MemOrder, Mode, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
@@ -29,6 +29,23 @@ impl FunctionLowering<'_, '_> {
         }
         let bytes = self.b.constant(Type::B64, offset as u64);
         self.complete_bytes(object, bytes);
+        Ok(())
+    }
+
+    /// Tells tools about groups of asynchronous copies. Copies are complete when they are issued, so these instructions
+    /// have no other effect.
+    pub(super) fn copy_group(&mut self, parts: &Parts<'_>, mode: Mode) -> Lowered<()> {
+        let mut args = Vec::new();
+        if let Some(operand) = parts.operand("n") {
+            args.push(self.read(operand, OpType::U32)?);
+        }
+        let desc = Desc {
+            opcode: Opcode::CheckGroup,
+            ty: OpType::None,
+            src: OpType::None,
+            mods: Mods::NONE.with_mode(mode),
+        };
+        self.b.inst(desc, &args, &[]);
         Ok(())
     }
 

@@ -34,6 +34,8 @@ impl FunctionLowering<'_, '_> {
     /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction first increments the pending count,
     /// so its arrival leaves the mbarrier unchanged.
     pub(super) fn arrive_after_copies(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        // The arrival waits for the copies.
+        self.copy_group(parts, Mode::All)?;
         let count = self.b.constant(Type::B64, u64::from(parts.has("noinc")));
         let at = self.at(parts, "a", parts.space())?;
         self.signal_object(at, AtomOp::Signal, count, None, None);

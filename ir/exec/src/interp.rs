@@ -35,7 +35,7 @@ use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::{Bits, Meaning, WarpLanes};
-use margay_ops::mods::Scope;
+use margay_ops::mods::{Mode, Scope};
 use margay_ops::ops::Opcode;
 use margay_ops::texture::{Access, Results};
 
@@ -90,6 +90,9 @@ pub trait Machine {
     }
     /// Tells a tool that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
+    /// Tells a tool that `thread` ends a group of asynchronous copies (`Mode::Arrive`), waits until at most `count` groups
+    /// are incomplete (`Mode::Sync`), or waits for all copies (`Mode::All`).
+    fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
     /// Tells a tool about a fence that `thread` is about to execute.
     fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _scope: Scope) {}
     /// Performs a texture or surface access.

@@ -26,6 +26,15 @@ pub struct Request {
     pub order: bool,
 }
 
+/// Removes the operations that tell tools about groups of asynchronous copies.
+pub fn strip(function: &mut Function) {
+    for block in function.blocks().to_vec() {
+        let insts = &function.dfg.insts;
+        let is_kept = |inst: &Inst| insts[*inst].opcode != Opcode::CheckGroup;
+        function.layout.insts[block].retain(is_kept);
+    }
+}
+
 /// Inserts the checks.
 pub fn run(function: &mut Function, request: Request) {
     let computed = computed_values(function);
@@ -132,7 +141,7 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
     };
     let [target, source, size, length] =
         [target, source, size, length].map(|value| function.dfg.resolve(value));
-    let mods = Mods::NONE.with_flag(request.order);
+    let mods = Mods::NONE.with_flag(request.order).with_nc(true);
     let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
     let ty = match function.dfg.constant(size) {
         Some(4) => OpType::B32,

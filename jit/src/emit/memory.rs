@@ -61,6 +61,10 @@ impl Lane<'_, '_> {
                 Ok(())
             }
             Opcode::CheckAccess => self.check_access(inst, data),
+            Opcode::CheckGroup => {
+                self.check_group(inst, data);
+                Ok(())
+            }
             Opcode::CheckFence => {
                 self.check_fence(data);
                 Ok(())

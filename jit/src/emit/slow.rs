@@ -299,6 +299,17 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
+    /// Emits a call of the host, which tells a tool about groups of asynchronous copies.
+    pub(crate) fn check_group(&mut self, inst: Inst, data: &InstData) {
+        let mode = self.b.ins().iconst(types::I32, data.mods.mode() as i64);
+        let count = match self.function.dfg.args(inst).is_empty() {
+            true => self.b.ins().iconst(types::I32, 0),
+            false => self.arg(inst, 0),
+        };
+        let args = [self.fixed.ctx, mode, count, self.here.thread];
+        self.helper("check_group", offset_of!(Helpers, check_group), &args, None);
+    }
+
     /// Emits a call of the host, which tells a tool about a fence.
     pub(crate) fn check_fence(&mut self, data: &InstData) {
         let scope = self.b.ins().iconst(types::I32, data.mods.scope() as i64);

@@ -72,12 +72,14 @@ pub(crate) struct Races {
 #[derive(Debug)]
 struct Pair {
     launch: u64,
-    /// Whether the pair does not race if one access reads what the other has written.
-    volatile: bool,
+    /// The first addresses of a race of volatile accesses, which is no defect if all addresses are flags.
+    volatile: Vec<u64>,
     finding: Finding,
     call: Option<CallStack>,
 }
 
+/// Maximum number of addresses that are kept for a race of volatile accesses.
+const FLAGS: usize = 64;
 /// Number of stores whose bytes are kept.
 const RECENT: usize = 64;
 
@@ -88,10 +90,21 @@ impl Races {
     }
 
     /// Counts one more occurrence of a race between two sites. Returns whether the race is known.
-    pub(crate) fn count_pair(&mut self, pair: (Site, Site), severity: Severity) -> bool {
+    pub(crate) fn count_pair(
+        &mut self,
+        pair: (Site, Site),
+        severity: Severity,
+        volatile: Option<u64>,
+    ) -> bool {
         let Some(known) = self.pairs.get_mut(&pair) else {
             return false;
         };
+        if let Some(address) = volatile
+            && known.volatile.len() < FLAGS
+            && !known.volatile.contains(&address)
+        {
+            known.volatile.push(address);
+        }
         known.finding.count += 1;
         known.finding.severity = known.finding.severity.max(severity);
         true
@@ -102,12 +115,12 @@ impl Races {
         &mut self,
         pair: (Site, Site),
         launch: u64,
-        volatile: bool,
+        volatile: Option<u64>,
         (finding, call): (Finding, Option<CallStack>),
     ) {
         let pair_of = Pair {
             launch,
-            volatile,
+            volatile: volatile.into_iter().collect(),
             finding,
             call,
         };
@@ -123,7 +136,8 @@ impl Races {
                 self.pairs.insert((a, b), pair);
                 continue;
             }
-            if pair.volatile && self.detector.reads_from(a, b) {
+            let mut flags = pair.volatile.iter();
+            if !pair.volatile.is_empty() && flags.all(|&at| self.detector.is_flag(at)) {
                 pair.finding.severity = Severity::Info;
             }
             if pair.finding.severity == Severity::Info {

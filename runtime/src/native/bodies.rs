@@ -82,10 +82,14 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     fn new(mut module: Module, request: Request) -> Snapshot {
-        if request.accesses {
-            let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
-            for id in ids {
-                pass::instrument::run(&mut module.functions[id], request);
+        let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let function = &mut module.functions[id];
+            if !request.order {
+                pass::instrument::strip(function);
+            }
+            if request.accesses {
+                pass::instrument::run(function, request);
             }
         }
         Snapshot {

@@ -14,7 +14,7 @@ use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{Helpers, NativeContext, Verify, status};
 use margay_ops::meaning::{Bits, Desc, Meaning};
-use margay_ops::mods::{Scope, StateSpace};
+use margay_ops::mods::{Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
@@ -559,6 +559,21 @@ unsafe extern "C" fn check_access(
     }
 }
 
+/// Tells a tool about groups of asynchronous copies ([`Helpers::check_group`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`].
+unsafe extern "C" fn check_group(context: *mut NativeContext, mode: u32, count: u32, thread: u32) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let mode = Mode::ALL.get((mode as usize).wrapping_sub(1)).copied();
+    if let Some(examiner) = &mut host.examiner {
+        examiner.copy_group(cta, thread, mode.unwrap_or_default(), count);
+    }
+}
+
 /// Tells a tool about a fence ([`Helpers::check_fence`]).
 ///
 /// # Safety
@@ -592,6 +607,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     verify,
     verify_lanes,
     check_access,
+    check_group,
     check_fence,
 };
 
@@ -712,6 +728,12 @@ impl Machine for HostMachine<'_> {
     fn synchronised(&mut self, cta: &CtaInfo, event: SyncEvent<'_>) {
         if let Some(examiner) = &mut self.examiner {
             examiner.synchronised(cta.linear, event);
+        }
+    }
+
+    fn check_group(&mut self, cta: &CtaInfo, thread: u32, mode: Mode, count: u32) {
+        if let Some(examiner) = &mut self.examiner {
+            examiner.copy_group(cta.linear, thread, mode, count);
         }
     }
 

@@ -296,6 +296,15 @@ impl<M: Machine> View<'_, M> {
                 self.check_access(pc, &data, step);
                 return Ok(());
             }
+            Opcode::CheckGroup => {
+                for lane in lanes(self.active.mask) {
+                    let count = self.args(step, lane).first().copied().unwrap_or(0) as u32;
+                    let thread = self.first + lane;
+                    self.machine
+                        .check_group(self.cta, thread, data.mods.mode(), count);
+                }
+                return Ok(());
+            }
             Opcode::CheckFence => {
                 for lane in lanes(self.active.mask) {
                     let thread = self.first + lane;

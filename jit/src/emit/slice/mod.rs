@@ -311,7 +311,7 @@ impl<'a, 'b> Slice<'a, 'b> {
                 }
                 return self.each_lane(inst);
             }
-            Opcode::CheckFence => return self.each_lane(inst),
+            Opcode::CheckFence | Opcode::CheckGroup => return self.each_lane(inst),
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);
             }

@@ -1,5 +1,7 @@
 //! What the threads of a CTA know about each other and about other CTAs.
 
+use rustc_hash::FxHashMap;
+
 use super::clock::{self, Clock, CtaId, Shared, Thread, Time};
 
 /// Knowledge about other threads on three levels. A thread knows what its own level, its warp's level and its CTA's
@@ -100,7 +102,21 @@ pub(super) struct Cta {
     pending: Vec<Shared>,
     /// By number of the barrier: what the threads that have arrived know.
     barriers: Vec<(Shared, Shared)>,
+    /// The asynchronous copies of each thread that has issued any.
+    copies: FxHashMap<u32, Copies>,
 }
+
+/// The groups of asynchronous copies of a thread.
+#[derive(Debug, Default)]
+struct Copies {
+    /// Number of groups that the thread has ended.
+    groups: u32,
+    /// The waits of the thread, in their order: the number of groups that were complete, and the time of the wait.
+    waits: Vec<(u32, Time)>,
+}
+
+/// Maximum number of waits that are kept for a thread.
+const WAITS: usize = 256;
 
 /// What a thread releases with strong writes after a fence.
 #[derive(Clone, Debug)]
@@ -136,7 +152,51 @@ impl Cta {
             fences: Vec::new(),
             pending: Vec::new(),
             barriers: Vec::new(),
+            copies: FxHashMap::default(),
         }
+    }
+
+    /// Returns the number of the group to which a thread's next asynchronous copy belongs.
+    pub(super) fn open_copies(&self, thread: u32) -> u32 {
+        self.copies.get(&thread).map_or(0, |copies| copies.groups)
+    }
+
+    /// Ends a thread's group of asynchronous copies.
+    pub(super) fn commit_copies(&mut self, thread: u32) {
+        self.copies.entry(thread).or_default().groups += 1;
+    }
+
+    /// Records that a thread has waited until at most `open` of its groups are incomplete; with `None`, for all copies.
+    pub(super) fn wait_for_copies(&mut self, thread: u32, open: Option<u32>) {
+        let time = self.time(thread);
+        let copies = self.copies.entry(thread).or_default();
+        let complete = match open {
+            Some(open) => copies.groups.saturating_sub(open),
+            None => {
+                copies.groups += 1;
+                copies.groups
+            }
+        };
+        if copies
+            .waits
+            .last()
+            .is_none_or(|&(before, _)| before < complete)
+        {
+            if copies.waits.len() == WAITS {
+                copies.waits.remove(0);
+            }
+            copies.waits.push((complete, time));
+            self.end_interval(thread);
+        }
+    }
+
+    /// Returns when a thread has waited for a group of asynchronous copies; `None` if it has not.
+    pub(super) fn copies_complete(&self, thread: u32, group: u32) -> Option<Time> {
+        let copies = self.copies.get(&thread)?;
+        let wait = copies
+            .waits
+            .partition_point(|&(complete, _)| complete <= group);
+        copies.waits.get(wait).map(|&(_, time)| time)
     }
 
     /// Returns the present time of a thread.

@@ -50,6 +50,8 @@ pub struct Access {
     /// Whether a strong access is volatile. PTX treats volatile accesses as strong, but CUDA C++ does not treat them as
     /// atomic.
     pub volatile: bool,
+    /// Whether an asynchronous copy of the thread performs the access.
+    pub asynchronous: bool,
 }
 
 impl Access {
@@ -61,6 +63,7 @@ impl Access {
         acquires: false,
         releases: false,
         volatile: false,
+        asynchronous: false,
     };
     /// A weak write.
     pub const WRITE: Access = Access {
@@ -89,6 +92,8 @@ pub enum Missing {
     Fence,
     /// A scope that includes both threads.
     Scope,
+    /// A wait for an asynchronous copy, by the thread that has issued the copy.
+    CopyWait,
 }
 
 /// A race.
@@ -109,7 +114,7 @@ pub struct Race {
     /// Whether the two accesses write and nothing has written the bytes between them.
     pub both_write: bool,
     /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
-    /// in PTX. If one of them reads what the other has written ([`Detector::reads_from`]), they implement a flag.
+    /// in PTX. If threads read there what other threads have written ([`Detector::is_flag`]), the location is a flag.
     pub volatile: bool,
 }
 
@@ -122,6 +127,8 @@ struct Group {
     site: Site,
     strong: Option<Scope>,
     volatile: bool,
+    /// The number of the group of asynchronous copies that performs the accesses.
+    copies: Option<u32>,
 }
 
 /// What strong writes to a location have released.
@@ -133,8 +140,8 @@ struct Location {
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
     /// All that the threads which wrote knew, whatever they released.
     suspected: Shared,
-    /// The site and the thread of the last strong write.
-    writer: Option<(Site, Thread)>,
+    /// The thread of the last strong write.
+    writer: Option<Thread>,
 }
 
 /// Maximum number of further accesses that a cell keeps.
@@ -149,8 +156,8 @@ pub struct Detector {
     current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
     cells: Cells,
     locations: FxHashMap<u64, Location>,
-    /// Pairs of sites: a strong write, and a strong read that has read its value in another thread.
-    reads_from: FxHashSet<(Site, Site)>,
+    /// The locations at which a strong access has read what another thread has written with a strong access.
+    flags: FxHashSet<u64>,
     scratch: Vec<Entry>,
 }
 
@@ -197,7 +204,7 @@ impl Detector {
         mut report: impl FnMut(Race),
     ) {
         if access.strong.is_some() {
-            self.before_strong(id, thread, (site, access), address);
+            self.before_strong(id, thread, access, address);
         }
         let by = Thread {
             cta: id,
@@ -220,28 +227,23 @@ impl Detector {
             self.locations.remove(&address);
         }
         if access.strong.is_some() {
-            self.after_strong(id, thread, (site, access), address);
+            self.after_strong(id, thread, access, address);
         }
     }
 
     /// Adds what the writes to a location released to the knowledge of a thread that reads it.
-    fn before_strong(
-        &mut self,
-        id: CtaId,
-        thread: u32,
-        (site, access): (Site, Access),
-        address: u64,
-    ) {
+    fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
         if !access.reads {
             return;
         }
         let (Some(location), Some(scope)) = (self.locations.get(&address), access.strong) else {
             return;
         };
-        if let Some((writer, by)) = location.writer
-            && (by.cta, by.index) != (id, thread)
+        if location
+            .writer
+            .is_some_and(|by| (by.cta, by.index) != (id, thread))
         {
-            self.reads_from.insert((writer, site));
+            self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
         let mut clock = match scope {
@@ -266,13 +268,7 @@ impl Detector {
     }
 
     /// Releases the accesses of a thread that writes a location.
-    fn after_strong(
-        &mut self,
-        id: CtaId,
-        thread: u32,
-        (site, access): (Site, Access),
-        address: u64,
-    ) {
+    fn after_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
         let Some(scope) = access.strong.filter(|_| access.writes) else {
             return;
         };
@@ -314,7 +310,7 @@ impl Detector {
             cta: id,
             index: thread,
         };
-        location.writer = Some((site, by));
+        location.writer = Some(by);
         cta.end_interval(thread);
     }
 
@@ -446,12 +442,15 @@ impl Detector {
 
     /// Returns the group of an access.
     fn group(&mut self, by: Thread, (site, access): (Site, Access), writes: bool) -> GroupId {
-        let time = self.ctas[by.cta as usize].time(by.index);
+        let cta = &self.ctas[by.cta as usize];
+        let time = cta.time(by.index);
+        let copies = access.asynchronous.then(|| cta.open_copies(by.index));
         let key = (by.cta, by.warp(), site, writes);
-        if let Some(&group) = self.current.get(&key)
-            && self.groups[group as usize - 1].time == time
-        {
-            return group;
+        if let Some(&id) = self.current.get(&key) {
+            let group = &self.groups[id as usize - 1];
+            if (group.time, group.copies) == (time, copies) {
+                return id;
+            }
         }
         self.groups.push(Group {
             cta: by.cta,
@@ -460,6 +459,7 @@ impl Detector {
             site,
             strong: access.strong,
             volatile: access.volatile,
+            copies,
         });
         let group = self.groups.len() as GroupId;
         self.current.insert(key, group);
@@ -486,7 +486,14 @@ impl Detector {
                 cta: group.cta,
                 index: group.warp * 32 + lane,
             };
-            !cta.knows(by.cta, by.index, (thread, group.time), basis)
+            let time = match group.copies {
+                None => group.time,
+                Some(copies) => match other.copies_complete(thread.index, copies) {
+                    Some(time) => time,
+                    None => return true,
+                },
+            };
+            !cta.knows(by.cta, by.index, (thread, time), basis)
         };
         lanes(entry.lanes)
             .filter(unknown)
@@ -515,7 +522,12 @@ impl Detector {
         let suspected = self.unknown_lanes(by, entry, Basis::Suspected) & unknown;
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
         let same_warp = (group.cta, group.warp) == (by.cta, by.warp());
-        let missing = if both_strong.is_some() && !sufficient {
+        let thread = group.warp * 32 + unknown.trailing_zeros();
+        let incomplete =
+            (group.copies).is_some_and(|copies| other.copies_complete(thread, copies).is_none());
+        let missing = if incomplete {
+            Missing::CopyWait
+        } else if both_strong.is_some() && !sufficient {
             Missing::Scope
         } else if suspected != unknown {
             match cta.is_narrow(by.index) {
@@ -531,7 +543,6 @@ impl Detector {
         } else {
             Missing::GridOrder
         };
-        let thread = group.warp * 32 + unknown.trailing_zeros();
         Some(Race {
             earlier: (group.site, group.cta, thread),
             earlier_writes: entry.writes,
@@ -556,14 +567,25 @@ impl Detector {
         }
     }
 
-    /// Returns whether a strong access at one of two sites has read what a strong access at the other site has written.
-    pub fn reads_from(&self, a: Site, b: Site) -> bool {
-        self.reads_from.contains(&(a, b)) || self.reads_from.contains(&(b, a))
+    /// Returns whether a strong access has read at an address what another thread has written there with a strong access.
+    pub fn is_flag(&self, address: u64) -> bool {
+        self.flags.contains(&address)
     }
 
     /// Performs a fence of a thread.
     pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
         self.ctas[id as usize].fence(id, thread, scope);
+    }
+
+    /// Ends a thread's group of asynchronous copies.
+    pub fn commit_copies(&mut self, id: CtaId, thread: u32) {
+        self.ctas[id as usize].commit_copies(thread);
+    }
+
+    /// Records that a thread has waited until at most `open` of its groups of asynchronous copies are incomplete; with
+    /// `None`, until all its copies are complete.
+    pub fn wait_for_copies(&mut self, id: CtaId, thread: u32, open: Option<u32>) {
+        self.ctas[id as usize].wait_for_copies(thread, open);
     }
 
     /// Orders the accesses of the lanes `mask` of a warp, of which the lanes `alive` have not exited.

@@ -12,6 +12,7 @@ const ATOMIC: Access = Access {
     acquires: false,
     releases: false,
     volatile: false,
+    asynchronous: false,
 };
 const STRONG_WRITE: Access = Access {
     strong: Some(Scope::Device),
@@ -346,9 +347,37 @@ fn volatile_accesses_are_reported_apart() {
     run.access(1, 0, volatile(Access::WRITE), X, 4);
     assert_eq!(run.races.len(), 1);
     assert!(run.races[0].volatile);
-    assert!(!run.detector.reads_from(2, 3), "the read came first");
+    assert!(!run.detector.is_flag(X), "the read came first");
     run.access(0, 0, volatile(Access::READ), X, 4);
-    assert!(run.detector.reads_from(2, 3));
+    assert!(run.detector.is_flag(X));
+}
+
+#[test]
+fn asynchronous_copies_end_with_a_wait_of_their_thread() {
+    let copy = Access {
+        asynchronous: true,
+        ..Access::WRITE
+    };
+    let mut run = Run::new();
+    run.access(0, 0, copy, X, 4);
+    run.detector.commit_copies(0, 0);
+    run.access(0, 0, copy, X + 4, 4);
+    run.detector.commit_copies(0, 0);
+    run.detector.wait_for_copies(0, 0, Some(1));
+    run.access(0, 0, Access::READ, X, 4);
+    assert_eq!(run.races, [], "the first group is complete");
+    run.access(0, 0, Access::READ, X + 4, 4);
+    assert_eq!(run.missing(), [Missing::CopyWait]);
+    run.races.clear();
+    // Another thread needs a barrier after the wait.
+    run.access(0, 0, copy, X + 8, 4);
+    run.barrier(0);
+    run.detector.wait_for_copies(0, 0, None);
+    run.access(0, 40, Access::READ, X + 8, 4);
+    assert_eq!(run.missing(), [Missing::Barrier]);
+    run.barrier(0);
+    run.access(0, 41, Access::READ, X + 8, 4);
+    assert_eq!(run.races.len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use margay_exec::SyncEvent;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
-use margay_ops::mods::{AtomOp, MemOrder, Scope as PtxScope, StateSpace};
+use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope as PtxScope, StateSpace};
 use margay_shadow::race::{self, Access, CtaId, Missing, Race, Scope, Site};
 
 use super::report::{access_of, place_of, space_name};
@@ -31,6 +31,7 @@ fn described(access: &ObservedAccess, writes: bool) -> Access {
         acquires: matches!(order, MemOrder::Acquire | MemOrder::AcqRel | MemOrder::Sc),
         releases: matches!(order, MemOrder::Release | MemOrder::AcqRel | MemOrder::Sc),
         volatile: order == MemOrder::Volatile,
+        asynchronous: access.only_copied && access.mode != AccessMode::Load,
     }
 }
 
@@ -43,6 +44,7 @@ fn missing_text(missing: Missing) -> &'static str {
         Missing::GridOrder => "grid barrier or atomic flag",
         Missing::Fence => "fence.gpu",
         Missing::Scope => "scope gpu",
+        Missing::CopyWait => "cp.async wait",
     }
 }
 
@@ -86,10 +88,11 @@ impl Examiner<'_> {
                 (false, false) => Severity::Error,
             };
             let pair = (race.earlier.0, site);
-            if !races.count_pair(pair, severity) {
+            let volatile = race.volatile.then_some(address);
+            if !races.count_pair(pair, severity, volatile) {
                 let finding = self.race_finding(races, &race, (site, id), at, severity);
                 let call = self.launch.shape.call.clone();
-                races.add_pair(pair, self.info.grid_id, race.volatile, (finding, call));
+                races.add_pair(pair, self.info.grid_id, volatile, (finding, call));
             }
         }
         if let Some(bytes) = stored {
@@ -215,6 +218,20 @@ impl Examiner<'_> {
             finding.explanation = Some(text.to_owned());
         }
         finding
+    }
+
+    /// Passes an operation on groups of asynchronous copies to the race detector.
+    pub(in crate::native) fn copy_group(&mut self, cta: u64, thread: u32, mode: Mode, count: u32) {
+        self.move_to(cta);
+        if let Some(races) = &self.findings.shadow().races {
+            let mut races = races.lock();
+            let id = self.cta_id(&mut races);
+            match mode {
+                Mode::Arrive => races.detector.commit_copies(id, thread),
+                Mode::Sync => races.detector.wait_for_copies(id, thread, Some(count)),
+                _ => races.detector.wait_for_copies(id, thread, None),
+            }
+        }
     }
 
     /// Passes a fence of a thread to the race detector.
