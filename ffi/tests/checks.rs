@@ -60,22 +60,29 @@ impl Drop for Folder {
 /// Runs the program with some tools, and returns the findings.
 fn findings(what: &str, tools: &str) -> Vec<Value> {
     let folder = Folder::new(&what.replace(' ', "-"));
+    let mut command = Command::new(folder.compile());
+    let (passes, found) = run(&folder, command.args(what.split(' ')), tools);
+    assert!(passes, "{what} does not pass");
+    found
+}
+
+/// Runs a command with some tools. Returns whether it prints `PASS`, and the findings.
+fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>) {
     let log = folder.0.join("log");
-    let output = Command::new(folder.compile())
-        .args(what.split(' '))
+    let output = command
         .env("LD_LIBRARY_PATH", &folder.0)
         .env("MARGAY_CHECK", tools)
         .env("MARGAY_CHECK_LOG", &log)
         .env("MARGAY_CACHE", "0")
         .output()
         .expect("a program");
-    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&log).unwrap_or_default();
     let lines = text
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"));
     let lines = lines.filter(|line: &Value| line.get("kind").is_some());
-    lines.collect()
+    (output.stdout.ends_with(b"PASS\n"), lines.collect())
 }
 
 /// Returns the number of the line with a mark.
@@ -291,4 +298,46 @@ fn unordered_uses_of_stream_ordered_memory_are_reported() {
 #[test]
 fn ordered_uses_of_stream_ordered_memory_are_not_reported() {
     is_clean("ordered");
+}
+
+#[test]
+fn frames_of_python_code_replace_those_of_the_interpreter() {
+    for lock in ["held", "released"] {
+        let folder = Folder::new(&format!("python-{lock}"));
+        let script = source().with_file_name("checked.py");
+        let mut command = Command::new("python3");
+        let (knows, found) = run(&folder, command.arg(&script).arg(lock), "leakcheck");
+        let [finding] = &found[..] else {
+            panic!("{found:#?}");
+        };
+        let text = fs::read_to_string(&script).expect("the script");
+        let line = |part: &str| {
+            let found = text.lines().position(|line| line.contains(part));
+            Value::from(found.expect("a line") as u64 + 1)
+        };
+        let frames = finding["host"].as_array().expect("frames");
+        let python: Vec<_> = frames
+            .iter()
+            .filter(|frame| {
+                frame["file"]
+                    .as_str()
+                    .is_some_and(|file| file.ends_with(".py"))
+            })
+            .map(|frame| (frame["function"].clone(), frame["line"].clone()))
+            .collect();
+        if !knows {
+            continue;
+        }
+        let expected = [
+            ("allocate", "assert cuda.cuMemAlloc_v2("),
+            ("Model.build", "allocate(1000)"),
+            ("<module>", "Model().build()"),
+        ];
+        let expected = expected.map(|(name, part)| (Value::from(name), line(part)));
+        assert_eq!(python, expected, "{lock}: {frames:#?}");
+        assert_eq!(
+            frames.last(),
+            frames.iter().rfind(|frame| frame["function"] == "<module>")
+        );
+    }
 }

@@ -2,13 +2,14 @@
 //!
 //! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The functions
 //! and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data of the
-//! program and its libraries. If the calling thread runs Python code and holds the interpreter's lock, `python` stores
-//! the frames of that code at the call.
+//! program and its libraries. If the calling thread runs Python code, `python` stores the frames of that code at the
+//! call; `released` finds them if the thread has released the interpreter's lock.
 //!
 //! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
 //! can hold. Plain runs capture no stacks.
 
 mod python;
+mod released;
 mod resolve;
 mod unwind;
 
@@ -57,6 +58,14 @@ impl HostFrame {
                 .is_some_and(|file| !FOREIGN_FILES.iter().any(|part| file.contains(part)))
     }
 
+    /// Returns whether the compiler generated the function for the launch of a kernel. The function that calls it also
+    /// belongs to the launch: it has the kernel's name, and the line of the kernel.
+    fn is_stub(&self) -> bool {
+        let file = self.file.as_ref();
+        self.function.starts_with("__device_stub__")
+            || file.is_some_and(|file| file.contains(".cudafe1."))
+    }
+
     /// Returns whether the function is Python code of a file.
     fn is_python(&self) -> bool {
         let file = self.file.as_ref();
@@ -85,6 +94,12 @@ impl HostFrame {
 /// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is in
 /// the first frame that belongs to the program itself. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
+    // The compiler's stub of a launch has two functions.
+    let stub = frames.iter().rposition(HostFrame::is_stub);
+    let first = stub
+        .map_or(0, |at| at + 2)
+        .min(frames.len().saturating_sub(1));
+    let frames = &frames[first..];
     let python = frames.iter().find(|frame| frame.is_python());
     let with_line = || frames.iter().find(|frame| frame.line.is_some());
     let named = || frames.iter().find(|frame| !frame.is_of_cuda());
@@ -177,5 +192,18 @@ mod tests {
         assert_eq!(site(&[&inner, &unknown]), "in main");
         assert_eq!(site(&[&inner]), "in cudaMalloc");
         assert_eq!(site(&[]), "");
+        let stub = frame(
+            "__device_stub__Z1kPi(int*)",
+            Some("/tmp/x.cudafe1.stub.c"),
+            Some(14),
+        );
+        let kernel = frame("k(int*)", Some("/src/main.cu"), Some(3));
+        assert_eq!(
+            site(&[&wrapper, &stub, &kernel, &own, &main]),
+            "at main.cu:31"
+        );
+        let script = frame("train", Some("/src/train.py"), Some(8));
+        let interpreter = frame("call", Some("/build/callproc.c"), Some(923));
+        assert_eq!(site(&[&interpreter, &script]), "at train.py:8");
     }
 }

@@ -1,13 +1,14 @@
 //! The frames of Python code on the calling thread, for CPython 3.9 and later.
 //!
-//! Invariant: functions of the interpreter are called only on a thread that holds the interpreter's lock. A thread that
-//! has released the lock, as most extension modules do before a call of CUDA, gets no Python frames.
+//! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
+//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames are known only
+//! with a version of the interpreter that [`released`] knows.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
 use std::sync::OnceLock;
 
-use super::HostFrame;
+use super::{HostFrame, released};
 
 /// Maximum number of frames that are stored.
 const MOST: usize = 64;
@@ -63,12 +64,13 @@ fn symbol(name: &CStr) -> Option<*mut c_void> {
 }
 
 /// Returns the Python frames of the calling thread, innermost first. Returns no frames if the thread does not hold the
-/// interpreter's lock.
+/// interpreter's lock, unless [`released`] can read them.
 pub(super) fn frames() -> Vec<HostFrame> {
     static INTERPRETER: OnceLock<Option<Interpreter>> = OnceLock::new();
     match INTERPRETER.get_or_init(Interpreter::find) {
         Some(interpreter) if interpreter.is_ours() => interpreter.frames(),
-        _ => Vec::new(),
+        Some(interpreter) => interpreter.released_frames(),
+        None => Vec::new(),
     }
 }
 
@@ -84,6 +86,34 @@ impl Interpreter {
         };
         // SAFETY: the thread holds the lock.
         holds && unsafe { (self.error)() }.is_null()
+    }
+
+    /// Returns the frames of a thread that has released the lock.
+    fn released_frames(&self) -> Vec<HostFrame> {
+        static TYPES: OnceLock<Option<released::Types>> = OnceLock::new();
+        let types = TYPES.get_or_init(|| {
+            let version = symbol(c"Py_Version")?.cast::<u64>();
+            // SAFETY: the symbol is a variable of this type.
+            let version = unsafe { version.read() };
+            let known = version >> 16 == released::VERSION;
+            Some(released::Types {
+                code: symbol(c"PyCode_Type").filter(|_| known)? as u64,
+                text: symbol(c"PyUnicode_Type")? as u64,
+                bytes: symbol(c"PyBytes_Type")? as u64,
+            })
+        });
+        // SAFETY: the function reads a variable of the thread and needs no lock.
+        let thread = unsafe { (self.thread)() };
+        // SAFETY: see above.
+        let is_running = unsafe { (self.is_initialized)() } != 0 && !thread.is_null();
+        match types {
+            // If the thread holds the lock but has a pending exception, it gets no frames.
+            // SAFETY: the function reads a variable and needs no lock.
+            Some(types) if is_running && unsafe { (self.current_thread)() } != thread => {
+                released::frames(thread as u64, types)
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn frames(&self) -> Vec<HostFrame> {
