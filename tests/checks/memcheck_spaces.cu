@@ -120,7 +120,7 @@ KERNEL shared_atomic(int bin, int *out) {
 //@ case crosses_into_next: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 4
-//@ expect memcheck crosses-variables BUG1 warning
+//@ expect memcheck out-of-bounds BUG1
 //@ case stays_in_first: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 0

@@ -5,7 +5,7 @@
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::{Desc, mbarrier};
-use margay_ops::mods::{AtomOp, CmpOp, MemOrder, Mods};
+use margay_ops::mods::{AtomOp, CmpOp, MemOrder, Mode, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 

@@ -118,8 +118,6 @@ kinds! {
     NullPointer Memory Error "null-pointer";
     /// An access to memory of another state space, or of the host.
     WrongSpace Memory Error "wrong-space";
-    /// An access that begins in one shared variable and ends in another.
-    CrossesVariables Memory Warning "crosses-variables";
     /// `free` in device code, of memory that is already free.
     DoubleFree Memory Error "double-free";
     /// `free` in device code, of an address that `malloc` did not return.
