@@ -514,10 +514,17 @@ impl Source {
             })
         };
         let contends = reached.iter().any(updates);
+        let allocates = reached.iter().any(|&id| {
+            let function = &module.functions[id];
+            let insts = function.blocks().iter().flat_map(|&block| function.insts(block));
+            let mut opcodes = insts.map(|&inst| function.dfg.insts[inst].opcode);
+            opcodes.any(|opcode| matches!(opcode, Opcode::Alloca | Opcode::StackSave))
+        });
         Ok(Arc::new(KernelCode {
             stack: match &native {
                 Ok(kernel) if kernel.compiled.keeps_frames() => StackUse::Frames,
                 Ok(kernel) if kernel.devices.is_empty() => StackUse::None,
+                Err(_) if reached.len() == 1 && !allocates => StackUse::None,
                 _ => StackUse::Slots,
             },
             local_bytes: match &native {

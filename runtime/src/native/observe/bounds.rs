@@ -5,6 +5,7 @@ use margay_ops::mods::StateSpace;
 
 use super::{ALIGN, Examiner, Observed, PART, SPARE};
 use crate::checks::Kind;
+use crate::engine::Coordinates;
 use crate::memory::within;
 
 impl Examiner<'_> {
@@ -162,12 +163,14 @@ impl Examiner<'_> {
     /// Examines the argument of `free`. Returns the address to free instead.
     pub(super) fn release(&mut self, at: &Observed<'_>, address: u64) -> u64 {
         let services = &self.launch.shape.services;
-        if address == 0
-            || services
-                .heap_block(address)
-                .is_some_and(|block| block.start == address)
-        {
-            return address;
+        let block = services.heap_block(address);
+        if block.is_some_and(|block| block.start == address) {
+            // The block is freed here, so that a second lane of the warp that frees it finds it free.
+            let _ = services.free(&Coordinates::default(), address);
+            return 0;
+        }
+        if address == 0 {
+            return 0;
         }
         let kind = match services.was_freed_in_heap(address) {
             true => Kind::DoubleFree,
