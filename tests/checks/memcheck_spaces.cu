@@ -120,7 +120,7 @@ KERNEL shared_atomic(int bin, int *out) {
 //@ case crosses_into_next: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 4
-//@ expect memcheck out-of-bounds BUG1
+//@ expect memcheck out-of-bounds|crosses-variables BUG1
 //@ case stays_in_first: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 0
@@ -130,6 +130,26 @@ KERNEL six_bytes_and_more(int *out, int at) {
     __shared__ short second[5];
     *(volatile int *)(first + at) = 1; // BUG1
     ((volatile short *)second)[2] = 3;
+    out[0] = 1;
+}
+
+//@ case overflow_into_next: grid 1 block 1
+//@ arg buffer 64
+//@ arg i32 16
+//@ expect memcheck out-of-bounds|crosses-variables BUG1
+//@ case underflow_into_previous: grid 1 block 1
+//@ arg buffer 64
+//@ arg i32 -1
+//@ expect memcheck out-of-bounds|crosses-variables BUG2
+//@ case no_overflow: grid 1 block 1
+//@ arg buffer 64
+//@ arg i32 15
+//@ expect clean
+KERNEL two_variables(int *out, int at) {
+    __shared__ int first[16];
+    __shared__ int second[16];
+    if (at >= 0) ((volatile int *)first)[at] = 1; // BUG1
+    ((volatile int *)second)[at >= 16 ? 0 : at] = 2; // BUG2
     out[0] = 1;
 }
 

@@ -215,13 +215,14 @@ KERNEL count_and_read_plainly(int *p, int *out) {
     out[B] = p[0]; // BUG2
 }
 
+// PTX calls volatile accesses strong; CUDA C++ does not call them atomic.
 //@ case: grid 4 block 1
 //@ arg buffer 4
 //@ arg buffer 16
-//@ expect clean
+//@ may racecheck race BUG1 BUG2 warning
 KERNEL count_and_read_volatile(int *p, int *out) {
-    atomicAdd(p, 1);
-    out[B] = *(volatile int *)p;
+    atomicAdd(p, 1); // BUG1
+    out[B] = *(volatile int *)p; // BUG2
 }
 
 //@ case: grid 4 block 1
