@@ -311,6 +311,9 @@ impl Launcher for Launched {
         if let Some(owner) = task.owner() {
             if let Some(findings) = &self.kernel.module().context().machine().findings {
                 findings.end_launch(self.id);
+                if let Some(fault) = &fault {
+                    findings.add_fault(fault);
+                }
             }
             owner.printed(&self.services.take_printed());
             if let Some(fault) = fault {

@@ -85,7 +85,7 @@ impl Machine {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
         if let Some(findings) = examining {
-            crate::checks::host::begin(findings);
+            crate::checks::host::begin(findings, memory.space());
             findings.set_spare(memory.spare()?);
         }
         Ok(Arc::new(Machine {

@@ -15,9 +15,7 @@ use libtest_mimic::{Arguments, Trial};
 use margay_tests::checks::{Table, files, folder, pending, read, run};
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // Runtimes that exist at the same time report copies of each other when an address range is used again.
-    arguments.test_threads = Some(1);
+    let arguments = Arguments::from_args();
     let trials = files().expect("tests/checks holds files").into_iter();
     let trials = trials.map(|path| {
         let name = path.file_stem().unwrap_or_default();

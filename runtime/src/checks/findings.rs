@@ -15,8 +15,9 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use super::filter::LaunchFilter;
-use super::{Access, AfterError, Finding, Kind, Options, Place, Shadow, Tools};
+use super::{Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools};
 use crate::call_stack::CallStack;
+use crate::error::{Fault, FaultKind};
 use crate::launch::LaunchConfig;
 
 /// Maximum number of findings that are kept.
@@ -213,6 +214,26 @@ impl Findings {
         let (index, _) = found.insert_full(key, entry);
         self.places.lock().insert(id, index);
         Some(id)
+    }
+
+    /// Records the fault that has ended a launch, if a tool reports it.
+    pub(crate) fn add_fault(&self, fault: &Fault) {
+        if fault.kind != FaultKind::Deadlock {
+            return;
+        }
+        let text = "Barrier error detected. Threads wait for each other";
+        let mut finding = Finding::new(Kind::Deadlock, text);
+        finding.kernel = Some(fault.kernel.clone());
+        finding.place = Place {
+            ptx_line: fault.ptx_line,
+            source: fault.source.clone(),
+        };
+        finding.thread = fault
+            .cta
+            .zip(fault.thread)
+            .map(|(block, thread)| ThreadPlace { thread, block });
+        finding.explanation = Some(fault.detail.clone());
+        self.add(finding, None);
     }
 
     /// Counts one more occurrence of the finding with a number. Returns false if the finding is not in the table any

@@ -1,7 +1,7 @@
 //! What the host does with device memory: allocations, copies and fills change which bytes count as written.
 //!
-//! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The addresses of
-//! different runtimes differ.
+//! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address tells
+//! to which run memory belongs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,8 +10,10 @@ use margay_shadow::init::Initialised;
 use parking_lot::RwLock;
 
 use super::{Access, Finding, Findings, Kind};
+use crate::memory::AddressSpace;
 
-static RUNS: RwLock<Vec<Weak<Findings>>> = RwLock::new(Vec::new());
+/// The memory and the findings of each checking run.
+static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
 /// Whether there has been a checking run that records initialisation.
 static ANY: AtomicBool = AtomicBool::new(false);
 
@@ -20,21 +22,27 @@ static ANY: AtomicBool = AtomicBool::new(false);
 const NOT_PADDING: u64 = 16;
 
 /// Adds a checking run.
-pub(crate) fn begin(findings: &Arc<Findings>) {
+pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
     if findings.shadow().initialised.is_some() {
         let mut runs = RUNS.write();
-        runs.retain(|run| run.strong_count() > 0);
-        runs.push(Arc::downgrade(findings));
+        runs.retain(|(memory, _)| memory.strong_count() > 0);
+        runs.push((Arc::downgrade(memory), Arc::downgrade(findings)));
         ANY.store(true, Ordering::Relaxed);
     }
 }
 
-fn each(action: impl Fn(&Findings, &Initialised)) {
+/// Calls `action` for the checking run whose memory contains an address.
+fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
-    for findings in RUNS.read().iter().filter_map(Weak::upgrade) {
-        if let Some(initialised) = &findings.shadow().initialised {
+    for (memory, findings) in RUNS.read().iter() {
+        let (Some(memory), Some(findings)) = (memory.upgrade(), findings.upgrade()) else {
+            continue;
+        };
+        if memory.contains(address)
+            && let Some(initialised) = &findings.shadow().initialised
+        {
             action(&findings, initialised);
         }
     }
@@ -42,23 +50,23 @@ fn each(action: impl Fn(&Findings, &Initialised)) {
 
 /// Records an allocation in which nothing has been written.
 pub(crate) fn allocated(address: u64, bytes: u64) {
-    each(|_, initialised| initialised.track(address, bytes));
+    with(address, |_, initialised| initialised.track(address, bytes));
 }
 
 /// Records that the allocation at an address was freed.
 pub(crate) fn freed(address: u64) {
-    each(|_, initialised| initialised.forget(address));
+    with(address, |_, initialised| initialised.forget(address));
 }
 
 /// Records that bytes were written.
 pub(crate) fn written(address: u64, bytes: u64) {
-    each(|_, initialised| initialised.set(address, bytes));
+    with(address, |_, initialised| initialised.set(address, bytes));
 }
 
 /// Records a copy. If `to_host`, reports the bytes of the source that have not been written.
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
-    each(|findings, initialised| {
-        initialised.copy(dst, src, bytes);
+    with(dst, |_, initialised| initialised.copy(dst, src, bytes));
+    with(src, |findings, initialised| {
         if to_host && let Some((offset, missing, longest)) = initialised.missing(src, bytes) {
             let whole = missing == bytes;
             let kind = match whole || longest >= NOT_PADDING {

@@ -516,7 +516,10 @@ impl Source {
         let contends = reached.iter().any(updates);
         let allocates = reached.iter().any(|&id| {
             let function = &module.functions[id];
-            let insts = function.blocks().iter().flat_map(|&block| function.insts(block));
+            let insts = function
+                .blocks()
+                .iter()
+                .flat_map(|&block| function.insts(block));
             let mut opcodes = insts.map(|&inst| function.dfg.insts[inst].opcode);
             opcodes.any(|opcode| matches!(opcode, Opcode::Alloca | Opcode::StackSave))
         });

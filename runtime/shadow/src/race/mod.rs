@@ -111,7 +111,7 @@ pub struct Race {
     pub missing: Missing,
     /// Whether both accesses are in one warp.
     pub same_warp: bool,
-    /// Whether the two accesses write and nothing has written the bytes between them.
+    /// Whether both accesses write.
     pub both_write: bool,
     /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
     /// in PTX. If threads read there what other threads have written ([`Detector::is_flag`]), the location is a flag.
@@ -350,14 +350,13 @@ impl Detector {
         entries.extend(own_write);
         entries.extend(own_read);
         entries.extend_from_slice(self.cells.further(list));
-        let newest_write = own_write.map(|entry| entry.group);
         for entry in &entries {
             if entry.bytes & bytes == 0 || !(entry.writes || writes) {
                 continue;
             }
             if let Some(mut race) = self.race(by, access, entry) {
                 race.address = index * 4 + u64::from((entry.bytes & bytes).trailing_zeros());
-                race.both_write = writes && newest_write == Some(entry.group);
+                race.both_write = writes && entry.writes;
                 report(race);
             }
         }

@@ -292,7 +292,7 @@ fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> Vec<u8> {
     bytes.take(access.bytes as usize).collect()
 }
 
-/// Returns whether a store writes the bytes that another store has written. The comparison ends with the four bytes at
+/// Returns whether a store writes the bytes that the latest store has written. The comparison ends with the four bytes at
 /// `from`, which the race is about.
 fn is_unchanged(races: &Races, from: u64, start: u64, bytes: &[u8]) -> bool {
     let end = (from / 4 * 4 + 4).min(start + bytes.len() as u64);
