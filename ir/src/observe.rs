@@ -50,6 +50,8 @@ pub struct ObservedAccess {
     /// Whether the kernel stores the value that it loads, and does nothing else with it. For a store or a copy, whether
     /// the access belongs to an asynchronous copy.
     pub only_copied: bool,
+    /// Whether the access is in a loop.
+    pub repeats: bool,
     /// The memory order; [`MemOrder::Weak`] for an access without order.
     pub order: MemOrder,
     /// The scope of the memory order.
@@ -90,6 +92,7 @@ impl ObservedAccess {
             bytes: element * data.mods.vec().max(1),
             element,
             only_copied: data.opcode == Opcode::CheckAccess && data.mods.nc(),
+            repeats: data.opcode == Opcode::CheckAccess && data.mods.noftz(),
             order,
             scope,
             op: data.mods.atom_op(),
@@ -103,7 +106,8 @@ impl ObservedAccess {
             (self.space as u64, 4),
             (u64::from(self.bytes), 16),
             (u64::from(self.element), 8),
-            (u64::from(self.only_copied), 8),
+            (u64::from(self.only_copied), 4),
+            (u64::from(self.repeats), 4),
             (self.order as u64, 4),
             (self.scope as u64, 4),
             (self.op as u64, 8),
@@ -125,7 +129,8 @@ impl ObservedAccess {
         let mode = AccessMode::ALL.get(take(4)).copied();
         let space = StateSpace::ALL.get(take(4).wrapping_sub(1)).copied();
         let (bytes, element) = (take(16) as u32, take(8) as u32);
-        let only_copied = take(8) != 0;
+        let only_copied = take(4) != 0;
+        let repeats = take(4) != 0;
         let order = MemOrder::ALL.get(take(4).wrapping_sub(1)).copied();
         let scope = Scope::ALL.get(take(4).wrapping_sub(1)).copied();
         let op = AtomOp::ALL.get(take(8).wrapping_sub(1)).copied();
@@ -135,6 +140,7 @@ impl ObservedAccess {
             bytes,
             element,
             only_copied,
+            repeats,
             order: order.unwrap_or_default(),
             scope: scope.unwrap_or_default(),
             op: op.unwrap_or_default(),
@@ -156,6 +162,7 @@ mod tests {
                     bytes: 64,
                     element: 16,
                     only_copied: true,
+                    repeats: true,
                     order: MemOrder::Mmio,
                     scope: Scope::Sys,
                     op: AtomOp::SignalDrop,

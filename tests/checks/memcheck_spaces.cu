@@ -120,7 +120,7 @@ KERNEL shared_atomic(int bin, int *out) {
 //@ case crosses_into_next: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 4
-//@ expect memcheck out-of-bounds|crosses-variables BUG1
+//@ expect memcheck out-of-bounds BUG1
 //@ case stays_in_first: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 0
@@ -136,11 +136,11 @@ KERNEL six_bytes_and_more(int *out, int at) {
 //@ case overflow_into_next: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 16
-//@ expect memcheck out-of-bounds|crosses-variables BUG1
+//@ expect memcheck out-of-bounds BUG1
 //@ case underflow_into_previous: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 -1
-//@ expect memcheck out-of-bounds|crosses-variables BUG2
+//@ expect memcheck out-of-bounds BUG2
 //@ case no_overflow: grid 1 block 1
 //@ arg buffer 64
 //@ arg i32 15

@@ -28,7 +28,7 @@
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
-//! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is its address, or the address of spare memory if a tool suppresses it. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy |
+//! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is its address, or the address of spare memory if a tool suppresses it. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy. `noftz`: the access is in a loop |
 //! | `check.group` | for `sync`, the number of groups that may be incomplete | | tells a tool about groups of asynchronous copies: `arrive` ends a group, `sync` waits for groups, `all` for all copies |
 //! | `check.fence` | | | tells a tool about the fence that follows |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
@@ -127,7 +127,7 @@ macro_rules! for_each_op {
             StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
             // `pass::instrument` inserts this in front of the accesses that a checking run examines.
             CheckAccess "check.access" (MAY_TRAP) (none)
-                [shape(MEMORY, "aT*", "a").mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc"])];
+                [shape(MEMORY, "aT*", "a").mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc", "noftz"])];
             CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
             // The front end creates this for groups of asynchronous copies. `pass::instrument` removes it if no tool needs it.
             CheckGroup "check.group" (MAY_TRAP) (none) [shape(NONE, "b?", "").mods(&["mode"])];

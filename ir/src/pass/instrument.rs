@@ -12,6 +12,8 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use rustc_hash::FxHashSet;
 
+use crate::analysis::Cfg;
+use crate::analysis::loops::Loops;
 use crate::entity::{Inst, Value};
 use crate::function::{Function, payload_slot};
 use crate::observe::{AccessMode, ObservedAccess};
@@ -38,15 +40,24 @@ pub fn strip(function: &mut Function) {
 /// Inserts the checks.
 pub fn run(function: &mut Function, request: Request) {
     let computed = computed_values(function);
+    let loops = request
+        .order
+        .then(|| Loops::new(function, &Cfg::new(function)));
     for block in function.blocks().to_vec() {
         let before = std::mem::take(&mut function.layout.insts[block]);
+        let repeats = loops
+            .as_ref()
+            .is_some_and(|loops| loops.innermost(block).is_some());
         let mut insts = Vec::with_capacity(before.len());
         for inst in before {
             if let Some(access) = examined(function, inst) {
                 let results = function.dfg.results(inst);
                 let only_copied =
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
-                insts.push(check(function, inst, (access, only_copied), request));
+                let check = check(function, inst, (access, only_copied), request);
+                let mods = &mut function.dfg.insts[check].mods;
+                *mods = mods.with_noftz(repeats);
+                insts.push(check);
             }
             match function.dfg.insts[inst].opcode {
                 Opcode::Syscall if is_free(function, inst) => {

@@ -1,8 +1,9 @@
 //! What the threads of a CTA know about each other and about other CTAs.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clock::{self, Clock, CtaId, Shared, Thread, Time};
+use super::{Lock, Scope};
 
 /// Knowledge about other threads on three levels. A thread knows what its own level, its warp's level and its CTA's
 /// level know.
@@ -104,6 +105,10 @@ pub(super) struct Cta {
     barriers: Vec<(Shared, Shared)>,
     /// The asynchronous copies of each thread that has issued any.
     copies: FxHashMap<u32, Copies>,
+    /// The lock that each thread holds.
+    locks: FxHashMap<u32, Lock>,
+    /// The threads and the addresses of the locks that they have released.
+    released: FxHashSet<(u32, u64)>,
 }
 
 /// The groups of asynchronous copies of a thread.
@@ -153,7 +158,38 @@ impl Cta {
             pending: Vec::new(),
             barriers: Vec::new(),
             copies: FxHashMap::default(),
+            locks: FxHashMap::default(),
+            released: FxHashSet::default(),
         }
+    }
+
+    /// Returns the lock that a thread holds.
+    pub(super) fn lock(&self, thread: u32) -> Option<Lock> {
+        match self.locks.is_empty() {
+            true => None,
+            false => self.locks.get(&thread).copied(),
+        }
+    }
+
+    /// Records that a thread has got a lock. `acquired` is the scope in which it acquires what the lock protects.
+    pub(super) fn hold_lock(&mut self, thread: u32, address: u64, acquired: Option<Scope>) {
+        self.locks.insert(thread, Lock { address, acquired });
+    }
+
+    /// Records that a thread writes to an address: if it is the address of its lock, the thread releases the lock.
+    pub(super) fn release_lock(&mut self, thread: u32, address: u64) {
+        if self
+            .lock(thread)
+            .is_some_and(|lock| lock.address == address)
+        {
+            self.locks.remove(&thread);
+            self.released.insert((thread, address));
+        }
+    }
+
+    /// Returns whether a thread has held a lock and released it.
+    pub(super) fn has_released(&self, thread: u32, address: u64) -> bool {
+        self.released.contains(&(thread, address))
     }
 
     /// Returns the number of the group to which a thread's next asynchronous copy belongs.
@@ -308,6 +344,8 @@ impl Cta {
     pub(super) fn pass_barrier(&mut self, id: CtaId) {
         self.guaranteed.raise_to_cta();
         self.suspected.raise_to_cta();
+        // A location that threads change with compare-and-swap need not be a lock.
+        self.locks.clear();
         self.epoch += 1;
         for basis in [Basis::Guaranteed, Basis::Suspected] {
             // The new epoch covers what single threads knew about threads of this CTA.
@@ -398,6 +436,9 @@ impl Cta {
         if let Some(pending) = self.pending.get_mut(thread as usize) {
             let pending = pending.take();
             self.acquire(thread, &pending, Basis::Guaranteed);
+        }
+        if let Some(lock) = self.locks.get_mut(&thread) {
+            lock.acquired = lock.acquired.max(Some(scope));
         }
         let clock = self.release(id, thread, Basis::Guaranteed);
         if self.fences.is_empty() {

@@ -52,6 +52,10 @@ pub struct Access {
     pub volatile: bool,
     /// Whether an asynchronous copy of the thread performs the access.
     pub asynchronous: bool,
+    /// Whether a loop repeats the access.
+    pub repeats: bool,
+    /// Whether the access is a compare-and-swap, as threads use to acquire a lock.
+    pub swaps: bool,
 }
 
 impl Access {
@@ -64,6 +68,8 @@ impl Access {
         releases: false,
         volatile: false,
         asynchronous: false,
+        repeats: false,
+        swaps: false,
     };
     /// A weak write.
     pub const WRITE: Access = Access {
@@ -129,6 +135,16 @@ struct Group {
     volatile: bool,
     /// The number of the group of asynchronous copies that performs the accesses.
     copies: Option<u32>,
+    /// The lock that the thread held.
+    lock: Option<Lock>,
+}
+
+/// A lock that a thread holds: a location that it has changed with a compare-and-swap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Lock {
+    address: u64,
+    /// The scope in which the thread has acquired what other threads have released, after or with the compare-and-swap.
+    acquired: Option<Scope>,
 }
 
 /// What strong writes to a location have released.
@@ -156,7 +172,7 @@ pub struct Detector {
     current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
     cells: Cells,
     locations: FxHashMap<u64, Location>,
-    /// The locations at which a strong access has read what another thread has written with a strong access.
+    /// The locations at which a strong access in a loop has read what another thread has written with a strong access.
     flags: FxHashSet<u64>,
     scratch: Vec<Entry>,
 }
@@ -239,10 +255,9 @@ impl Detector {
         let (Some(location), Some(scope)) = (self.locations.get(&address), access.strong) else {
             return;
         };
-        if location
-            .writer
-            .is_some_and(|by| (by.cta, by.index) != (id, thread))
-        {
+        let writer = location.writer;
+        let other = writer.is_some_and(|by| (by.cta, by.index) != (id, thread));
+        if other && access.repeats {
             self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
@@ -312,6 +327,11 @@ impl Detector {
         };
         location.writer = Some(by);
         cta.end_interval(thread);
+        if access.swaps {
+            cta.hold_lock(thread, address, access.acquires.then_some(scope));
+        } else {
+            cta.release_lock(thread, address);
+        }
     }
 
     /// Records an access to some bytes of a cell.
@@ -354,7 +374,8 @@ impl Detector {
             if entry.bytes & bytes == 0 || !(entry.writes || writes) {
                 continue;
             }
-            if let Some(mut race) = self.race(by, access, entry) {
+            let race = self.race(by, access, entry);
+            if let Some(mut race) = race.or_else(|| self.race_of_lock(by, access, entry)) {
                 race.address = index * 4 + u64::from((entry.bytes & bytes).trailing_zeros());
                 race.both_write = writes && entry.writes;
                 report(race);
@@ -444,10 +465,11 @@ impl Detector {
         let cta = &self.ctas[by.cta as usize];
         let time = cta.time(by.index);
         let copies = access.asynchronous.then(|| cta.open_copies(by.index));
+        let lock = cta.lock(by.index);
         let key = (by.cta, by.warp(), site, writes);
         if let Some(&id) = self.current.get(&key) {
             let group = &self.groups[id as usize - 1];
-            if (group.time, group.copies) == (time, copies) {
+            if (group.time, group.copies, group.lock) == (time, copies, lock) {
                 return id;
             }
         }
@@ -459,6 +481,7 @@ impl Detector {
             strong: access.strong,
             volatile: access.volatile,
             copies,
+            lock,
         });
         let group = self.groups.len() as GroupId;
         self.current.insert(key, group);
@@ -554,6 +577,44 @@ impl Detector {
         })
     }
 
+    /// Returns the race of an access with an earlier access, of which both threads held the same lock, if the earlier
+    /// thread has not acquired what the lock protects. If that thread had got the lock after the other thread, nothing
+    /// would order their accesses.
+    fn race_of_lock(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
+        let group = &self.groups[entry.group as usize - 1];
+        let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
+        let (own, theirs) = (cta.lock(by.index)?, group.lock?);
+        let thread = group.warp * 32 + entry.lanes.trailing_zeros();
+        let same_thread = (group.cta, thread) == (by.cta, by.index);
+        if own.address != theirs.address || same_thread || other.launch != cta.launch {
+            return None;
+        }
+        // Threads that only update a location with compare-and-swap do not use it as a lock.
+        if !other.has_released(thread, own.address) {
+            return None;
+        }
+        if (theirs.acquired).is_some_and(|scope| self.includes(scope, by.cta, group.cta)) {
+            return None;
+        }
+        let atomic = |strong: Option<Scope>, volatile: bool| strong.is_some() && !volatile;
+        if atomic(group.strong, group.volatile) && atomic(access.strong, access.volatile) {
+            return None;
+        }
+        Some(Race {
+            earlier: (group.site, group.cta, thread),
+            earlier_writes: entry.writes,
+            thread: by.index,
+            address: 0,
+            missing: match theirs.acquired {
+                Some(_) => Missing::Scope,
+                None => Missing::Fence,
+            },
+            same_warp: false,
+            both_write: false,
+            volatile: false,
+        })
+    }
+
     /// Returns whether a scope of a thread in one CTA includes the threads of another CTA.
     fn includes(&self, scope: Scope, a: CtaId, b: CtaId) -> bool {
         match scope {
@@ -566,7 +627,8 @@ impl Detector {
         }
     }
 
-    /// Returns whether a strong access has read at an address what another thread has written there with a strong access.
+    /// Returns whether a strong access in a loop has read at an address what another thread has written there with a
+    /// strong access.
     pub fn is_flag(&self, address: u64) -> bool {
         self.flags.contains(&address)
     }

@@ -13,6 +13,8 @@ const ATOMIC: Access = Access {
     releases: false,
     volatile: false,
     asynchronous: false,
+    repeats: false,
+    swaps: false,
 };
 const STRONG_WRITE: Access = Access {
     strong: Some(Scope::Device),
@@ -348,7 +350,11 @@ fn volatile_accesses_are_reported_apart() {
     assert_eq!(run.races.len(), 1);
     assert!(run.races[0].volatile);
     assert!(!run.detector.is_flag(X), "the read came first");
-    run.access(0, 0, volatile(Access::READ), X, 4);
+    let poll = Access {
+        repeats: true,
+        ..volatile(Access::READ)
+    };
+    run.access(0, 0, poll, X, 4);
     assert!(run.detector.is_flag(X));
 }
 
@@ -378,6 +384,33 @@ fn asynchronous_copies_end_with_a_wait_of_their_thread() {
     run.barrier(0);
     run.access(0, 41, Access::READ, X + 8, 4);
     assert_eq!(run.races.len(), 1);
+}
+
+/// Two CTAs increment X under a lock; the first one has the fence `first` after it has got the lock.
+fn locked(first: Option<Scope>) -> Vec<Missing> {
+    let swap = Access {
+        swaps: true,
+        ..ATOMIC
+    };
+    let mut run = Run::new();
+    for (cta, fence) in [(0, first), (1, Some(Scope::Device))] {
+        run.access(cta, 0, swap, FLAG, 4);
+        if let Some(scope) = fence {
+            run.detector.fence(cta, 0, scope);
+        }
+        run.read(cta, 0);
+        run.write(cta, 0);
+        run.detector.fence(cta, 0, Scope::Device);
+        run.access(cta, 0, ATOMIC, FLAG, 4);
+    }
+    run.missing()
+}
+
+#[test]
+fn a_lock_needs_a_fence_in_each_thread() {
+    assert_eq!(locked(Some(Scope::Device)), []);
+    assert_eq!(locked(None)[0], Missing::Fence);
+    assert_eq!(locked(Some(Scope::Cta))[0], Missing::Scope);
 }
 
 #[test]

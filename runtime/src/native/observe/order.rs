@@ -32,6 +32,8 @@ fn described(access: &ObservedAccess, writes: bool) -> Access {
         releases: matches!(order, MemOrder::Release | MemOrder::AcqRel | MemOrder::Sc),
         volatile: order == MemOrder::Volatile,
         asynchronous: access.only_copied && access.mode != AccessMode::Load,
+        repeats: access.repeats,
+        swaps: access.op == AtomOp::Cas,
     }
 }
 
