@@ -39,6 +39,9 @@ pub fn strip(function: &mut Function) {
 
 /// Inserts the checks.
 pub fn run(function: &mut Function, request: Request) {
+    if !function.has_body() {
+        return;
+    }
     let computed = computed_values(function);
     let loops = request
         .order

@@ -431,6 +431,12 @@ impl Cta {
         clock::join(&mut self.pending[thread as usize], clock);
     }
 
+    /// Returns whether an access is known to be over from what a thread has read with strong reads since its last fence.
+    pub(super) fn has_read(&self, reader: u32, (thread, time): (Thread, Time)) -> bool {
+        let pending = self.pending.get(reader as usize);
+        pending.is_some_and(|clock| clock::knows(clock, thread, time))
+    }
+
     /// Performs a fence of a thread.
     pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
         if let Some(pending) = self.pending.get_mut(thread as usize) {

@@ -541,6 +541,18 @@ impl Detector {
         if sufficient && !volatile {
             return None;
         }
+        // A thread executes its volatile accesses in the order of the program, so it needs no fence before a volatile
+        // access.
+        let unread = |lane: &u32| {
+            let thread = Thread {
+                cta: group.cta,
+                index: group.warp * 32 + lane,
+            };
+            !self.ctas[by.cta as usize].has_read(by.index, (thread, group.time))
+        };
+        if sufficient && !lanes(unknown).any(|lane| unread(&lane)) {
+            return None;
+        }
         let suspected = self.unknown_lanes(by, entry, Basis::Suspected) & unknown;
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
         let same_warp = (group.cta, group.warp) == (by.cta, by.warp());
