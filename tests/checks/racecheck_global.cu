@@ -277,10 +277,10 @@ KERNEL atomics_side_by_side(unsigned *p) {
 //@ case: grid 2 block 1
 //@ arg buffer 4
 //@ arg buffer 8
-//@ expect clean
+//@ expect racecheck race BUG1 BUG2 warning
 KERNEL volatile_against_volatile(volatile int *p, int *out) {
-    if (B == 0) *p = 5;
-    else        out[0] = *p;
+    if (B == 0) *p = 5; // BUG1
+    else        out[0] = *p; // BUG2
 }
 
 //@ case: grid 2 block 1
