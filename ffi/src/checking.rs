@@ -99,7 +99,10 @@ const NO_FAILURES: [CuResult; 3] = [
 
 /// Calls whose failures are answers to a question of the caller. NVIDIA's runtimes ask for functions, tables and
 /// attributes that a driver need not have.
-const QUESTIONS: [&str; 7] = [
+const QUESTIONS: [&str; 9] = [
+    // The CUDA runtime asks for the current device before it has made a context current.
+    "cuCtxGetDevice",
+    "cuCtxGetDevice_v2",
     "cuGetProcAddress",
     "cuGetProcAddress_v2",
     "cuGetExportTable",

@@ -80,8 +80,15 @@ struct Warp {
 pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
     Guaranteed,
+    /// Also edges from a proper release to a strong read after which the reader executes no fence.
+    Assumed,
     /// All pairs of strong accesses of which the second reads what the first has written.
     Suspected,
+}
+
+impl Basis {
+    /// All kinds.
+    const ALL: [Basis; 3] = [Basis::Guaranteed, Basis::Assumed, Basis::Suspected];
 }
 
 /// A CTA.
@@ -96,13 +103,14 @@ pub(super) struct Cta {
     epoch: u32,
     warps: Vec<Warp>,
     guaranteed: Known,
+    assumed: Known,
     suspected: Known,
     /// For each thread: what the thread released with its last fence, by scope.
     fences: Vec<Option<Box<Fence>>>,
     /// For each thread: what the thread has read with strong reads since its last fence.
     pending: Vec<Shared>,
     /// By number of the barrier: what the threads that have arrived know.
-    barriers: Vec<(Shared, Shared)>,
+    barriers: Vec<[Shared; 3]>,
     /// The asynchronous copies of each thread that has issued any.
     copies: FxHashMap<u32, Copies>,
     /// The lock that each thread holds.
@@ -153,6 +161,7 @@ impl Cta {
             epoch: 0,
             warps: (0..warps).map(|_| warp()).collect(),
             guaranteed: known(),
+            assumed: known(),
             suspected: known(),
             fences: Vec::new(),
             pending: Vec::new(),
@@ -246,6 +255,7 @@ impl Cta {
     fn known(&self, basis: Basis) -> &Known {
         match basis {
             Basis::Guaranteed => &self.guaranteed,
+            Basis::Assumed => &self.assumed,
             Basis::Suspected => &self.suspected,
         }
     }
@@ -253,6 +263,7 @@ impl Cta {
     fn known_mut(&mut self, basis: Basis) -> &mut Known {
         match basis {
             Basis::Guaranteed => &mut self.guaranteed,
+            Basis::Assumed => &mut self.assumed,
             Basis::Suspected => &mut self.suspected,
         }
     }
@@ -300,7 +311,7 @@ impl Cta {
     /// Orders the accesses of the lanes `mask` of a warp, of which `alive` have not exited.
     pub(super) fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
         let index = warp as usize;
-        for basis in [Basis::Guaranteed, Basis::Suspected] {
+        for basis in Basis::ALL {
             let known = self.known_mut(basis);
             if mask == alive {
                 known.raise_to_warp(index, mask);
@@ -342,12 +353,13 @@ impl Cta {
 
     /// Orders the accesses of all threads of the CTA: a barrier at which all threads that have not exited have arrived.
     pub(super) fn pass_barrier(&mut self, id: CtaId) {
-        self.guaranteed.raise_to_cta();
-        self.suspected.raise_to_cta();
+        for basis in Basis::ALL {
+            self.known_mut(basis).raise_to_cta();
+        }
         // A location that threads change with compare-and-swap need not be a lock.
         self.locks.clear();
         self.epoch += 1;
-        for basis in [Basis::Guaranteed, Basis::Suspected] {
+        for basis in Basis::ALL {
             // The new epoch covers what single threads knew about threads of this CTA.
             if let Some(clock) = &mut self.known_mut(basis).cta
                 && !clock.is_empty()
@@ -431,12 +443,6 @@ impl Cta {
         clock::join(&mut self.pending[thread as usize], clock);
     }
 
-    /// Returns whether an access is known to be over from what a thread has read with strong reads since its last fence.
-    pub(super) fn has_read(&self, reader: u32, (thread, time): (Thread, Time)) -> bool {
-        let pending = self.pending.get(reader as usize);
-        pending.is_some_and(|clock| clock::knows(clock, thread, time))
-    }
-
     /// Performs a fence of a thread.
     pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
         if let Some(pending) = self.pending.get_mut(thread as usize) {
@@ -462,12 +468,12 @@ impl Cta {
     /// Records that the lanes `mask` of a warp have arrived at a barrier without waiting there.
     pub(super) fn arrive(&mut self, id: CtaId, barrier: usize, warp: u32, mask: u32) {
         if self.barriers.len() <= barrier {
-            self.barriers.resize(barrier + 1, (None, None));
+            self.barriers.resize(barrier + 1, [None, None, None]);
         }
-        let guaranteed = self.release_lanes(id, warp, mask, Basis::Guaranteed);
-        let suspected = self.release_lanes(id, warp, mask, Basis::Suspected);
-        clock::join(&mut self.barriers[barrier].0, &guaranteed);
-        clock::join(&mut self.barriers[barrier].1, &suspected);
+        for (index, basis) in Basis::ALL.into_iter().enumerate() {
+            let released = self.release_lanes(id, warp, mask, basis);
+            clock::join(&mut self.barriers[barrier][index], &released);
+        }
         self.advance(warp as usize);
     }
 
@@ -481,14 +487,13 @@ impl Cta {
         alive: &[u32],
     ) {
         let arrived = self.barriers.get_mut(barrier).map(std::mem::take);
-        let (guaranteed, suspected) = arrived.unwrap_or_default();
-        if released == alive && guaranteed.is_none() {
+        let mut all = arrived.unwrap_or_default();
+        if released == alive && all[0].is_none() {
             return self.pass_barrier(id);
         }
-        let mut all = [guaranteed, suspected];
         for (warp, &mask) in released.iter().enumerate() {
             if mask != 0 {
-                for (clock, basis) in all.iter_mut().zip([Basis::Guaranteed, Basis::Suspected]) {
+                for (clock, basis) in all.iter_mut().zip(Basis::ALL) {
                     clock::join(clock, &self.release_lanes(id, warp as u32, mask, basis));
                 }
             }
@@ -496,7 +501,7 @@ impl Cta {
         for (warp, &mask) in released.iter().enumerate() {
             for lane in lanes(mask) {
                 let thread = warp as u32 * 32 + lane;
-                for (clock, basis) in all.iter().zip([Basis::Guaranteed, Basis::Suspected]) {
+                for (clock, basis) in all.iter().zip(Basis::ALL) {
                     self.acquire(thread, clock, basis);
                 }
             }
@@ -518,8 +523,9 @@ impl Cta {
 
     /// Adds knowledge to all threads of the CTA.
     pub(super) fn acquire_all(&mut self, clock: &Shared) {
-        clock::join(&mut self.guaranteed.cta, clock);
-        clock::join(&mut self.suspected.cta, clock);
+        for basis in Basis::ALL {
+            clock::join(&mut self.known_mut(basis).cta, clock);
+        }
     }
 }
 

@@ -122,6 +122,9 @@ pub struct Race {
     /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
     /// in PTX. If threads read there what other threads have written ([`Detector::is_flag`]), the location is a flag.
     pub volatile: bool,
+    /// Whether only a fence is missing between the strong read and the later access: the earlier thread has released its
+    /// access. Many programs do this, and it works on GPUs.
+    pub reader_lacks_fence: bool,
 }
 
 /// The accesses of the threads of a warp in one interval by one instruction.
@@ -279,6 +282,7 @@ impl Detector {
         } else {
             cta.read_strongly(thread, &clock);
         }
+        cta.acquire(thread, &clock, Basis::Assumed);
         cta.acquire(thread, &location.suspected, Basis::Suspected);
     }
 
@@ -370,8 +374,15 @@ impl Detector {
         entries.extend(own_write);
         entries.extend(own_read);
         entries.extend_from_slice(self.cells.further(list));
+        // All strong accesses to a location precede those of the thread that has updated it last (coherence order).
+        let location = self.locations.get(&(index * 4));
+        let updated = location.is_some_and(|location| location.writer == Some(by));
         for entry in &entries {
             if entry.bytes & bytes == 0 || !(entry.writes || writes) {
+                continue;
+            }
+            let group = &self.groups[entry.group as usize - 1];
+            if updated && group.strong.is_some() && self.scope_includes(group, by) {
                 continue;
             }
             let race = self.race(by, access, entry);
@@ -543,14 +554,8 @@ impl Detector {
         }
         // A thread executes its volatile accesses in the order of the program, so it needs no fence before a volatile
         // access.
-        let unread = |lane: &u32| {
-            let thread = Thread {
-                cta: group.cta,
-                index: group.warp * 32 + lane,
-            };
-            !self.ctas[by.cta as usize].has_read(by.index, (thread, group.time))
-        };
-        if sufficient && !lanes(unknown).any(|lane| unread(&lane)) {
+        let assumed = self.unknown_lanes(by, entry, Basis::Assumed) & unknown == 0;
+        if sufficient && assumed {
             return None;
         }
         let suspected = self.unknown_lanes(by, entry, Basis::Suspected) & unknown;
@@ -563,7 +568,7 @@ impl Detector {
             Missing::CopyWait
         } else if both_strong.is_some() && !sufficient {
             Missing::Scope
-        } else if suspected != unknown {
+        } else if suspected != unknown && !(sufficient && group.cta == by.cta) {
             match cta.is_narrow(by.index) {
                 true => Missing::Scope,
                 false => Missing::Fence,
@@ -586,6 +591,7 @@ impl Detector {
             same_warp,
             both_write: false,
             volatile: sufficient,
+            reader_lacks_fence: assumed,
         })
     }
 
@@ -624,7 +630,14 @@ impl Detector {
             same_warp: false,
             both_write: false,
             volatile: false,
+            reader_lacks_fence: false,
         })
+    }
+
+    /// Returns whether the scope of a strong access includes a thread.
+    fn scope_includes(&self, group: &Group, by: Thread) -> bool {
+        let scope = group.strong;
+        scope.is_some_and(|scope| self.includes(scope, by.cta, group.cta))
     }
 
     /// Returns whether a scope of a thread in one CTA includes the threads of another CTA.

@@ -414,6 +414,18 @@ fn a_lock_needs_a_fence_in_each_thread() {
 }
 
 #[test]
+fn the_last_update_of_a_location_follows_the_others() {
+    // As in a barrier of the grid: the last CTA that counts itself resets the counter.
+    let mut run = Run::new();
+    run.access(0, 0, ATOMIC, X, 4);
+    run.access(1, 0, ATOMIC, X, 4);
+    run.write(1, 0);
+    assert_eq!(run.races, []);
+    run.access(0, 0, ATOMIC, X, 4);
+    assert_eq!(run.races.len(), 1, "the counter is reset without release");
+}
+
+#[test]
 fn launches_are_ordered() {
     let mut run = Run::new();
     run.write(0, 0);

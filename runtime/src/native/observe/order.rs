@@ -84,7 +84,10 @@ impl Examiner<'_> {
                 && stored
                     .as_ref()
                     .is_some_and(|bytes| is_unchanged(races, race.address, address, bytes));
-            let severity = match (equal, race.same_warp || race.volatile) {
+            let severity = match (
+                equal,
+                race.same_warp || race.volatile || race.reader_lacks_fence,
+            ) {
                 (true, _) => Severity::Info,
                 (false, true) => Severity::Warning,
                 (false, false) => Severity::Error,
