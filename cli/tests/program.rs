@@ -269,7 +269,8 @@ fn check_finds_what_is_undefined_and_says_so_by_its_exit_code() {
     let (code, said) = check(&folder, "", &undefined);
     assert_eq!(code, Some(1), "{said}");
     for line in [
-        "========= Barrier error detected. shfl: the member mask lacks the thread that names it\n",
+        "========= Barrier error detected. Invalid arguments\n",
+        "=========     shfl: the member mask lacks the thread that names it\n",
         "=========     at not_in_mask\n",
         "=========     by thread (3,0,0) in block (0,0,0), warp 0, lanes 0x00000008\n",
     ] {
@@ -323,8 +324,8 @@ fn check_describes_accesses_behind_an_allocation() {
     for line in [
         "========= Invalid __global__ read of size 4 bytes\n=========     at saxpy\n=========     PTX line 15\n\
          =========     by thread (2,0,0) in block (1,0,0)\n=========     Address 0x",
-        " is out of bounds\n=========     and is 0 bytes after the end of device memory of 24 bytes\n\
-         =========     and 3 further hits\n",
+        " is out of bounds\n=========     and is 0 bytes after device memory of 24 bytes allocated at ",
+        "=========     and 3 further hits\n",
         "========= Invalid __global__ write of size 4 bytes\n=========     at saxpy\n=========     PTX line 17\n",
         "========= ERROR SUMMARY: 2 errors\n",
     ] {

@@ -185,6 +185,9 @@ impl Frame<'_> {
             self.continued(&format!("{thread}{}", lanes.unwrap_or_default()));
         }
         self.memory(record);
+        if let Some(explanation) = &record.explanation {
+            self.continued(explanation);
+        }
         if let Some(missing) = &record.missing {
             self.continued(&format!("missing: {missing}"));
         }
@@ -284,6 +287,9 @@ impl Frame<'_> {
     /// Writes what is common to both forms of a race.
     fn order_and_memory(&mut self, record: &Record) {
         self.memory(record);
+        if let Some(explanation) = &record.explanation {
+            self.continued(explanation);
+        }
         if let Some(missing) = &record.missing {
             self.continued(&format!("missing: {missing}"));
         }

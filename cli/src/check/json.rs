@@ -33,6 +33,7 @@ fn finding(record: &Record) -> Value {
         "kind": record.kind,
         "severity": record.severity.name(),
         "message": record.message,
+        "explanation": record.explanation,
         "kernel": record.kernel,
         "access": record.access,
         "space": record.space,

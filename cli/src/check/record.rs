@@ -61,6 +61,8 @@ pub(crate) struct Record {
     pub(crate) kind: String,
     pub(crate) severity: Severity,
     pub(crate) message: String,
+    /// What the message means in this case.
+    pub(crate) explanation: Option<String>,
     pub(crate) kernel: Option<String>,
     pub(crate) spot: Spot,
     pub(crate) access: Option<String>,
@@ -231,6 +233,7 @@ fn finding(value: &Value) -> Option<Record> {
         kind: text(value, "kind")?,
         severity: severity(value)?,
         message: text(value, "message")?,
+        explanation: text(value, "explanation"),
         kernel: text(value, "kernel"),
         spot: spot(value),
         access: text(value, "access"),

@@ -108,6 +108,22 @@ pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
     found.or(frames.first()).map(HostFrame::place)
 }
 
+/// Removes the frames of this crate, and the frames that they have called. A Rust program that embeds this crate has such
+/// frames.
+fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
+    const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
+    let is_own = |frame: &HostFrame| {
+        let file = frame.file.as_ref();
+        file.is_some_and(|file| file.starts_with(SOURCES))
+    };
+    if let Some(last) = frames.iter().rposition(is_own)
+        && last + 1 < frames.len()
+    {
+        frames.drain(..=last);
+    }
+    frames
+}
+
 struct Captured {
     /// Return addresses, innermost first, without the frames of this library.
     addresses: Vec<usize>,
@@ -143,7 +159,7 @@ impl CallStack {
         let captured = &*self.0;
         captured
             .frames
-            .get_or_init(|| resolve::frames(&captured.addresses, &captured.python))
+            .get_or_init(|| without_own(resolve::frames(&captured.addresses, &captured.python)))
     }
 
     /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns

@@ -374,9 +374,9 @@ impl Detector {
         entries.extend(own_write);
         entries.extend(own_read);
         entries.extend_from_slice(self.cells.further(list));
-        // All strong accesses to a location precede those of the thread that has updated it last (coherence order).
+        // All strong accesses to a location precede a write of the thread that has updated it last (coherence order).
         let location = self.locations.get(&(index * 4));
-        let updated = location.is_some_and(|location| location.writer == Some(by));
+        let updated = writes && location.is_some_and(|location| location.writer == Some(by));
         for entry in &entries {
             if entry.bytes & bytes == 0 || !(entry.writes || writes) {
                 continue;
