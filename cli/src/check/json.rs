@@ -121,6 +121,7 @@ mod tests {
         let expected = json!({
             "tool": "racecheck", "kind": "race", "severity": "error",
             "message": "Race between a read and a write of __shared__ memory",
+            "explanation": null,
             "kernel": "k", "file": "f.cu", "line": 51, "ptx_line": 40, "pc": null, "inlined": [],
             "access": "read", "space": "__shared__", "size": 4, "thread": [32, 0, 0], "block": [0, 0, 0],
             "warp": null, "lanes": null, "address": 140, "allocation": null,
