@@ -103,6 +103,15 @@ impl Checker<'_> {
                 types.extend(parts.iter().flat_map(|&part| self.registers(part)));
                 self.exactly(&types, args, Rule::Operand, "operand", report);
             }
+            Pattern::Examined => {
+                let most = 1 + 2 * self.desc.mods.vec() as usize;
+                match args.split_first() {
+                    Some((address, _)) if args.len() <= most => {
+                        self.letters("a", &[*address], Rule::Operand, "operand", report);
+                    }
+                    _ => self.miscounted(args.len(), Rule::Operand, "operand", report),
+                }
+            }
             Pattern::Signature => self.signature(report),
         }
     }
@@ -122,7 +131,7 @@ impl Checker<'_> {
                 self.exactly(&types, results, Rule::Result, "result", report);
             }
             // `operands` checks these results together with the operands.
-            Pattern::Converted | Pattern::Signature => {}
+            Pattern::Converted | Pattern::Examined | Pattern::Signature => {}
         }
     }
 

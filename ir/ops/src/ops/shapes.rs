@@ -67,6 +67,8 @@ pub enum Pattern {
     Converted,
     /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
     Product,
+    /// An address, and the operands of the access that `check.access` examines: none, or at most two for each element.
+    Examined,
     /// The types in the signature to which the instruction refers; for `ret`, the types in the signature of its
     /// function.
     Signature,
