@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use margay::{
-    DeviceBuffer, Error, Fault, FaultKind, LaunchConfig, Limit, Module, Runtime, Stream,
-    StreamKind, Transfer,
+    DeviceBuffer, EngineChoice, Error, Fault, FaultKind, LaunchConfig, Limit, Module, Runtime,
+    Stream, StreamKind, Transfer,
 };
 
 const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
@@ -731,4 +731,69 @@ fn launching_without_end_exceeds_the_time_limit() {
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(3), "{name}: {took:?}");
     }
+}
+
+/// Writes a kernel whose threads call a recursive function `depth` times. `registers` registers are live across each
+/// call. The innermost call executes `inside`.
+fn recursive(registers: usize, inside: &str) -> String {
+    let lines = |line: &dyn Fn(usize) -> String| (0..registers).map(line).collect::<String>();
+    let set = lines(&|i| format!("    mad.lo.u32 %q{i}, %n, {i}, 1;\n"));
+    let sum = lines(&|i| format!("    add.u32 %r, %r, %q{i};\n"));
+    format!(
+        r"
+.func (.reg .b32 %r) descend(.reg .b32 %n) {{
+    .reg .b32 %m; .reg .b32 %q<{registers}>; .reg .pred %p;
+    mov.u32 %r, 0;
+    setp.eq.u32 %p, %n, 0;
+    @%p bra LAST;
+{set}    sub.u32 %m, %n, 1;
+    call (%r), descend, (%m);
+{sum}    ret;
+LAST:
+    {inside}
+    ret;
+}}
+.visible .entry k(.param .u32 depth, .param .u64 out) {{
+    .reg .b64 %o; .reg .b32 %n, %t; .reg .pred %p;
+    ld.param.u32 %n, [depth]; ld.param.u64 %o, [out];
+    call (%n), descend, (%n);
+    mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 4, %o;
+    st.global.u32 [%o], %n;
+    ret;
+}}
+"
+    )
+}
+
+/// The interpreter stores the registers of 32 lanes for each call, so the number of calls alone does not limit the
+/// memory that the stacks of a CTA need.
+#[test]
+fn calls_in_the_interpreter_have_a_limit_of_memory() {
+    const REGISTERS: usize = 600;
+    let run = |inside: &str, threads: usize, depth: u32| {
+        let runtime = Runtime::builder().engine(EngineChoice::Interpreter);
+        let runtime = runtime.build().expect("built");
+        let module = load(&runtime, &recursive(REGISTERS, inside));
+        let kernel = module.kernel("k").expect("known");
+        let out: DeviceBuffer<u32> = runtime.alloc(threads).expect("memory");
+        let config = LaunchConfig::new(1, threads as u32);
+        runtime
+            .launch(&kernel, config, (depth, &out))
+            .expect("launched");
+        let done = runtime.synchronize();
+        done.map(|()| out.to_vec().expect("read"))
+    };
+    // Each of `depth` calls adds the sum of `n * i + 1`, where `i` is the register's number.
+    let result = |depth: u32| {
+        let one = |n: u32| n * (600 * 599 / 2) + 600;
+        (1..=depth).map(one).fold(0, u32::wrapping_add)
+    };
+    // 600 registers have 75 KiB in a warp: 3000 calls need less than the limit of 256 MiB, and 4000 calls more.
+    assert_eq!(run("", 1, 3000).expect("no fault"), [result(3000)]);
+    assert_eq!(fault(run("", 1, 4000).map(drop)).kind, FaultKind::Stack);
+    // One warp runs after the other, and each warp uses the memory of the warp before.
+    assert_eq!(run("", 1024, 150).expect("no fault"), [result(150); 1024]);
+    // At the barrier, all 32 warps have 150 calls.
+    let fault = fault(run("bar.sync 0;", 1024, 150).map(drop));
+    assert_eq!(fault.kind, FaultKind::Stack);
 }
