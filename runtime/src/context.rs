@@ -75,6 +75,18 @@ pub(crate) struct Inner {
     heap: Arc<DeviceHeap>,
     /// Buffers in which kernels write the parameters of child launches.
     launch_buffers: Arc<DeviceHeap>,
+    /// Number of requests of device code that are not complete ([`Pending`]).
+    device_requests: Arc<AtomicUsize>,
+}
+
+/// A request of device code that is not complete, such as a child launch. The context counts these requests and limits
+/// their number ([`Limit::DevRuntimePendingLaunchCount`]).
+pub(crate) struct Pending(Arc<AtomicUsize>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Inner {
@@ -294,6 +306,7 @@ impl Context {
             output: Output::default(),
             heap: DeviceHeap::new(machine, device, id),
             launch_buffers: DeviceHeap::new(machine, device, id),
+            device_requests: Arc::default(),
         });
         registry::add(&inner);
         Context { inner }
@@ -532,6 +545,15 @@ impl Context {
                 parking_lot::MutexGuard::unlocked(&mut guard, || self.stop_launches());
             }
         }
+    }
+
+    /// Counts a request of device code; returns `None` if as many requests are pending as the limit permits.
+    pub(crate) fn new_request(&self) -> Option<Pending> {
+        let most = self.limit_value(Limit::DevRuntimePendingLaunchCount) as usize;
+        let count = &self.inner.device_requests;
+        let more = |pending| (pending < most).then_some(pending + 1);
+        let counted = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        counted.is_ok().then(|| Pending(Arc::clone(count)))
     }
 
     pub(crate) fn launch_buffers(&self) -> &DeviceHeap {

@@ -21,7 +21,7 @@ pub use check::{Checked, Problem, check_ptx};
 
 use crate::engine::LoadOptions;
 use crate::error::{Error, Result};
-use crate::native::{Caching, compiler, linked};
+use crate::native::{Caching, compiler, guarded, linked};
 
 /// A pass of the compiler.
 ///
@@ -175,7 +175,7 @@ impl Inspection {
     pub fn behind(&self, function: &str, pass: &str) -> Result<String> {
         known_pass(pass)?;
         let id = self.find(function)?;
-        Ok(pass::prepare(&self.module, id, Some(pass)).to_string())
+        guarded(|| Ok(pass::prepare(&self.module, id, Some(pass)).to_string()))
     }
 
     /// Returns a function after a pass as text, with comments that state which values are uniform for a launch, a CTA
@@ -192,16 +192,19 @@ impl Inspection {
         block: Option<[u32; 3]>,
     ) -> Result<String> {
         known_pass(pass)?;
-        let prepared = pass::prepare(&self.module, self.find(function)?, Some(pass));
-        let assumptions = match block {
-            Some(shape) => Assumptions::of_block(shape),
-            None => Assumptions::of(&prepared),
-        };
-        let notes = UniformityNotes {
-            function: &prepared,
-            uniformity: &Uniformity::new(&prepared, assumptions),
-        };
-        Ok(with_notes(&prepared, &notes))
+        let id = self.find(function)?;
+        guarded(|| {
+            let prepared = pass::prepare(&self.module, id, Some(pass));
+            let assumptions = match block {
+                Some(shape) => Assumptions::of_block(shape),
+                None => Assumptions::of(&prepared),
+            };
+            let notes = UniformityNotes {
+                function: &prepared,
+                uniformity: &Uniformity::new(&prepared, assumptions),
+            };
+            Ok(with_notes(&prepared, &notes))
+        })
     }
 
     /// Returns the duration of each pass for a function.
@@ -213,14 +216,17 @@ impl Inspection {
         let mut timings = Vec::new();
         let count = |f: &Function| f.blocks().iter().map(|&b| f.insts(b).len()).sum();
         let id = self.find(function)?;
-        pass::prepare_watched(&self.module, id, None, |pass, time, function| {
-            timings.push(Timing {
-                pass: pass.name,
-                time,
-                blocks: function.blocks().len(),
-                instructions: count(function),
+        guarded(|| {
+            pass::prepare_watched(&self.module, id, None, |pass, time, function| {
+                timings.push(Timing {
+                    pass: pass.name,
+                    time,
+                    blocks: function.blocks().len(),
+                    instructions: count(function),
+                });
             });
-        });
+            Ok(())
+        })?;
         Ok(timings)
     }
 
@@ -230,10 +236,15 @@ impl Inspection {
     /// # Errors
     ///
     /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
-    /// generator for this machine.
+    /// generator for this machine, or if the compiler panics.
     pub fn generated(&self, function: &str, language: Language) -> Result<Vec<Listing>> {
+        let id = self.find(function)?;
+        guarded(|| self.listings(function, id, language))
+    }
+
+    fn listings(&self, function: &str, id: FuncId, language: Language) -> Result<Vec<Listing>> {
         let compiler = compiler(Caching::Off)?;
-        let kernel = match CompiledKernel::new(&self.module, self.find(function)?) {
+        let kernel = match CompiledKernel::new(&self.module, id) {
             Ok(kernel) => kernel,
             Err(why) => {
                 return Ok(vec![Listing {
@@ -271,15 +282,20 @@ impl Inspection {
     /// # Errors
     ///
     /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
-    /// generator for this machine.
+    /// generator for this machine, or if the compiler panics.
     pub fn fallbacks(&self, function: &str) -> Result<String> {
+        let id = self.find(function)?;
+        guarded(|| self.reasons(id))
+    }
+
+    fn reasons(&self, id: FuncId) -> Result<String> {
         let compiler = compiler(Caching::Off)?;
         let mut text = String::new();
         let interpreted = |why: &CompileError| {
             let reason = why.fallback();
             format!("{} x1: {} ({why})\n", reason.name(), reason.about())
         };
-        let kernel = match CompiledKernel::new(&self.module, self.find(function)?) {
+        let kernel = match CompiledKernel::new(&self.module, id) {
             Ok(kernel) => kernel,
             Err(why) => return Ok(interpreted(&why)),
         };
@@ -356,4 +372,34 @@ fn ir_module(text: &str, name: &str) -> Result<Module> {
         let _ = writeln!(log, "{name}: {problem}");
     }
     Err(wrong(log))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The code generator cannot translate an address of 128 bits. The verifier and the frontend reject it, so the test
+    /// uses neither.
+    #[test]
+    fn a_panic_of_the_compiler_becomes_an_error() {
+        let text = "module version 8.0 target sm_80
+
+fn0 = kernel @k registers 4 {
+  parameters 16
+  parameter @p offset 0 size 16 align 16
+block0:
+  v0: b64 = param.addr.u64 0
+  v1: b128 = ld.b128{space:param} v0
+  v2: b32 = const.b32 0x0
+  st.u32{space:global} v1, v2
+  exit
+}
+";
+        let module = parse::module(text).expect("the text form of IR");
+        let image = Inspection { module };
+        let made = image.generated("k", Language::Assembly);
+        assert!(matches!(made, Err(Error::Internal(_))), "{made:?}");
+        let made = image.fallbacks("k");
+        assert!(matches!(made, Err(Error::Internal(_))), "{made:?}");
+    }
 }

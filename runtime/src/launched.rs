@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::call_stack::CallStack;
-use crate::context::Limit;
+use crate::context::{Limit, Pending};
 use crate::engine::LaunchShape;
-use crate::error::{Fault, FaultKind, Result};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::params::Params;
@@ -36,7 +36,12 @@ struct Launched {
     /// The launch's task. It is set when the launch starts.
     task: OnceLock<Arc<Task>>,
     children: Mutex<LaunchedState>,
+    /// Counts a launch by device code as pending until its threads have ended.
+    pending: Mutex<Option<Pending>>,
 }
+
+/// Number of tasks in [`LaunchedState`] below which completed tasks are not removed.
+const FEW_TASKS: usize = 4096;
 
 #[derive(Default)]
 struct LaunchedState {
@@ -46,6 +51,8 @@ struct LaunchedState {
     last: Vec<Child>,
     /// The task of each event's last record.
     events: FxHashMap<u64, Arc<Task>>,
+    /// Number of tasks that were left when completed tasks were last removed.
+    left: usize,
 }
 
 impl LaunchedState {
@@ -67,25 +74,29 @@ impl LaunchedState {
                 return None;
             }
             Wish::Launch(child) => launch(&**owner, *child)?,
-            Wish::Memory(job) => {
+            Wish::Memory(job, pending) => {
                 let kernel = launched.kernel.clone();
                 let machine = kernel.module().context().machine();
                 let visible = machine.visible().ok().flatten();
                 Work::Device {
-                    job: Box::new(move || job.run(kernel.name(), visible.as_deref())),
+                    job: Box::new(move || {
+                        let _pending = pending;
+                        job.run(kernel.name(), visible.as_deref())
+                    }),
                     short: false,
                 }
             }
-            Wish::Record(event) => {
-                let task = Task::submit(Arc::clone(owner), priority, Work::Marker, before.iter());
+            Wish::Record(event, pending) => {
+                let work = marker(pending);
+                let task = Task::submit(Arc::clone(owner), priority, work, before.iter());
                 self.events.insert(event, Arc::clone(&task));
                 self.tails.insert(line, Arc::clone(&task));
                 return Some(task);
             }
-            Wish::Wait(event) => {
+            Wish::Wait(event, pending) => {
                 let recorded = self.events.get(&event)?.clone();
                 let both = before.iter().chain([&recorded]);
-                let task = Task::submit(Arc::clone(owner), priority, Work::Marker, both);
+                let task = Task::submit(Arc::clone(owner), priority, marker(pending), both);
                 self.tails.insert(line, Arc::clone(&task));
                 return Some(task);
             }
@@ -102,6 +113,27 @@ impl LaunchedState {
         }
         Some(task)
     }
+
+    /// Removes completed tasks if there are many. No request needs to wait for them.
+    fn forget_completed(&mut self) {
+        if self.tails.len() + self.events.len() > 2 * self.left + FEW_TASKS {
+            self.tails.retain(|_, task| !task.is_done());
+            self.events.retain(|_, task| !task.is_done());
+            self.left = self.tails.len() + self.events.len();
+        }
+    }
+}
+
+/// Creates work that does nothing, and counts as pending until it runs.
+fn marker(pending: Pending) -> Work {
+    let job = move || {
+        drop(pending);
+        Ok(())
+    };
+    Work::Device {
+        job: Box::new(job),
+        short: true,
+    }
 }
 
 /// Creates the work of a child launch. If the kernel cannot be launched, the context fails, because no call could
@@ -117,8 +149,14 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
         child.params,
         child.depth,
         child.deadline,
+        Some(child.pending),
     ) {
         Ok(run) => Some(Work::Launch(run)),
+        // The fault names its own reason, such as the time limit.
+        Err(Error::Fault(fault)) => {
+            owner.fail((*fault).clone());
+            None
+        }
         Err(error) => {
             let fault = Fault::new(FaultKind::LaunchFailed, &*name);
             owner.fail(fault.with_detail(format!("launched by a kernel: {error}")));
@@ -130,18 +168,20 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
 impl Kernel {
     /// Checks a launch and prepares it.
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
-        start_nested(self, config, params, 0, None)
+        start_nested(self, config, params, 0, None, None)
     }
 }
 
 /// Checks and prepares a launch like [`Kernel::start`]. `depth` is the number of launches that contain this launch; it
-/// is 0 for a launch by the host. `by` is the time by which a launch that device code requests must be complete.
+/// is 0 for a launch by the host. `by` is the time by which a launch that device code requests must be complete. `pending`
+/// counts such a launch.
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,
     params: Params,
     depth: u32,
     by: Option<Instant>,
+    pending: Option<Pending>,
 ) -> Result<Launch> {
     let context = kernel.module().context();
     let machine = context.machine();
@@ -186,7 +226,7 @@ fn start_nested(
     let (least, greatest) = context.stream_priority_range();
     let prepared = kernel.engine().prepare(shape)?;
     let priority = config.priority.map(|asked| asked.clamp(greatest, least));
-    let launched = Launched::new(kernel.clone(), services, (id, priority));
+    let launched = Launched::new(kernel.clone(), services, (id, priority), pending);
     let run = Run::new(RunSpec {
         launcher: Arc::clone(&launched) as _,
         id,
@@ -206,6 +246,7 @@ impl Launched {
         kernel: Kernel,
         services: Arc<LaunchServices>,
         (id, priority): (u64, Option<i32>),
+        pending: Option<Pending>,
     ) -> Arc<Launched> {
         Arc::new(Launched {
             kernel,
@@ -214,6 +255,7 @@ impl Launched {
             priority,
             task: OnceLock::new(),
             children: Mutex::default(),
+            pending: Mutex::new(pending),
         })
     }
 
@@ -298,6 +340,7 @@ impl Launcher for Launched {
             for (line, wish) in wishes.take() {
                 tasks.extend(state.submit(&owner, self, line, wish));
             }
+            state.forget_completed();
         }
         for task in tasks {
             task.release();
@@ -305,6 +348,7 @@ impl Launcher for Launched {
     }
 
     fn finished(&self, fault: Option<Fault>) {
+        *self.pending.lock() = None;
         let Some(task) = self.task.get() else {
             return;
         };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use margay::{
-    DeviceBuffer, Error, Fault, FaultKind, LaunchConfig, Module, Runtime, Stream, StreamKind,
-    Transfer,
+    DeviceBuffer, EngineChoice, Error, Fault, FaultKind, LaunchConfig, Limit, Module, Runtime,
+    Stream, StreamKind, Transfer,
 };
 
 const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
@@ -585,4 +585,215 @@ fn grids_of_device_code_share_the_time_limit() {
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(8), "{name}: {took:?}");
     }
+}
+
+/// Kernels that launch many grids. `many` stores the number of launches that succeed and the error of the others.
+const BOMBS: &str = r"
+.extern .func (.param .b64 buffer) cudaGetParameterBufferV2
+    (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
+.extern .func (.param .b32 result) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
+.extern .func (.param .b32 result) cudaMemsetAsync(.param .b64 to, .param .b32 value, .param .b64 bytes, .param .b64 stream);
+.func (.reg .b32 %result) launch(.reg .b64 %function, .reg .b32 %blocks, .reg .b32 %threads, .reg .b64 %stream) {
+    .reg .b64 %buffer; .reg .pred %p;
+    {
+        .param .b64 f; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; .param .b64 r;
+        st.param.b64 [f], %function; st.param.b32 [s], 0;
+        st.param.b32 [g], %blocks; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;
+        st.param.b32 [b], %threads; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1;
+        call.uni (r), cudaGetParameterBufferV2, (f, g, b, s);
+        ld.param.b64 %buffer, [r];
+    }
+    mov.u32 %result, 1000;
+    setp.eq.u64 %p, %buffer, 0;
+    @%p ret;
+    {
+        .param .b64 f; .param .b64 s; .param .b32 r;
+        st.param.b64 [f], %buffer; st.param.b64 [s], %stream;
+        call.uni (r), cudaLaunchDeviceV2, (f, s);
+        ld.param.b32 %result, [r];
+    }
+    ret;
+}
+.visible .entry nothing() { ret; }
+.visible .entry many(.param .u32 n, .param .u64 stream, .param .u64 out) {
+    .reg .b64 %f, %s, %o; .reg .b32 %n, %r, %done, %error; .reg .pred %p;
+    ld.param.u32 %n, [n]; ld.param.u64 %s, [stream]; ld.param.u64 %o, [out]; mov.u64 %f, nothing;
+    mov.u32 %done, 0; mov.u32 %error, 0;
+again:
+    call.uni (%r), launch, (%f, 1, 1, %s);
+    setp.eq.u32 %p, %r, 0;
+    @%p add.u32 %done, %done, 1;
+    @!%p mov.u32 %error, %r;
+    sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0;
+    @%p bra again;
+    st.global.u32 [%o], %done; st.global.u32 [%o+4], %error;
+    ret;
+}
+.visible .entry fills(.param .u32 n, .param .u64 out) {
+    .reg .b64 %o, %at; .reg .b32 %n, %r, %done, %error; .reg .pred %p;
+    ld.param.u32 %n, [n]; ld.param.u64 %o, [out]; add.u64 %at, %o, 8;
+    mov.u32 %done, 0; mov.u32 %error, 0;
+again:
+    {
+        .param .b64 t; .param .b32 v; .param .b64 b; .param .b64 s; .param .b32 r;
+        st.param.b64 [t], %at; st.param.b32 [v], 1; st.param.b64 [b], 4; st.param.b64 [s], 0;
+        call.uni (r), cudaMemsetAsync, (t, v, b, s);
+        ld.param.b32 %r, [r];
+    }
+    setp.eq.u32 %p, %r, 0;
+    @%p add.u32 %done, %done, 1;
+    @!%p mov.u32 %error, %r;
+    sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0;
+    @%p bra again;
+    st.global.u32 [%o], %done; st.global.u32 [%o+4], %error;
+    ret;
+}
+.visible .entry endless() {
+    .reg .b64 %f; .reg .b32 %r;
+    mov.u64 %f, nothing;
+again:
+    call.uni (%r), launch, (%f, 1, 1, 0);
+    bra.uni again;
+}
+.visible .entry bomb() {
+    .reg .b64 %f; .reg .b32 %r;
+    mov.u64 %f, bomb;
+    call.uni (%r), launch, (%f, 100, 256, 0);
+    ret;
+}
+";
+
+/// A launch that would exceed the limit of pending launches fails with `cudaErrorLaunchPendingCountExceeded`. So does a
+/// fill, which is a launch on a GPU. A launch is pending until its threads have ended.
+#[test]
+fn device_code_has_a_limit_of_pending_launches() {
+    let runtime = one_worker();
+    let module = load(&runtime, BOMBS);
+    let [many, fills] = ["many", "fills"].map(|name| module.kernel(name).expect("known"));
+    let context = runtime.context().expect("a context");
+    let out: DeviceBuffer<u32> = runtime.alloc(3).expect("memory");
+    let one = LaunchConfig::new(1, 1);
+    let run = |launch: &dyn Fn() -> Result<(), Error>| {
+        launch().expect("launched");
+        runtime.synchronize().expect("no fault");
+        out.to_vec().expect("read")[..2].to_vec()
+    };
+    // The default stream, cudaStreamTailLaunch and cudaStreamFireAndForget.
+    for stream in [0_u64, 3, 4] {
+        let launch = |n: u32| move || (n, stream);
+        let [few, more] = [launch(2048), launch(2100)];
+        assert_eq!(
+            run(&|| runtime.launch(&many, one, (few().0, few().1, &out))),
+            [2048, 0]
+        );
+        assert_eq!(
+            run(&|| runtime.launch(&many, one, (more().0, more().1, &out))),
+            [2048, 69]
+        );
+    }
+    assert_eq!(
+        run(&|| runtime.launch(&fills, one, (2100_u32, &out))),
+        [2048, 69]
+    );
+    let set = |limit| {
+        context
+            .set_limit(Limit::DevRuntimePendingLaunchCount, limit)
+            .expect("set")
+    };
+    set(16);
+    assert_eq!(
+        run(&|| runtime.launch(&many, one, (100_u32, 0_u64, &out))),
+        [16, 69]
+    );
+    set(4096);
+    assert_eq!(
+        run(&|| runtime.launch(&many, one, (4000_u32, 0_u64, &out))),
+        [4000, 0]
+    );
+}
+
+/// A kernel that launches without end runs into its time limit, and so does one whose launches launch more grids.
+#[test]
+fn launching_without_end_exceeds_the_time_limit() {
+    for (name, blocks, threads) in [("endless", 1, 1), ("bomb", 100, 256)] {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .time_limit(Duration::from_millis(500));
+        let runtime = runtime.build().expect("built");
+        let module = load(&runtime, BOMBS);
+        let kernel = module.kernel(name).expect("known");
+        let begin = Instant::now();
+        runtime
+            .launch(&kernel, LaunchConfig::new(blocks, threads), ())
+            .expect("launched");
+        let fault = fault(runtime.synchronize());
+        assert_eq!(fault.kind, FaultKind::Timeout, "{name}: {fault}");
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(3), "{name}: {took:?}");
+    }
+}
+
+/// Writes a kernel whose threads call a recursive function `depth` times. `registers` registers are live across each
+/// call. The innermost call executes `inside`.
+fn recursive(registers: usize, inside: &str) -> String {
+    let lines = |line: &dyn Fn(usize) -> String| (0..registers).map(line).collect::<String>();
+    let set = lines(&|i| format!("    mad.lo.u32 %q{i}, %n, {i}, 1;\n"));
+    let sum = lines(&|i| format!("    add.u32 %r, %r, %q{i};\n"));
+    format!(
+        r"
+.func (.reg .b32 %r) descend(.reg .b32 %n) {{
+    .reg .b32 %m; .reg .b32 %q<{registers}>; .reg .pred %p;
+    mov.u32 %r, 0;
+    setp.eq.u32 %p, %n, 0;
+    @%p bra LAST;
+{set}    sub.u32 %m, %n, 1;
+    call (%r), descend, (%m);
+{sum}    ret;
+LAST:
+    {inside}
+    ret;
+}}
+.visible .entry k(.param .u32 depth, .param .u64 out) {{
+    .reg .b64 %o; .reg .b32 %n, %t; .reg .pred %p;
+    ld.param.u32 %n, [depth]; ld.param.u64 %o, [out];
+    call (%n), descend, (%n);
+    mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 4, %o;
+    st.global.u32 [%o], %n;
+    ret;
+}}
+"
+    )
+}
+
+/// The interpreter stores the registers of 32 lanes for each call, so the number of calls alone does not limit the
+/// memory that the stacks of a CTA need.
+#[test]
+fn calls_in_the_interpreter_have_a_limit_of_memory() {
+    const REGISTERS: usize = 600;
+    let run = |inside: &str, threads: usize, depth: u32| {
+        let runtime = Runtime::builder().engine(EngineChoice::Interpreter);
+        let runtime = runtime.build().expect("built");
+        let module = load(&runtime, &recursive(REGISTERS, inside));
+        let kernel = module.kernel("k").expect("known");
+        let out: DeviceBuffer<u32> = runtime.alloc(threads).expect("memory");
+        let config = LaunchConfig::new(1, threads as u32);
+        runtime
+            .launch(&kernel, config, (depth, &out))
+            .expect("launched");
+        let done = runtime.synchronize();
+        done.map(|()| out.to_vec().expect("read"))
+    };
+    // Each of `depth` calls adds the sum of `n * i + 1`, where `i` is the register's number.
+    let result = |depth: u32| {
+        let one = |n: u32| n * (600 * 599 / 2) + 600;
+        (1..=depth).map(one).fold(0, u32::wrapping_add)
+    };
+    // 600 registers have 75 KiB in a warp: 3000 calls need less than the limit of 256 MiB, and 4000 calls more.
+    assert_eq!(run("", 1, 3000).expect("no fault"), [result(3000)]);
+    assert_eq!(fault(run("", 1, 4000).map(drop)).kind, FaultKind::Stack);
+    // One warp runs after the other, and each warp uses the memory of the warp before.
+    assert_eq!(run("", 1024, 150).expect("no fault"), [result(150); 1024]);
+    // At the barrier, all 32 warps have 150 calls.
+    let fault = fault(run("bar.sync 0;", 1024, 150).map(drop));
+    assert_eq!(fault.kind, FaultKind::Stack);
 }

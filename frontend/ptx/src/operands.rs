@@ -4,7 +4,8 @@
 //! conversions accept wider registers. `frontend/ptx/tests/data` contains the recorded results of ptxas.
 
 use crate::error::{FormError, FormErrorKind};
-use crate::pattern::{Allow, OperandPattern, Shape, Space, TypeRule};
+use crate::lowering::Lowering;
+use crate::pattern::{Action, Allow, OperandPattern, Shape, Space, TypeRule};
 use crate::spelling::Spelling;
 use margay_ops::mods::StateSpace;
 use margay_ops::types::{Class, OpType};
@@ -281,7 +282,7 @@ impl Matcher<'_> {
             },
             Shape::Callee => match shape {
                 OperandShape::Function => Ok(()),
-                OperandShape::Register(ty) if is_address(ty) => Ok(()),
+                OperandShape::Register(ty) if is_whole_address(ty) => Ok(()),
                 _ => Err(Wrong::operand("a function is expected")),
             },
             Shape::Group => match shape {
@@ -397,7 +398,7 @@ impl Matcher<'_> {
         let expected = || Wrong::operand(expectation(pattern, want, wider));
         let register = |ty: OpType| match pattern.ty {
             TypeRule::Any => true,
-            TypeRule::Integer => is_address(ty),
+            TypeRule::Integer => is_whole_address(ty),
             _ => register_fits(ty, want, wider),
         };
         let fits = match shape {
@@ -487,9 +488,15 @@ impl Matcher<'_> {
             {
                 Err(Wrong::operand("a generic or global address has 64 bits"))
             }
-            OperandShape::MemoryRegister(ty) if is_address(ty) => Ok(()),
+            OperandShape::MemoryRegister(ty) if is_address(ty) && self.takes_narrow_address() => {
+                Ok(())
+            }
+            OperandShape::MemoryRegister(ty) if is_whole_address(ty) => Ok(()),
+            OperandShape::MemoryRegister(ty) if is_address(ty) => Err(Wrong::operand(format!(
+                "the address must be in a register of 32 or 64 bits, not in a `.{ty}` one"
+            ))),
             OperandShape::MemoryRegister(ty) => Err(Wrong::operand(format!(
-                "an address must be an integer register, not a `.{ty}` one"
+                "an address must be an integer register of at most 64 bits, not a `.{ty}` one"
             ))),
             OperandShape::MemorySymbol(actual) if spaces_agree(wanted, actual) => Ok(()),
             OperandShape::MemorySymbol(actual) => Err(Wrong::space(wanted, actual)),
@@ -507,6 +514,16 @@ impl Matcher<'_> {
         matches!(self.spelling.form.head, "ld" | "ldu" | "st")
     }
 
+    /// Whether ptxas accepts addresses in registers of 8 and 16 bits, which most instructions extend with zeros.
+    fn takes_narrow_address(&self) -> bool {
+        let form = self.spelling.form;
+        form.action != Action::Lowers(Lowering::BulkClear)
+            && !matches!(
+                form.head,
+                "wmma" | "prefetch" | "prefetchu" | "discard" | "applypriority" | "txq" | "suq"
+            )
+    }
+
     fn fits_tuple(&self, patterns: &[OperandPattern], shape: OperandShape) -> Result<(), Wrong> {
         let OperandShape::Tuple(parts) = shape else {
             return Err(Wrong::operand("an address with coordinates is expected"));
@@ -521,6 +538,11 @@ impl Matcher<'_> {
         let present = patterns.iter().filter(|p| !(skip && optional(p)));
         for (pattern, &part) in present.zip(parts) {
             match part {
+                OperandShape::MemoryRegister(ty) if !is_whole_address(ty) => {
+                    return Err(Wrong::operand(format!(
+                        "the address must be in a register of 32 or 64 bits, not in a `.{ty}` one"
+                    )));
+                }
                 OperandShape::MemoryRegister(_)
                 | OperandShape::MemorySymbol(_)
                 | OperandShape::MemoryReference
@@ -602,9 +624,14 @@ fn expectation(pattern: &OperandPattern, want: OpType, wider: bool) -> String {
     }
 }
 
-/// Whether a register of this type can hold an address.
+/// Whether a register of this type can hold an address, or the low bits of one.
 fn is_address(ty: OpType) -> bool {
-    ty.is_integer() && ty.elements() == 1
+    ty.is_integer() && ty.elements() == 1 && ty.bits() <= 64
+}
+
+/// Whether a register of this type can hold any address of a state space.
+fn is_whole_address(ty: OpType) -> bool {
+    is_address(ty) && ty.bits() >= 32
 }
 
 /// Whether a register declared as `register` may be used where the instruction expects `want`. With `wider`,

@@ -65,8 +65,13 @@ impl FunctionLowering<'_, '_> {
         let Some((operand, role)) = found else {
             return Ok(self.b.constant(Type::B64, 0));
         };
-        let (value, ty) = match role.ty.bits() {
-            64 => (self.read(operand, OpType::U64)?, OpType::U64),
+        let (value, ty) = match role.ty {
+            // The instruction accepts registers of several widths.
+            OpType::None => {
+                let value = self.read(operand, OpType::U64)?;
+                (self.plain(value), self.address_type(value))
+            }
+            ty if ty.bits() == 64 => (self.read(operand, OpType::U64)?, OpType::U64),
             _ => (self.read(operand, OpType::U32)?, OpType::U32),
         };
         let value = self.cut_to(value, ty);

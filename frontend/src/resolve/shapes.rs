@@ -178,7 +178,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         };
         match index.map(|index| (index, self.look_up(index))) {
             Some((index, Some(Symbol::Register { variable, .. })))
-                if !register_type(self.module[variable].scalar).is_integer()
+                if !is_index(register_type(self.module[variable].scalar))
                     || self.module[variable].vector != VectorSize::Scalar =>
             {
                 Err(format!("`{}` is no integer register", text(index)))
@@ -230,4 +230,9 @@ fn selected(ty: OpType, text: &str) -> Result<OperandShape, String> {
     } else {
         Err(format!("unknown selector `.{text}`"))
     }
+}
+
+/// Whether a register of this type can be the index of an array element.
+fn is_index(ty: OpType) -> bool {
+    ty.is_integer() && ty.bits() <= 64
 }

@@ -128,6 +128,11 @@ pub struct Interpreter<'a, M> {
 /// Number of iterations of a waiting loop that lanes may execute before they yield.
 const TURNS: u32 = 64;
 
+/// Maximum number of bytes of host memory that the functions that a CTA's threads have called may occupy. A call beyond
+/// it is a stack overflow. An activation has up to 32 lanes, and its registers occupy more memory than the local memory
+/// that a GPU would need, so the limits of depth and local memory alone would permit gigabytes.
+const STACK_BYTES: usize = 256 << 20;
+
 impl<'a, M: Machine> Interpreter<'a, M> {
     /// Returns an interpreter with every thread of the CTA at the start of the kernel.
     pub fn new(

@@ -71,11 +71,16 @@ fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     take_and_run(work)
 }
 
+/// Runs `work` on the calling thread. If it panics, returns an error.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
 fn take_and_run<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     let Some(work) = work.lock().take() else {
         return Err(Error::Internal("work that was done before".into()));
     };
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+    guarded(work)
 }
 
 fn panicked() -> Error {

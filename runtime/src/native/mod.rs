@@ -33,6 +33,7 @@ mod textures;
 mod tier;
 mod unit;
 
+pub(crate) use compile::guarded;
 pub(crate) use disk::Caching;
 pub(crate) use image::{PtxLoader, compiler, linked};
 pub(crate) use margay_ir::pass::instrument::Request;

@@ -4,8 +4,8 @@ use super::decode::{Action, Body, Edge, Step};
 use super::groups::{At, Group, Groups, MAX_DEPTH};
 use super::memory::{LaneFault, View};
 use super::registers::{Active, Rows};
-use super::warp::Caller;
-use super::{Interpreter, Machine, TURNS};
+use super::warp::{Caller, Warp};
+use super::{Interpreter, Machine, STACK_BYTES, TURNS};
 use crate::{Fault, FaultKind, SyncPoint, lanes};
 use margay_ir::entity::FuncId;
 use margay_ir::function::{payload_func, payload_sig};
@@ -219,6 +219,19 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(())
     }
 
+    /// Returns whether the stacks of the CTA may grow by `bytes` bytes. Frees unused memory if necessary.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        let fits = |warps: &[Warp]| {
+            let used: usize = warps.iter().map(|warp| warp.stack_bytes).sum();
+            used.saturating_add(bytes) <= STACK_BYTES
+        };
+        if fits(&self.warps) {
+            return true;
+        }
+        self.warps.iter_mut().for_each(Warp::trim);
+        fits(&self.warps)
+    }
+
     /// Makes lanes enter a function. The arguments are the operands of their step, except the first `skip` operands.
     fn enter(
         &mut self,
@@ -230,10 +243,11 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         let first = group.mask.trailing_zeros();
         let callee = self.callee(func).map_err(|kind| (first, kind))?;
         let local_bytes = self.code.local_bytes(func);
-        let state = &mut self.warps[warp as usize];
+        let state = &self.warps[warp as usize];
         let number = group.at.activation();
         let activation = &state.activations[number];
         let limit = self.cta.local_stride.max(1 << 9);
+        let growth = state.growth(callee);
         let is_full = |&lane: &u32| {
             let local = activation.stack[lane as usize];
             local.saturating_add(local_bytes) > limit || activation.depth + 1 >= MAX_DEPTH
@@ -241,6 +255,11 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         if let Some(lane) = lanes(group.mask).find(is_full) {
             return Err((lane, FaultKind::StackOverflow));
         }
+        if growth > 0 && !self.reserve(growth) {
+            return Err((first, FaultKind::StackOverflow));
+        }
+        let state = &mut self.warps[warp as usize];
+        let activation = &state.activations[number];
         let caller = Caller {
             call: Some(group.at),
             depth: activation.depth + 1,

@@ -93,9 +93,28 @@ pub(super) struct Registers {
 impl Registers {
     /// Resizes to a number of rows of each width. The content of the rows is unspecified.
     pub(super) fn resize(&mut self, [words, longs, wides]: [usize; 3]) {
-        self.words.resize(words, [0; 32]);
-        self.longs.resize(longs, [0; 32]);
-        self.wides.resize(wides, [0; 32]);
+        // `resize` alone would allocate up to twice as much, because it expects more growth.
+        fn exactly<T: Copy>(rows: &mut Vec<T>, count: usize, zero: T) {
+            rows.reserve_exact(count.saturating_sub(rows.len()));
+            rows.resize(count, zero);
+        }
+        exactly(&mut self.words, words, [0; 32]);
+        exactly(&mut self.longs, longs, [0; 32]);
+        exactly(&mut self.wides, wides, [0; 32]);
+    }
+
+    /// Returns the number of bytes that are allocated for the rows.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<[u32; 32]>() * self.words.capacity()
+            + size_of::<[u64; 32]>() * self.longs.capacity()
+            + size_of::<[u128; 32]>() * self.wides.capacity()
+    }
+
+    /// Returns the number of bytes that [`Registers::resize`] allocates in addition.
+    pub(super) fn growth(&self, [words, longs, wides]: [usize; 3]) -> usize {
+        size_of::<[u32; 32]>() * words.saturating_sub(self.words.capacity())
+            + size_of::<[u64; 32]>() * longs.saturating_sub(self.longs.capacity())
+            + size_of::<[u128; 32]>() * wides.saturating_sub(self.wides.capacity())
     }
 
     /// Appends a row that holds the same bits in every lane.

@@ -23,6 +23,17 @@ pub(super) struct Activation {
     pub(super) depth: u32,
 }
 
+impl Activation {
+    /// Returns the number of bytes of host memory that the activation of a called function needs. The activation of a
+    /// kernel does not count: the program's text bounds its size.
+    fn bytes(&self) -> usize {
+        match self.call {
+            Some(_) => size_of::<Activation>() + self.registers.bytes(),
+            None => 0,
+        }
+    }
+}
+
 /// The caller of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
@@ -37,6 +48,8 @@ pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
     /// Indices of activations without lanes, which can be reused.
     unused: Vec<u32>,
+    /// Number of bytes of host memory that called functions occupy, including those that lanes have left.
+    pub(super) stack_bytes: usize,
     /// For each lane that has stopped at a sync point, the step after the sync point.
     at: [Option<At>; 32],
     /// Number of iterations of waiting loops that remain before lanes yield.
@@ -51,6 +64,9 @@ impl Warp {
         mask: u32,
         caller: Caller,
     ) -> At {
+        if caller.call.is_some() {
+            self.stack_bytes += self.growth(body);
+        }
         let number = self.unused.pop().unwrap_or(self.activations.len() as u32);
         let registers = match self.activations.get_mut(number as usize) {
             Some(old) => std::mem::take(&mut old.registers),
@@ -73,6 +89,24 @@ impl Warp {
         At::new(caller.depth, number, 0)
     }
 
+    /// Returns by how many bytes of host memory the warp's stack grows if lanes enter a function.
+    pub(super) fn growth(&self, body: &Body) -> usize {
+        match self.unused.last() {
+            Some(&number) => self.activations[number as usize]
+                .registers
+                .growth(body.rows),
+            None => size_of::<Activation>() + Registers::default().growth(body.rows),
+        }
+    }
+
+    /// Frees the registers of activations without lanes.
+    pub(super) fn trim(&mut self) {
+        for &number in &self.unused {
+            self.activations[number as usize].registers = Registers::default();
+        }
+        self.stack_bytes = self.activations.iter().map(Activation::bytes).sum();
+    }
+
     /// Makes lanes leave an activation, and returns the position of the call.
     pub(super) fn leave(&mut self, number: usize, mask: u32) -> Option<At> {
         let activation = &mut self.activations[number];
@@ -88,6 +122,12 @@ impl Warp {
         let mut next = Some(at);
         while let Some(at) = next {
             next = self.leave(at.activation(), mask);
+        }
+        // The other warps of the CTA may still run for a long time, so their stacks get this memory.
+        if self.unused.len() == self.activations.len() {
+            self.unused = Vec::new();
+            self.activations = Vec::new();
+            self.stack_bytes = 0;
         }
     }
 

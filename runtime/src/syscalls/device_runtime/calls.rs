@@ -5,8 +5,8 @@
 use margay_ir::syscall::Syscall;
 
 use super::copies::{Job, PitchedBox, Source};
-use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, Wish};
-use crate::context::{Context, Limit};
+use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, MOST_OBJECTS, Wish};
+use crate::context::{Context, Limit, Pending};
 use crate::engine::{Coordinates, Services};
 use crate::error::Fault;
 use crate::error_texts::{self, Answer, CudaError};
@@ -329,12 +329,14 @@ impl Call<'_> {
             FIRE_AND_FORGET => Line::Loose,
             stream => self.line(stream)?,
         };
+        let pending = context.new_request().ok_or(CudaError::PENDING_COUNT)?;
         let child = Box::new(Child {
             kernel,
             config,
             params,
             depth: state.depth + 1,
             deadline: state.deadline(),
+            pending,
         });
         state.wish(line, Wish::Launch(child));
         Ok(())
@@ -357,12 +359,18 @@ impl Call<'_> {
             return Err(CudaError::INVALID_VALUE.into());
         }
         let number = self.state().number();
+        {
+            let mut state = self.state().state.lock();
+            let objects = match stream {
+                true => &mut state.streams,
+                false => &mut state.events,
+            };
+            if objects.len() >= MOST_OBJECTS {
+                return Err(CudaError::MEMORY_ALLOCATION.into());
+            }
+            objects.insert(number);
+        }
         self.store(out, &number.to_le_bytes())?;
-        let mut state = self.state().state.lock();
-        match stream {
-            true => state.streams.insert(number),
-            false => state.events.insert(number),
-        };
         Ok(())
     }
 
@@ -375,7 +383,13 @@ impl Call<'_> {
         known.then_some(()).ok_or(CudaError::INVALID_HANDLE.into())
     }
 
-    fn event(&self, wish: fn(u64) -> Wish, event: u64, stream: u64, flags: u32) -> Done<()> {
+    fn event(
+        &self,
+        wish: fn(u64, Pending) -> Wish,
+        event: u64,
+        stream: u64,
+        flags: u32,
+    ) -> Done<()> {
         if flags != 0 {
             return Err(CudaError::INVALID_VALUE.into());
         }
@@ -383,7 +397,9 @@ impl Call<'_> {
         if !self.state().state.lock().events.contains(&event) {
             return Err(CudaError::INVALID_HANDLE.into());
         }
-        self.state().wish(line, wish(event));
+        let pending = self.context()?.new_request();
+        let pending = pending.ok_or(CudaError::MEMORY_ALLOCATION)?;
+        self.state().wish(line, wish(event, pending));
         Ok(())
     }
 
@@ -464,9 +480,7 @@ impl Call<'_> {
         check_box(&from, extent)?;
         let line = self.line(stream)?;
         let from = Source::Bytes(from);
-        self.state()
-            .wish(line, Wish::Memory(Job { to, from, extent }));
-        Ok(())
+        self.submit(line, Job { to, from, extent })
     }
 
     fn copy_3d(&self, params: u64, stream: u64) -> Done<()> {
@@ -498,8 +512,14 @@ impl Call<'_> {
         check_box(&to, extent)?;
         let line = self.line(stream)?;
         let from = Source::Value(value as u8);
-        self.state()
-            .wish(line, Wish::Memory(Job { to, from, extent }));
+        self.submit(line, Job { to, from, extent })
+    }
+
+    /// Requests a copy or fill. On a GPU it is a launch, so the limit of pending launches applies.
+    fn submit(&self, line: Line, job: Job) -> Done<()> {
+        let pending = self.context()?.new_request();
+        let pending = pending.ok_or(CudaError::PENDING_COUNT)?;
+        self.state().wish(line, Wish::Memory(job, pending));
         Ok(())
     }
 

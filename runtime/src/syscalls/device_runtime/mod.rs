@@ -5,6 +5,9 @@
 //! was running have completed or parked ([`crate::scheduler`]). The delay is permitted because a kernel must not rely
 //! on its child grids running at the same time. A grid is complete when all its child grids are complete.
 //!
+//! A context limits the number of requests that are not complete ([`Pending`]), so device code cannot use an unlimited
+//! amount of host memory.
+//!
 //! Invariant: the requests of a stream are submitted in the order of the calls.
 
 mod calls;
@@ -16,6 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::context::Pending;
 use crate::error_texts::CudaError;
 pub(in crate::syscalls) use calls::Call;
 pub(crate) use copies::Job;
@@ -30,6 +34,12 @@ use crate::params::Params;
 const LONGEST: u64 = 32_764;
 /// Number of bytes that are reserved for the parameters of each pending launch.
 const BUFFER: u64 = 4096;
+
+/// Maximum number of streams, and of events, that exist for one launch.
+const MOST_OBJECTS: usize = 1 << 16;
+
+/// Maximum number of threads of a launch whose last error is kept. The calls of other threads still return their errors.
+const MOST_ERRORS: usize = 1 << 20;
 
 /// Maximum nesting depth of grids (CUDA programming guide, "Nesting depth").
 const DEEPEST: u32 = 24;
@@ -55,16 +65,17 @@ pub(crate) struct Child {
     pub(crate) depth: u32,
     /// Time by which the grid must be complete.
     pub(crate) deadline: Option<Instant>,
+    pub(crate) pending: Pending,
 }
 
 /// A request of device code.
 pub(crate) enum Wish {
     Launch(Box<Child>),
-    Memory(Job),
+    Memory(Job, Pending),
     /// Records the event with this ID.
-    Record(u64),
+    Record(u64, Pending),
     /// Makes later work wait for the last record of the event with this ID.
-    Wait(u64),
+    Wait(u64, Pending),
 }
 
 /// A parameter buffer of a launch, which device code fills before it launches.
@@ -161,7 +172,10 @@ impl DeviceRuntime {
     fn note(&self, at: &Coordinates, error: CudaError) {
         if error != CudaError::SUCCESS {
             let thread = (at.cta_number, at.thread);
-            self.state.lock().errors.insert(thread, error.0);
+            let errors = &mut self.state.lock().errors;
+            if errors.len() < MOST_ERRORS || errors.contains_key(&thread) {
+                errors.insert(thread, error.0);
+            }
         }
     }
 }
