@@ -24,6 +24,13 @@ pub(super) struct Entry {
     pub(super) writes: bool,
 }
 
+impl Entry {
+    /// Returns what distinguishes the entries of a cell: entries that agree in it are one entry with all their lanes.
+    pub(super) fn key(&self) -> (GroupId, u8, bool) {
+        (self.group, self.bytes, self.writes)
+    }
+}
+
 /// The accesses to four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]

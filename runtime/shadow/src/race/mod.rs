@@ -397,16 +397,13 @@ impl Detector {
             let covered = entry.bytes & !bytes == 0 && (writes || !entry.writes);
             !covered || self.is_current(by, entry) || !self.is_over(by, entry)
         });
-        let new = Entry {
+        let mut new = Entry {
             group,
             lanes: lane,
             bytes,
             writes,
         };
-        let same =
-            |entry: &Entry| (entry.group, entry.bytes, entry.writes) == (group, bytes, writes);
-        let mut new = new;
-        if let Some(at) = entries.iter().position(same) {
+        if let Some(at) = entries.iter().position(|entry| entry.key() == new.key()) {
             new.lanes |= entries.swap_remove(at).lanes;
         }
         self.store(index, new, &mut entries);
@@ -422,13 +419,8 @@ impl Detector {
             cell.write()
         };
         let other = other.and_then(|kept| {
-            let same = |entry: &Entry| {
-                (entry.group, entry.bytes, entry.writes) == (kept.group, kept.bytes, kept.writes)
-            };
-            entries
-                .iter()
-                .position(same)
-                .map(|at| entries.swap_remove(at))
+            let at = entries.iter().position(|entry| entry.key() == kept.key())?;
+            Some(entries.swap_remove(at))
         });
         let had_list = cell.list() != cell::NONE;
         let cell = self.cells.cell(index);
@@ -441,7 +433,7 @@ impl Detector {
             return;
         }
         self.limit_readers(entries);
-        entries.sort_unstable_by_key(|entry| (entry.group, entry.bytes, entry.writes));
+        entries.sort_unstable_by_key(Entry::key);
         let skip = entries.len().saturating_sub(MOST);
         self.cells.set_further(index, &entries[skip..]);
     }

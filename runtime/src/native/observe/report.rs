@@ -26,10 +26,7 @@ impl Examiner<'_> {
                 "Invalid {space} {what} of size {}",
                 grouped_bytes(bytes.into())
             );
-            let mut finding = examiner.finding(kind, text, at);
-            finding.space = Some(space);
-            finding.size = Some(bytes.into());
-            finding.address = Some(address);
+            let mut finding = examiner.memory_finding((kind, text), at, (space, address, bytes));
             finding.allocation = Some(examiner.describe(at, address, kind));
             finding
         });
@@ -49,10 +46,7 @@ impl Examiner<'_> {
                 "Uninitialized {space} memory read of size {}",
                 grouped_bytes(bytes.into())
             );
-            let mut finding = examiner.finding(kind, text, at);
-            finding.space = Some(space);
-            finding.size = Some(bytes.into());
-            finding.address = Some(address);
+            let mut finding = examiner.memory_finding((kind, text), at, (space, address, bytes));
             finding.allocation = match space {
                 "__shared__" => Some(examiner.shared_text(address)),
                 _ => examiner.visible.describe(address),
@@ -72,7 +66,6 @@ impl Examiner<'_> {
             let text = format!("Malloc/Free error encountered : {what}");
             let mut finding = examiner.finding(kind, text, at);
             finding.access = None;
-            finding.size = None;
             finding.address = Some(address);
             finding
         });
@@ -104,6 +97,20 @@ impl Examiner<'_> {
             thread: self.info.thread_index(at.thread),
             block: self.info.cta_index(self.cta.linear),
         });
+        finding
+    }
+
+    /// Creates a finding about an access to bytes at an address in a state space.
+    fn memory_finding(
+        &self,
+        (kind, text): (Kind, String),
+        at: &Observed<'_>,
+        (space, address, bytes): (&'static str, u64, u32),
+    ) -> Finding {
+        let mut finding = self.finding(kind, text, at);
+        finding.space = Some(space);
+        finding.size = Some(bytes.into());
+        finding.address = Some(address);
         finding
     }
 
