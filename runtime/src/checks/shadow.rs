@@ -196,6 +196,11 @@ impl Races {
         self.recent.push_back((address, bytes, count));
     }
 
+    /// Forgets the recorded stores, because memory contains their bytes.
+    pub(crate) fn forget_stores(&mut self) {
+        self.recent.clear();
+    }
+
     /// Returns the byte that the latest recorded store wrote at an address.
     pub(crate) fn recent_byte(&self, address: u64) -> Option<u8> {
         self.recent.iter().rev().find_map(|(start, bytes, count)| {

@@ -11,6 +11,7 @@
 mod cell;
 mod clock;
 mod cta;
+mod quick;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -229,11 +230,7 @@ impl Detector {
             cta: id,
             index: thread,
         };
-        let end = address + u64::from(bytes);
-        for index in address / 4..end.div_ceil(4) {
-            let from = address.max(index * 4) - index * 4;
-            let to = end.min(index * 4 + 4) - index * 4;
-            let mask = (((1u32 << to) - 1) & !((1u32 << from) - 1)) as u8;
+        for (index, mask) in quick::cells_of(address, bytes) {
             if access.reads && !access.writes {
                 self.touch(by, (site, access, false), (index, mask), &mut report);
             }
@@ -505,6 +502,14 @@ impl Detector {
         let other = &self.ctas[group.cta as usize];
         if other.launch != cta.launch {
             return 0;
+        }
+        if group.copies.is_none() {
+            if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
+                return 0;
+            }
+            if group.cta != by.cta && cta.knows_nothing(by.index, basis) {
+                return entry.lanes;
+            }
         }
         let unknown = |lane: &u32| {
             let thread = Thread {
