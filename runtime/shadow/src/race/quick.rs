@@ -1,7 +1,7 @@
 //! Accesses of the lanes of a warp together: one lookup for all lanes of what they share, and a short path for cells of
 //! which all that matters is known to be over.
 
-use super::cell::{Cells, Entry, GroupId, NONE};
+use super::cell::{Cells, Entry, GroupId};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
 use super::{Access, Detector, Group, Race, Site};
