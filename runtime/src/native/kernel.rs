@@ -140,8 +140,8 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            tier_selection: TierSelection::new(match request.order {
-                // The host examines the lanes of vector code together.
+            tier_selection: TierSelection::new(match request.watches() {
+                // The host examines the lanes of vector code together, and warps complete collectives in registers.
                 true => Duration::ZERO,
                 false => compiled.compile_budget(compiler),
             }),
