@@ -99,9 +99,68 @@ impl Cell {
         }
     }
 
+    /// Records a weak access to all bytes of the cell by lanes of a group, if little about the earlier accesses matters.
+    /// Returns whether it has done so. `about` tells what is known about a group.
+    #[inline]
+    pub(super) fn record(
+        &mut self,
+        (group, lanes, writes): (GroupId, u32, bool),
+        mut about: impl FnMut(GroupId) -> About,
+    ) -> bool {
+        if self.list() != NONE {
+            return false;
+        }
+        let mut over = |other: GroupId, by: u32| match about(other) {
+            About::Over => Some(true),
+            About::Current if by == lanes => Some(false),
+            _ => None,
+        };
+        if !writes {
+            if self.write != NONE && over(self.write, self.write_lanes).is_none() {
+                return false;
+            }
+            if self.read == group && self.more >> (LIST_BITS + 4) == 15 {
+                self.read_lanes |= lanes;
+                return true;
+            }
+            if self.read != NONE && over(self.read, self.read_lanes) != Some(true) {
+                return false;
+            }
+            (self.read, self.read_lanes) = (group, lanes);
+            self.more |= 15 << (LIST_BITS + 4);
+            return true;
+        }
+        let again =
+            self.write == group && self.write_lanes == lanes && self.more >> LIST_BITS & 15 == 15;
+        if !again && self.write != NONE && over(self.write, self.write_lanes) != Some(true) {
+            return false;
+        }
+        if self.read != NONE {
+            match over(self.read, self.read_lanes) {
+                None => return false,
+                Some(true) => self.clear(false),
+                Some(false) => {}
+            }
+        }
+        (self.write, self.write_lanes) = (group, lanes);
+        self.more |= 15 << LIST_BITS;
+        true
+    }
+
     fn set_list(&mut self, list: u32) {
         self.more = self.more & !LIST_MASK | list;
     }
+}
+
+/// What is known about the accesses of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum About {
+    /// They are over for all threads of the CTA, or for all lanes of the warp if it is a group of the warp.
+    Over,
+    /// The group is of the present interval of the warp.
+    Current,
+    /// Neither is known.
+    Open,
 }
 
 /// Number of cells of a page.
@@ -128,6 +187,17 @@ impl Cells {
             _ => self.page(page),
         };
         &mut self.cells[found][at]
+    }
+
+    /// Returns cells from an index on: at most `most`, and only those in one page.
+    #[inline]
+    pub(super) fn run(&mut self, index: u64, most: usize) -> &mut [Cell] {
+        let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
+        let found = match self.last {
+            Some((last, found)) if last == page => found,
+            _ => self.page(page),
+        };
+        &mut self.cells[found][at..(at + most).min(PAGE_CELLS)]
     }
 
     fn page(&mut self, page: u64) -> usize {

@@ -304,6 +304,14 @@ impl Cta {
         self.known(basis).knows(reader, thread, time)
     }
 
+    /// Returns whether all threads know only what barriers of the CTA and of their warps have told them.
+    pub(super) fn is_plain(&self) -> bool {
+        let known = &self.guaranteed;
+        known.cta.is_none()
+            && known.warps.iter().all(Option::is_none)
+            && known.threads.iter().all(Option::is_none)
+    }
+
     /// Returns whether a thread knows nothing about other CTAs.
     pub(super) fn knows_nothing(&self, reader: u32, basis: Basis) -> bool {
         let known = self.known(basis);

@@ -1,7 +1,7 @@
 //! Accesses of the lanes of a warp together: one lookup for all lanes of what they share, and a short path for cells of
 //! which all that matters is known to be over.
 
-use super::cell::{Cells, Entry, GroupId};
+use super::cell::{About, Cells, Entry, GroupId, NONE};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
 use super::{Access, Detector, Group, Race, Site};
@@ -14,33 +14,24 @@ struct Now {
     time: Time,
     /// All lanes know all accesses of the warp up to this interval.
     common: u32,
-}
-
-/// What is known about an earlier access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Known {
-    /// It is over for all threads of the CTA, or for all lanes of the warp if it is one of the warp.
-    Over,
-    /// It is an access of the same thread in the present interval.
-    Own,
-    /// The long way has to find out.
-    Open,
+    /// Whether the threads of the CTA know nothing about other CTAs and, but for barriers, about other warps.
+    plain: bool,
 }
 
 impl Now {
-    fn about(&self, groups: &[Group], entry: &Entry, lanes: u32) -> Known {
-        let group = &groups[entry.group as usize - 1];
+    /// Returns what is known about the accesses of a group.
+    fn about(&self, groups: &[Group], group: GroupId) -> About {
+        let group = &groups[group as usize - 1];
         if group.cta != self.cta || group.copies.is_some() {
-            return Known::Open;
+            return About::Open;
         }
         let of_warp = group.warp == self.warp;
         if group.time.epoch < self.time.epoch || of_warp && group.time.interval <= self.common {
-            return Known::Over;
+            return About::Over;
         }
-        let own = of_warp && entry.lanes == lanes && lanes.is_power_of_two();
-        match own && group.time == self.time {
-            true => Known::Own,
-            false => Known::Open,
+        match of_warp && group.time == self.time {
+            true => About::Current,
+            false => About::Open,
         }
     }
 }
@@ -57,12 +48,26 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         cell.set(entry);
         return true;
     }
-    let only_reads = || further.len() <= FEW && further.iter().all(|other| !other.writes);
-    if !further.is_empty() && (entry.writes || !only_reads()) {
+    let own = |other: &Entry| other.lanes == entry.lanes && entry.lanes.is_power_of_two();
+    let about = |other: &Entry| now.about(groups, other.group);
+    let covers = |other: &Entry| other.bytes & !entry.bytes == 0;
+    // Further accesses stay: only reads, none of which may be over.
+    let stays = |other: &Entry| {
+        let group = &groups[other.group as usize - 1];
+        let of_warp = group.cta == now.cta && group.warp == now.warp;
+        !other.writes
+            && (!covers(other)
+                || match about(other) {
+                    About::Over => false,
+                    About::Current => true,
+                    About::Open => !of_warp && group.copies.is_none(),
+                })
+    };
+    if !further.is_empty()
+        && (entry.writes || !now.plain || further.len() > FEW || !further.iter().all(stays))
+    {
         return false;
     }
-    let about = |other: &Entry| now.about(groups, other, entry.lanes);
-    let covers = |other: &Entry| other.bytes & !entry.bytes == 0;
     let (same, other) = match entry.writes {
         true => (write, read),
         false => (read, write),
@@ -73,9 +78,9 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         && other.bytes & entry.bytes != 0
     {
         match about(&other) {
-            Known::Open => return false,
-            Known::Over => drops_other = entry.writes && covers(&other),
-            Known::Own => {}
+            About::Over => drops_other = entry.writes && covers(&other),
+            About::Current if own(&other) => {}
+            _ => return false,
         }
     }
     let mut new = entry;
@@ -83,7 +88,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         if same.key() == entry.key() && (!entry.writes || same.lanes == entry.lanes) {
             new.lanes |= same.lanes;
         } else if !covers(&same)
-            || about(&same) != Known::Over && !is_known_elsewhere(groups, now, &same, further)
+            || about(&same) != About::Over && !is_known_elsewhere(groups, now, &same, further)
         {
             return false;
         }
@@ -113,14 +118,15 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 
 impl Detector {
     /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0, `active` are the lanes that access
-    /// `bytes` bytes each, and `address` returns the address of a lane. Calls `report` with the lane for each race with an
-    /// earlier access.
+    /// `bytes` bytes each, and `address` returns the address of a lane. If `adjacent` is set, the active lanes are
+    /// neighbours, and each accesses the bytes after those of the lane before it. Calls `report` with the lane for each
+    /// race with an earlier access.
     pub fn access_lanes(
         &mut self,
         id: CtaId,
         first: u32,
         (site, access): (Site, Access),
-        (active, bytes): (u32, u32),
+        (active, bytes, adjacent): (u32, u32, bool),
         address: impl Fn(u32) -> u64,
         mut report: impl FnMut(u32, Race),
     ) {
@@ -148,6 +154,7 @@ impl Detector {
             warp: leader.warp(),
             time: cta.time(first),
             common: cta.common_interval(leader.warp()),
+            plain: cta.is_plain(),
         };
         let writes = access.writes;
         let group = self.group(leader, (site, access), writes);
@@ -159,7 +166,13 @@ impl Detector {
                 return;
             }
         }
-        for lane in lanes(active) {
+        let mut left = active;
+        if adjacent && one.is_multiple_of(4) && bytes.is_multiple_of(4) {
+            let start = (one / 4, leader.lane() + lowest);
+            let run = (active.count_ones(), bytes / 4);
+            left &= !(self.record_run(&now, (group, writes), start, run) << lowest);
+        }
+        for lane in lanes(left) {
             let by = Thread {
                 cta: id,
                 index: first + lane,
@@ -178,10 +191,52 @@ impl Detector {
                     });
                 }
             }
-            if writes && !self.locations.is_empty() {
-                self.locations.remove(&start);
+        }
+        if writes && !self.locations.is_empty() {
+            for lane in lanes(active) {
+                self.locations.remove(&address(lane));
             }
         }
+    }
+
+    /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, as far as the short
+    /// path is possible. `start` is the first cell and the lane of its access. Returns the lanes whose accesses are
+    /// recorded, as bits relative to the first of these lanes.
+    fn record_run(
+        &mut self,
+        now: &Now,
+        (group, writes): (GroupId, bool),
+        (index, lane): (u64, u32),
+        (count, per): (u32, u32),
+    ) -> u32 {
+        let total = (count * per) as usize;
+        let (mut last, mut known) = (NONE, About::Open);
+        let mut other = (NONE, About::Open);
+        let groups = &self.groups;
+        let mut about = |group: GroupId| {
+            if group != last {
+                if group == other.0 {
+                    (last, known, other) = (group, other.1, (last, known));
+                } else {
+                    other = (last, known);
+                    (last, known) = (group, now.about(groups, group));
+                }
+            }
+            known
+        };
+        let (mut done, mut open) = (0, 0u32);
+        while done < total {
+            let cells = self.cells.run(index + done as u64, total - done);
+            for cell in cells.iter_mut() {
+                let of = done as u32 / per;
+                if !cell.record((group, 1 << (lane + of), writes), &mut about) {
+                    open |= 1 << of;
+                }
+                done += 1;
+            }
+        }
+        let all = u32::MAX >> (32 - count);
+        all & !open
     }
 
     /// Records the reads of several lanes of the same bytes, if that is possible for the first cell.

@@ -442,3 +442,91 @@ fn memory_with_a_new_use_has_no_accesses() {
     run.write(1, 0);
     assert_eq!(run.races, []);
 }
+
+/// A sequence of pseudo-random numbers.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.0 >> 33) as u32 % end
+    }
+}
+
+/// Performs random accesses of chunks and random synchronisation. Returns the races, as the sites of both accesses and
+/// what is missing. With `together`, the lanes of a chunk are recorded together.
+fn races_of_chunks(
+    seed: u64,
+    ctas: u32,
+    together: bool,
+) -> std::collections::BTreeSet<(Site, Site, Missing)> {
+    let mut numbers = Numbers(seed);
+    let mut detector = Detector::default();
+    let ids: Vec<CtaId> = (0..ctas)
+        .map(|index| detector.add_cta(1, index.into(), index.into(), 64))
+        .collect();
+    let mut races = std::collections::BTreeSet::new();
+    for _ in 0..60 {
+        let id = ids[numbers.below(ctas) as usize];
+        let warp = numbers.below(2);
+        match numbers.below(8) {
+            0 => detector.complete_barrier(id, 0, &[u32::MAX; 2], &[u32::MAX; 2]),
+            1 => detector.synchronise_warp(id, warp, u32::MAX, u32::MAX),
+            _ => {
+                let site = numbers.below(4);
+                let access = match site % 2 {
+                    0 => Access::READ,
+                    _ => Access::WRITE,
+                };
+                let bytes = [4, 8, 1, 2][numbers.below(4) as usize];
+                let stride = [u64::from(bytes), u64::from(bytes), 0, 12][numbers.below(4) as usize];
+                let start = 4096 + u64::from(numbers.below(40) * 4);
+                let active = [0xffff, 0xff, 0xa5a5, 0xfff0][numbers.below(4) as usize];
+                let first = warp * 32 + 16 * numbers.below(2);
+                let address = |lane: u32| start + stride * u64::from(lane);
+                let mut note = |race: Race| {
+                    races.insert((race.earlier.0, site, race.missing));
+                };
+                if together {
+                    let adjacent = stride == u64::from(bytes) && active != 0xa5a5;
+                    let lanes = (active, bytes, adjacent);
+                    detector.access_lanes(id, first, (site, access), lanes, address, |_, race| {
+                        note(race)
+                    });
+                } else {
+                    for lane in cta::lanes(active) {
+                        let range = (address(lane), bytes);
+                        detector.access(id, first + lane, (site, access), range, &mut note);
+                    }
+                }
+            }
+        }
+    }
+    races
+}
+
+#[test]
+fn lanes_together_race_like_lanes_apart() {
+    let mut found = 0;
+    let sites = |races: &std::collections::BTreeSet<(Site, Site, Missing)>| {
+        let pairs = races.iter().map(|&(a, b, _)| (a, b));
+        pairs.collect::<std::collections::BTreeSet<_>>()
+    };
+    for seed in 0..2000 {
+        for ctas in [1, 2, 5] {
+            let apart = races_of_chunks(seed, ctas, false);
+            let together = races_of_chunks(seed, ctas, true);
+            match ctas {
+                // Of the reads of an instruction by three CTAs, two are kept: a race is found, but can lack the barrier
+                // within the third CTA.
+                5 => assert_eq!(sites(&apart), sites(&together), "seed {seed}"),
+                _ => assert_eq!(apart, together, "seed {seed}, {ctas} CTAs"),
+            }
+            found += apart.len();
+        }
+    }
+    assert!(found > 1000);
+}

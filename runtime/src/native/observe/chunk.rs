@@ -106,6 +106,12 @@ impl Chunk<'_> {
         (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
     }
 
+    /// Returns whether the active lanes are neighbours and each accesses the bytes after those of the lane before it.
+    pub(super) fn is_adjacent(&self, access: &ObservedAccess) -> bool {
+        matches!(self.addresses, Addresses::Strided { stride, .. } if stride == i64::from(access.bytes))
+            && self.range(access).is_some()
+    }
+
     /// Returns the address and the length of the bytes that the lanes access, if they access one range without gaps.
     fn range(&self, access: &ObservedAccess) -> Option<(u64, u64)> {
         let Addresses::Strided { stride, .. } = self.addresses else {

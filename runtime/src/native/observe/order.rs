@@ -114,7 +114,7 @@ impl Examiner<'_> {
             id,
             at.thread,
             (site, access),
-            (chunk.active, at.access.bytes),
+            (chunk.active, at.access.bytes, chunk.is_adjacent(at.access)),
             |lane| chunk.addresses.of(lane),
             |lane, race| found.push((lane, race)),
         );
