@@ -7,6 +7,7 @@ use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SyncPoint};
 use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
+use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
@@ -16,7 +17,7 @@ use margay_jit::signatures::function_entries;
 use margay_jit::{
     CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Specialisation, Widths,
 };
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
@@ -319,6 +320,34 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
     Entry(start)
 }
 
+/// Returns whether only barriers of all threads of a CTA, and barriers of warps, order the accesses of the threads that run
+/// a function.
+fn only_barriers_order(function: &Function) -> bool {
+    let dfg = &function.dfg;
+    let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    insts.copied().all(|inst| {
+        let data = &dfg.insts[inst];
+        let constant = |index: usize| dfg.args(inst).get(index).and_then(|&v| dfg.constant(v));
+        match data.opcode {
+            Opcode::Ld | Opcode::St => data.mods.is_weak(),
+            Opcode::Bar => {
+                let whole = constant(0).is_some() && constant(1) == Some(0);
+                whole && matches!(data.mods.mode(), Mode::Sync | Mode::Red)
+            }
+            Opcode::BarWarp | Opcode::Converge => true,
+            Opcode::Fence
+            | Opcode::Atom
+            | Opcode::Red
+            | Opcode::CpAsync
+            | Opcode::ClusterBar
+            | Opcode::Yield
+            | Opcode::Syscall
+            | Opcode::CallIndirect => false,
+            opcode => !opcode.effects().contains(Effects::FENCE),
+        }
+    })
+}
+
 /// What a thread's stack contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StackUse {
@@ -349,6 +378,8 @@ pub(super) struct KernelCode {
     pub(super) may_park: bool,
     /// Whether a thread can atomically update memory outside its CTA's shared memory.
     pub(super) contends: bool,
+    /// Whether only barriers of all threads, and barriers of warps, order the accesses of a CTA's threads.
+    pub(super) barriers_only: bool,
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
     pub(super) local_bytes: u32,
@@ -522,6 +553,9 @@ impl Source {
             })
         };
         let contends = reached.iter().any(updates);
+        let barriers_only = reached
+            .iter()
+            .all(|&id| only_barriers_order(&module.functions[id]));
         let allocates = reached.iter().any(|&id| {
             let function = &module.functions[id];
             let insts = function
@@ -552,6 +586,7 @@ impl Source {
             native,
             may_park,
             contends,
+            barriers_only,
             tids: Mutex::default(),
         }))
     }

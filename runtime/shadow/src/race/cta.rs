@@ -100,6 +100,8 @@ pub(super) struct Cta {
     pub(super) index: u64,
     /// The linear index of the CTA's cluster in the grid.
     pub(super) cluster: u64,
+    /// Whether only barriers of all threads order the threads.
+    pub(super) barriers_only: bool,
     epoch: u32,
     warps: Vec<Warp>,
     guaranteed: Known,
@@ -158,6 +160,7 @@ impl Cta {
             launch,
             index,
             cluster,
+            barriers_only: false,
             epoch: 0,
             warps: (0..warps).map(|_| warp()).collect(),
             guaranteed: known(),

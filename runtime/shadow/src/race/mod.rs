@@ -188,6 +188,12 @@ impl Detector {
         self.ctas.len() as CtaId - 1
     }
 
+    /// States that only barriers of all threads, and barriers of warps, order the threads of a CTA: its kernel has no
+    /// fences, atomics, strong accesses, asynchronous copies or other barriers.
+    pub fn order_by_barriers_only(&mut self, id: CtaId) {
+        self.ctas[id as usize].barriers_only = true;
+    }
+
     /// Returns the launch and the linear index of a CTA.
     pub fn cta(&self, id: CtaId) -> (u32, u64) {
         let cta = &self.ctas[id as usize];

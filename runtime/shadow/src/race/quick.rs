@@ -16,6 +16,8 @@ struct Now {
     common: u32,
     /// Whether the threads of the CTA know nothing about other CTAs and, but for barriers, about other warps.
     plain: bool,
+    /// Whether only barriers of all threads order the threads of the CTA.
+    barriers_only: bool,
 }
 
 impl Now {
@@ -63,10 +65,13 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
                     About::Open => !of_warp && group.copies.is_none(),
                 })
     };
-    if !further.is_empty()
-        && (entry.writes || !now.plain || further.len() > FEW || !further.iter().all(stays))
-    {
-        return false;
+    let ended = |other: &Entry| covers(other) && about(other) == About::Over;
+    let few = further.len() <= FEW;
+    let drops_further = entry.writes && few && further.iter().all(ended);
+    if !further.is_empty() && !drops_further {
+        if entry.writes || !now.plain || !few || !further.iter().all(stays) {
+            return false;
+        }
     }
     let (same, other) = match entry.writes {
         true => (write, read),
@@ -84,36 +89,65 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         }
     }
     let mut new = entry;
+    let mut moved = None;
     if let Some(same) = same {
         if same.key() == entry.key() && (!entry.writes || same.lanes == entry.lanes) {
             new.lanes |= same.lanes;
-        } else if !covers(&same)
-            || about(&same) != About::Over && !is_known_elsewhere(groups, now, &same, further)
-        {
+        } else if !covers(&same) {
             return false;
+        } else if about(&same) != About::Over && !is_known_elsewhere(groups, now, &same, further) {
+            let group = &groups[same.group as usize - 1];
+            let of_warp = group.cta == now.cta && group.warp == now.warp;
+            if entry.writes
+                || of_warp
+                || !now.plain
+                || !further.is_empty()
+                || group.copies.is_some()
+            {
+                return false;
+            }
+            moved = Some(same);
         }
     }
+    let had_further = !further.is_empty();
     cell.set(new);
     if drops_other {
         cell.clear(!entry.writes);
+    }
+    if let Some(moved) = moved {
+        cells.set_further(index, &[moved]);
+    } else if drops_further && had_further {
+        cells.set_further(index, &[]);
     }
     true
 }
 
 /// Returns whether a read by another CTA need not be kept: the instruction's read by a third CTA is kept. Every later
-/// write is then of another CTA than one of the reads that are kept.
+/// write is then of another CTA than one of the reads that are kept. The same holds for warps of a CTA whose threads only
+/// barriers of all threads order.
 fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entry]) -> bool {
     let of = |entry: &Entry| &groups[entry.group as usize - 1];
     let group = of(read);
-    let elsewhere = group.cta != now.cta && !read.writes && group.strong.is_none();
-    elsewhere
-        && further.iter().any(|other| {
-            let kept = of(other);
-            kept.site == group.site
-                && kept.cta != now.cta
-                && kept.cta != group.cta
-                && read.bytes & !other.bytes == 0
-        })
+    if read.writes || group.strong.is_some() || group.copies.is_some() {
+        return false;
+    }
+    let own = group.cta == now.cta;
+    if own && (!now.barriers_only || group.warp == now.warp || group.time.epoch != now.time.epoch) {
+        return false;
+    }
+    further.iter().any(|other| {
+        let kept = of(other);
+        let elsewhere = match own {
+            true => {
+                kept.cta == now.cta
+                    && kept.time.epoch == now.time.epoch
+                    && kept.warp != now.warp
+                    && kept.warp != group.warp
+            }
+            false => kept.cta != now.cta && kept.cta != group.cta,
+        };
+        elsewhere && kept.site == group.site && read.bytes & !other.bytes == 0
+    })
 }
 
 impl Detector {
@@ -155,6 +189,7 @@ impl Detector {
             time: cta.time(first),
             common: cta.common_interval(leader.warp()),
             plain: cta.is_plain(),
+            barriers_only: cta.barriers_only,
         };
         let writes = access.writes;
         let group = self.group(leader, (site, access), writes);

@@ -191,6 +191,9 @@ impl Examiner<'_> {
         }
         let cluster = self.cluster();
         let (id, new) = races.cta((launch, linear), cluster, self.info.threads());
+        if new && self.launch.code.barriers_only {
+            races.detector.order_by_barriers_only(id);
+        }
         if new {
             // The CTA uses shared memory that another CTA has used before.
             let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
