@@ -92,7 +92,10 @@ impl Machine {
             reverse: scheduler.reverse,
             timeline: findings
                 .as_ref()
-                .filter(|findings| findings.tools().contains(Tool::Memory))
+                .filter(|findings| {
+                    let tools = findings.tools();
+                    tools.contains(Tool::Memory) || tools.contains(Tool::Race)
+                })
                 .map(|findings| Arc::new(Timeline::new(Arc::clone(findings)))),
             findings,
             scheduler: Scheduler::new(scheduler),

@@ -122,6 +122,18 @@ pub(super) struct SyncCheck {
     /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited at this barrier
     /// since their arrival.
     arrived: Vec<u32>,
+    passed_by: Vec<PassedBy>,
+}
+
+/// Lanes that executed a collective with another mask than lanes that wait there for them.
+#[derive(Clone, Debug)]
+struct PassedBy {
+    warp: usize,
+    sync_point: SyncPoint,
+    /// The mask of the lanes that wait.
+    members: u32,
+    /// The lanes of this mask that executed the collective with another mask.
+    lanes: u32,
 }
 
 impl SyncCheck {
@@ -231,6 +243,50 @@ impl SyncCheck {
             (warp, sync_point),
             group.arrived,
         );
+    }
+
+    /// Checks a group that is about to execute its collective. `groups` are all groups of its warp, and `exited` are the
+    /// lanes that have exited.
+    ///
+    /// Lanes that execute an instruction with different masks may meet there again with equal masks. If a lane has
+    /// exited, this is impossible, so the lanes that have waited for it gave a wrong mask.
+    pub(super) fn executes(
+        &mut self,
+        runner: &impl Runner,
+        (warp, exited): (usize, u32),
+        (group, groups): (&Group, &[Group]),
+        sync_points: &[SyncPoint; 32],
+    ) {
+        for other in groups.iter().filter(|other| other.desc == group.desc) {
+            let sync_point = sync_points[other.arrived.trailing_zeros() as usize % 32];
+            let is_here = |&lane: &u32| sync_points[lane as usize] == sync_point;
+            let passed = mask_of(lanes(other.members & group.arrived).filter(is_here));
+            if other.members != group.members && passed != 0 {
+                self.pass_by(PassedBy {
+                    warp,
+                    sync_point,
+                    members: other.members,
+                    lanes: passed,
+                });
+            }
+        }
+        let first = sync_points[group.arrived.trailing_zeros() as usize % 32];
+        let is_own = |one: &PassedBy| {
+            (one.warp, one.sync_point, one.members) == (warp, first, group.members)
+        };
+        if let Some(at) = self.passed_by.iter().position(is_own)
+            && self.passed_by.swap_remove(at).lanes & exited & !group.arrived != 0
+        {
+            self.masks_differ(runner, warp, group, sync_points);
+        }
+    }
+
+    fn pass_by(&mut self, new: PassedBy) {
+        let key = |one: &PassedBy| (one.warp, one.sync_point, one.members);
+        match self.passed_by.iter_mut().find(|one| key(one) == key(&new)) {
+            Some(known) => known.lanes |= new.lanes,
+            None => self.passed_by.push(new),
+        }
     }
 
     /// Checks lanes that arrive at a barrier of a CTA with `threads` threads.

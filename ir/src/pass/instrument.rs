@@ -28,7 +28,7 @@ pub struct Request {
     pub order: bool,
 }
 
-/// Removes the operations that tell tools about groups of asynchronous copies.
+/// Removes the operations that tell tools about asynchronous copies.
 pub fn strip(function: &mut Function) {
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;

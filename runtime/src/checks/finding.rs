@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use margay_ir::observe::AccessMode;
 use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, Severity, Tool};
@@ -35,6 +36,24 @@ impl Access {
             Access::Read => "read",
             Access::Write => "write",
             Access::Atomic => "atomic",
+        }
+    }
+
+    /// Returns the name at the beginning of a sentence.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Access::Read => "Read",
+            Access::Write => "Write",
+            Access::Atomic => "Atomic",
+        }
+    }
+
+    /// Returns what an access with a mode does.
+    pub(crate) fn of(mode: AccessMode) -> Access {
+        match mode {
+            AccessMode::Load | AccessMode::Copy => Access::Read,
+            AccessMode::Store | AccessMode::Release => Access::Write,
+            AccessMode::Update => Access::Atomic,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint};
+use margay_exec::{
+    ClusterLanes, CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint,
+};
 use margay_jit::Specialisation;
 use margay_ops::mods::StateSpace;
 
@@ -265,9 +267,10 @@ impl PtxLaunch {
     }
 
     /// Tells the race detector that CTAs of a cluster have passed their barrier.
-    pub(super) fn order_cluster(&self, ctas: &[CtaInfo]) {
-        let examiners = ctas.iter().filter_map(|cta| self.examiner(*cta));
-        observe::synchronise_cluster(&mut examiners.collect::<Vec<Examiner<'_>>>());
+    pub(super) fn order_cluster(&self, ctas: Vec<(CtaInfo, ClusterLanes)>) {
+        let ctas = ctas.into_iter();
+        let examined = ctas.filter_map(|(cta, lanes)| Some((self.examiner(cta)?, lanes)));
+        observe::synchronise_cluster(examined.collect());
     }
 
     fn ranks(&self) -> u32 {

@@ -119,7 +119,11 @@ fn expected_of(file: &str, finding: &Finding) -> Expected {
     if finding.kind == Kind::Race
         && let Some(other) = &finding.other
     {
-        lines.push(line(&other.place).unwrap_or(0));
+        // A copy or fill has no place. It counts as an access at the line of the kernel's access.
+        lines.push(match other.kernel {
+            Some(_) => line(&other.place).unwrap_or(0),
+            None => lines.first().copied().unwrap_or(0),
+        });
     }
     lines.sort_unstable();
     let severity = match finding.severity {

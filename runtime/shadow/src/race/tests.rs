@@ -9,10 +9,13 @@ const ATOMIC: Access = Access {
     reads: true,
     writes: true,
     strong: Some(Scope::Device),
+    element: 4,
+    window: Window::Global,
     acquires: false,
     releases: false,
     volatile: false,
     asynchronous: false,
+    signals: false,
     repeats: false,
     swaps: false,
 };
