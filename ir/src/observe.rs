@@ -189,6 +189,7 @@ mod tests {
         for mode in AccessMode::ALL {
             for &space in StateSpace::ALL {
                 let access = ObservedAccess {
+                    packed: 1,
                     mode,
                     space,
                     bytes: 64,
