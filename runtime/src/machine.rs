@@ -11,6 +11,7 @@ use crate::device_config::DeviceConfig;
 use crate::engine::Loader;
 use crate::environment::isolated;
 use crate::error::Result;
+use crate::host_threads;
 use crate::mem::DeviceMemory;
 use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
@@ -88,7 +89,7 @@ impl Machine {
             crate::checks::host::begin(findings, memory.space());
             findings.set_spare(memory.spare()?);
         }
-        Ok(Arc::new(Machine {
+        let machine = Arc::new(Machine {
             reverse: scheduler.reverse,
             timeline: findings
                 .as_ref()
@@ -108,7 +109,15 @@ impl Machine {
             loader,
             devices: numbers.into_iter().map(DeviceState::new).collect(),
             config,
-        }))
+        });
+        let weak = Arc::downgrade(&machine);
+        machine.scheduler.set_host_test(Box::new(move || {
+            let machine = weak.upgrade();
+            machine.is_some_and(|machine| {
+                host_threads::all_wait() && machine.copies.is_idle() && machine.callbacks.is_idle()
+            })
+        }));
+        Ok(machine)
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {

@@ -218,10 +218,13 @@ impl Findings {
 
     /// Records the fault that has ended a launch, if a tool reports it.
     pub(crate) fn add_fault(&self, fault: &Fault) {
-        if fault.kind != FaultKind::Deadlock {
-            return;
-        }
-        let text = "Barrier error detected. Threads wait for each other";
+        let text = match fault.kind {
+            FaultKind::Deadlock => "Barrier error detected. Threads wait for each other",
+            FaultKind::Hang => {
+                "Barrier error detected. Threads wait for memory that nothing changes"
+            }
+            _ => return,
+        };
         let mut finding = Finding::new(Kind::Deadlock, text);
         finding.kernel = Some(fault.kernel.clone());
         finding.place = Place {

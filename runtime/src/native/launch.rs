@@ -9,6 +9,7 @@ use margay_jit::Specialisation;
 use margay_ops::mods::StateSpace;
 
 use super::faults;
+use super::hang::Waits;
 use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
@@ -18,7 +19,7 @@ use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
 use crate::checks::{Finding, Place, ThreadPlace, Tool, Undefined};
-use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
+use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
 
@@ -68,6 +69,8 @@ pub(super) struct PtxLaunch {
     /// Specialisation of the native code.
     pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
+    /// What threads do while they wait.
+    pub(super) waits: Waits,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
 }
@@ -126,6 +129,7 @@ impl PtxLaunch {
             tids,
             specialisation,
             local_stride,
+            waits: Waits::default(),
             _workspace: workspace,
         });
         if let Some(findings) = &launch.shape.findings {
@@ -507,6 +511,14 @@ impl PreparedLaunch for PtxLaunch {
             return String::new();
         };
         self.places(resident).join("\n  ")
+    }
+
+    fn observe_waits(&self) {
+        self.begin_observing_waits();
+    }
+
+    fn hang(&self) -> Option<Hang> {
+        self.find_hang()
     }
 }
 

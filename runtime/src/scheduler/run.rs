@@ -314,6 +314,31 @@ impl Run {
         fault
     }
 
+    /// Describes at most `most` of the parked units.
+    pub(super) fn waiting_units(&self, most: usize) -> Vec<String> {
+        let parked = self.parked.lock();
+        let units = parked.iter().take(most);
+        let mut lines: Vec<String> = units
+            .map(|unit| self.spec.prepared.describe(unit))
+            .collect();
+        if parked.len() > most {
+            lines.push(format!("and {} more", parked.len() - most));
+        }
+        lines
+    }
+
+    /// Returns the number of pieces that workers have taken.
+    pub(super) fn taken(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether each parked unit was resumed since workers had taken the numbers `before` of pieces of the runs.
+    pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
+        let before = before.iter().find(|(id, _)| *id == self.id());
+        let parked = self.parked_count.load(Ordering::SeqCst);
+        before.is_some_and(|(_, before)| self.taken() >= before + 4 * parked)
+    }
+
     fn abandon_parked(&self, shared: &Shared) {
         let units: Vec<ParkedUnit> = self.parked.lock().drain(..).collect();
         shared.parked.fetch_sub(units.len(), Ordering::SeqCst);

@@ -192,9 +192,12 @@ struct Waits {
 impl Waits {
     /// Yields the processor after a round in which all parked units still waited. From the third such round on, sleeps
     /// instead, longer after each round.
-    fn after_turn(&mut self, shared: &Shared, epoch: u64, progress: Progress) {
+    fn after_turn(&mut self, shared: &Arc<Shared>, epoch: u64, progress: Progress) {
         match progress {
-            Progress::Made => *self = Waits::default(),
+            Progress::Made => {
+                *self = Waits::default();
+                shared.hangs.note_progress();
+            }
             Progress::None(turns) => self.turns += turns,
         }
         if self.turns <= shared.parked.load(Ordering::SeqCst) {
@@ -206,6 +209,7 @@ impl Waits {
             std::thread::yield_now();
             return;
         }
+        shared.look_for_hang();
         let nap = Duration::from_micros(1 << (self.naps - 3).min(7));
         shared.sleep.sleep(epoch, Some(nap.min(LONGEST_NAP)));
     }
