@@ -51,7 +51,7 @@ mod parse;
 mod run;
 
 pub use parse::read;
-pub use run::{SETTINGS, Setting, run};
+pub use run::{Order, SETTINGS, Setting, all_settings, reports, run};
 
 /// A launch of a kernel, with the findings that a checking run reports.
 #[derive(Clone, Debug, Default)]

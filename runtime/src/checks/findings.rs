@@ -90,6 +90,8 @@ pub struct Findings {
     changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
+    /// Whether the run has stated that launches ran in one order ([`Findings::ran_in_one_order`]).
+    ordered: AtomicBool,
     log: Option<PathBuf>,
     tools: Tools,
     options: Options,
@@ -135,6 +137,12 @@ impl Findings {
         self.filter.selects(kernel)
     }
 
+    /// Returns whether locks or queues made the synchronisation of threads depend on their order. The races that were
+    /// found are then those of the one order in which the launches ran.
+    pub fn ran_in_one_order(&self) -> bool {
+        self.ordered.load(Ordering::Relaxed)
+    }
+
     /// Returns the selected tools.
     pub(crate) fn tools(&self) -> Tools {
         self.tools
@@ -155,7 +163,14 @@ impl Findings {
     /// Records that a launch is over.
     pub(crate) fn end_launch(&self, launch: u64) {
         if let Some(races) = &self.shadow.races {
-            let found = races.lock().end_launch(launch);
+            let (found, scheduled) = {
+                let mut races = races.lock();
+                let found = races.end_launch(launch);
+                (found, races.detector.depends_on_schedule())
+            };
+            if scheduled && !self.ordered.swap(true, Ordering::Relaxed) {
+                self.tell_order();
+            }
             for (finding, call) in found {
                 self.add(finding, call.as_ref());
             }
@@ -269,6 +284,17 @@ impl Findings {
         record["id"] = id.into();
         record["pid"] = std::process::id().into();
         self.write(&format!("{record}\n"));
+    }
+
+    /// States that the races of the run are those of one order of the threads.
+    fn tell_order(&self) {
+        match self.log {
+            Some(_) => self.log_event(json!({"event": "order"})),
+            None => crate::error::tell(
+                &"racecheck: the order of the threads decides which of them synchronise (locks, queues); checked \
+                 launches ran in one order",
+            ),
+        }
     }
 
     /// Writes to the log what happened in the process, if there is a log.

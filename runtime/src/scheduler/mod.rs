@@ -49,10 +49,19 @@ pub(crate) struct SchedulerConfig {
     pub(crate) workers: usize,
     /// Whether units start in the reverse of grid order.
     pub(crate) reverse: bool,
+    /// Whether units start in an order that this number determines.
+    pub(crate) shuffle: Option<u64>,
     /// Maximum number of units of all running launches that may be resident at the same time.
     pub(crate) resident: u64,
     /// Maximum running time of each launch.
     pub(crate) time_limit: Option<Duration>,
+}
+
+impl SchedulerConfig {
+    /// Returns whether units start in another order than that of the grid.
+    fn reorders(&self) -> bool {
+        self.reverse || self.shuffle.is_some()
+    }
 }
 
 /// The scheduler of a machine.

@@ -296,8 +296,8 @@ impl Turn {
     ) {
         let begin = self.now;
         match piece {
-            Piece::New(first, end) if shared.config.reverse => {
-                self.execute_reversed(shared, state, run, first, end);
+            Piece::New(first, end) if shared.config.reorders() => {
+                self.execute_reordered(shared, state, run, first, end);
                 self.now = Instant::now();
             }
             Piece::New(first, end) => {
@@ -321,8 +321,8 @@ impl Turn {
         }
     }
 
-    /// Runs units one at a time, in the order of [`Run::reversed`].
-    fn execute_reversed(
+    /// Runs units one at a time, in the order of [`Run::reordered`].
+    fn execute_reordered(
         &mut self,
         shared: &Arc<Shared>,
         state: &mut WorkerState,
@@ -331,7 +331,7 @@ impl Turn {
         end: u64,
     ) {
         for claimed in first..end {
-            let unit = run.reversed(claimed);
+            let unit = run.reordered(claimed, shared.config.shuffle);
             let outcome = guarded(run, || run.spec.prepared.run(state, unit, 1));
             self.settle(shared, run, outcome, unit, unit + 1);
             if run.stopping.load(Ordering::SeqCst) {

@@ -114,6 +114,8 @@ pub(super) struct Cta {
     fences: Vec<Option<Box<Fence>>>,
     /// For each thread: what the thread has read with strong reads since its last fence.
     pending: Vec<Shared>,
+    /// The threads for which the schedule has decided what `pending` contains.
+    scheduled: FxHashSet<u32>,
     /// By number of the barrier: what the threads that have arrived know.
     barriers: Vec<[Shared; 3]>,
     /// The groups of asynchronous copies of each thread that has any.
@@ -168,6 +170,7 @@ impl Cta {
             suspected: known(),
             fences: Vec::new(),
             pending: Vec::new(),
+            scheduled: FxHashSet::default(),
             barriers: Vec::new(),
             copies: FxHashMap::default(),
             issues: FxHashMap::default(),
@@ -481,8 +484,9 @@ impl Cta {
         }
     }
 
-    /// Remembers what a thread has read with strong reads, until the thread's next fence.
-    pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared) {
+    /// Remembers what a thread has read with strong reads, until the thread's next fence. `scheduled` states whether the
+    /// schedule decides from which thread it reads.
+    pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared, scheduled: bool) {
         if clock.is_none() {
             return;
         }
@@ -490,10 +494,13 @@ impl Cta {
             self.pending = vec![None; self.warps.len() * 32];
         }
         clock::join(&mut self.pending[thread as usize], clock);
+        if scheduled {
+            self.scheduled.insert(thread);
+        }
     }
 
-    /// Performs a fence of a thread.
-    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
+    /// Performs a fence of a thread. Returns whether the thread acquires something that depends on the schedule.
+    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) -> bool {
         if let Some(pending) = self.pending.get_mut(thread as usize) {
             let pending = pending.take();
             self.acquire(thread, &pending, Basis::Guaranteed);
@@ -507,6 +514,7 @@ impl Cta {
         }
         self.fences[thread as usize] = Some(Box::new(Fence { clock, scope }));
         self.end_interval(thread);
+        !self.scheduled.is_empty() && self.scheduled.remove(&thread)
     }
 
     /// Returns what the last fence of a thread releases.

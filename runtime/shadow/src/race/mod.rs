@@ -200,6 +200,8 @@ struct Location {
     suspected: Shared,
     /// The thread of the last strong write.
     writer: Option<Thread>,
+    /// Whether the location is an mbarrier.
+    is_object: bool,
 }
 
 /// Maximum number of further accesses that a cell keeps.
@@ -222,6 +224,8 @@ pub struct Detector {
     sequences: FxHashMap<(Thread, u64), Place>,
     /// Pairs of launches, or of other work, that may run at the same time; the lower number first.
     overlaps: FxHashSet<(u32, u32)>,
+    /// See [`Detector::depends_on_schedule`].
+    scheduled: bool,
     scratch: Vec<Entry>,
 }
 
@@ -417,10 +421,14 @@ impl Detector {
                 clock::join(&mut clock, released);
             }
         }
+        // Locks and queues: another schedule lets another thread write the value. The phases of an mbarrier are alike.
+        let contends = (access.is_update() || access.repeats) && !access.signals;
+        let scheduled = other && contends && !location.is_object && clock.is_some();
         if access.acquires {
+            self.scheduled |= scheduled;
             cta.acquire(thread, &clock, Basis::Guaranteed);
         } else {
-            cta.read_strongly(thread, &clock);
+            cta.read_strongly(thread, &clock, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
         cta.acquire(thread, &location.suspected, Basis::Suspected);
@@ -481,6 +489,7 @@ impl Detector {
             index: thread,
         };
         location.writer = Some(by);
+        location.is_object |= access.signals;
         cta.end_interval(thread);
         if access.swaps {
             cta.hold_lock(thread, address, access.acquires.then_some(scope));
@@ -883,7 +892,13 @@ impl Detector {
 
     /// Performs a fence of a thread.
     pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
-        self.ctas[id as usize].fence(id, thread, scope);
+        self.scheduled |= self.ctas[id as usize].fence(id, thread, scope);
+    }
+
+    /// Returns whether an atomic operation or a polling loop has acquired what another thread has released. In another
+    /// schedule, other threads may synchronise with each other, and other accesses may race.
+    pub fn depends_on_schedule(&self) -> bool {
+        self.scheduled
     }
 
     /// Performs a fence of a thread between the generic and the asynchronous proxy.

@@ -635,3 +635,41 @@ fn launches_that_may_overlap_race() {
         .conflicts(9, (X + 4, 4), true, |conflict| found.push(conflict));
     assert_eq!(found, []);
 }
+
+#[test]
+fn locks_depend_on_the_schedule_and_barriers_do_not() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    run.barrier(0);
+    run.access(0, 1, ATOMIC, X + 8, 4);
+    run.access(0, 2, ATOMIC, X + 8, 4);
+    run.access(0, 1, SIGNAL, X + 16, 8);
+    run.access(0, 2, WAIT, X + 16, 8);
+    assert!(!run.detector.depends_on_schedule());
+    // A lock with fences.
+    run.detector.fence(0, 0, Scope::Device);
+    run.access(0, 0, ATOMIC, FLAG, 4);
+    run.access(1, 0, ATOMIC, FLAG, 4);
+    assert!(!run.detector.depends_on_schedule());
+    run.detector.fence(1, 0, Scope::Device);
+    assert!(run.detector.depends_on_schedule());
+}
+
+#[test]
+fn polling_loops_depend_on_the_schedule() {
+    let mut run = Run::new();
+    let release = Access {
+        releases: true,
+        ..STRONG_WRITE
+    };
+    let poll = Access {
+        acquires: true,
+        repeats: true,
+        ..STRONG_READ
+    };
+    run.access(1, 0, poll, FLAG, 4);
+    assert!(!run.detector.depends_on_schedule());
+    run.access(0, 0, release, FLAG, 4);
+    run.access(1, 0, poll, FLAG, 4);
+    assert!(run.detector.depends_on_schedule());
+}
