@@ -341,7 +341,7 @@ impl CtaState {
         let warps = self.warps.len();
         let barrier = &mut self.barriers[id as usize % BARRIERS];
         if let Some(check) = &mut self.check {
-            check.arrives(runner, at, mask, (id, count, self.threads), barrier);
+            check.arrives(runner, at, mask, (id, count, self.threads));
         }
         barrier.arrive(warps, warp, mask, count, mode);
         if self.observed && mode == Mode::Arrive {
@@ -491,6 +491,7 @@ impl CtaState {
             if complete {
                 let (released, reduces) = self.barriers[id].complete();
                 if let Some(check) = &mut self.check {
+                    check.completed(id);
                     for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
                         let exited = state.exited & threads_of(warp as u32, self.threads);
                         let who = (lanes, !state.exited, exited);

@@ -67,6 +67,32 @@ pub struct ThreadPlace {
     pub block: [u32; 3],
 }
 
+/// What races lack, in the words of reports; the most specific last.
+const MISSING: [&str; 12] = [
+    "warp barrier",
+    "barrier",
+    "cluster barrier",
+    "grid barrier or atomic flag",
+    "stream order",
+    "fence.gpu",
+    "scope gpu",
+    "one size of atomic accesses",
+    "fence.proxy.async",
+    "mbarrier wait",
+    "cp.async.bulk wait",
+    "cp.async wait",
+];
+
+/// Returns the more specific of two texts that state what a race lacks. Different threads may lack different things at
+/// the same places, and the report must not depend on which of them comes first.
+pub(crate) fn more_specific(
+    a: Option<&'static str>,
+    b: Option<&'static str>,
+) -> Option<&'static str> {
+    let rank = |text: Option<&str>| text.map(|text| MISSING.iter().position(|one| *one == text));
+    if rank(b) > rank(a) { b } else { a }
+}
+
 /// The other access of a race.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Other {

@@ -15,7 +15,9 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use super::filter::LaunchFilter;
-use super::{Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools};
+use super::{
+    Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools, more_specific,
+};
 use crate::call_stack::CallStack;
 use crate::error::{Fault, FaultKind};
 use crate::launch::LaunchConfig;
@@ -76,6 +78,7 @@ impl Entry {
     fn add(&mut self, again: &Finding) {
         self.finding.count += again.count;
         self.finding.severity = self.finding.severity.max(again.severity);
+        self.finding.missing = more_specific(self.finding.missing, again.missing);
     }
 }
 

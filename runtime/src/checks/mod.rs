@@ -26,6 +26,7 @@ pub use crate::call_stack::{CallStack, HostFrame};
 pub use crate::memory::grouped_bytes;
 pub use filter::KernelFilter;
 pub(crate) use filter::are_filters;
+pub(crate) use finding::more_specific;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};

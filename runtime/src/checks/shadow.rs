@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::streams::HostAccess;
-use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
+use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools, more_specific};
 
 /// Shadow memory; each part exists if a tool uses it.
 #[derive(Debug, Default)]
@@ -121,6 +121,7 @@ impl Races {
         pair: (Site, Site),
         severity: Severity,
         volatile: Option<u64>,
+        missing: &'static str,
     ) -> bool {
         let Some(known) = self.pairs.get_mut(&pair) else {
             return false;
@@ -133,6 +134,7 @@ impl Races {
         }
         known.finding.count += 1;
         known.finding.severity = known.finding.severity.max(severity);
+        known.finding.missing = more_specific(known.finding.missing, Some(missing));
         true
     }
 

@@ -748,9 +748,13 @@ impl Detector {
             cta: group.cta,
             index: thread,
         };
+        // A wait for the copy is missing only if the thread knows that the copy was issued. Otherwise the accesses can
+        // occur in the other order, in which the wait does not order them.
         let incomplete = self.end_of(group, first, entry.writes).is_none();
+        let issued = (first, group.time);
+        let unwaited = incomplete && cta.knows(by.cta, by.index, issued, Basis::Guaranteed);
         let missing = if let Some(end) = group.copy.map(|copy| copy.end)
-            && (incomplete || matches!(end, End::Object(_)))
+            && (unwaited || matches!(end, End::Object(_)))
         {
             match end {
                 End::Group(Sequence::Thread, _) => Missing::CopyWait,

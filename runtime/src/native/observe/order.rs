@@ -106,9 +106,10 @@ impl Examiner<'_> {
                 (false, true) => Severity::Warning,
                 (false, false) => Severity::Error,
             };
-            let pair = (race.earlier.0, site);
+            let pair = (race.earlier.0.min(site), race.earlier.0.max(site));
             let volatile = race.volatile.then_some(address);
-            if !races.count_pair(pair, severity, volatile) {
+            let missing = missing_text(race.missing);
+            if !races.count_pair(pair, severity, volatile, missing) {
                 let finding = self.race_finding(races, &race, (site, id), at, severity);
                 let call = self.launch.shape.call.clone();
                 races.add_pair(pair, self.info.grid_id, volatile, (finding, call));
@@ -250,7 +251,7 @@ impl Examiner<'_> {
             access: CheckAccess::of(second.0.access.mode),
             thread: Some(second.1),
         }));
-        finding.missing = (severity != Severity::Info).then(|| missing_text(race.missing));
+        finding.missing = Some(missing_text(race.missing));
         if race.volatile {
             let text = "volatile accesses are not atomic in CUDA C++";
             finding.explanation = Some(text.to_owned());
