@@ -6,6 +6,7 @@
 //! compared with the expected results before its times are measured.
 
 pub mod case;
+mod checks;
 mod comparison;
 mod contender;
 mod data;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::case::Scale;
+use crate::checks::{self, Checked};
 use crate::comparison::{self, Entrant, Field, Kind, Row};
 use crate::fetches::{self, Fetched};
 use crate::interpreter::{self, Interpreted};
@@ -32,16 +33,18 @@ enum Part {
     Launches,
     Fetches,
     Interpreter,
+    Checks,
     Starting,
     Loading,
 }
 
 impl Part {
-    const ALL: [(&'static str, Part); 6] = [
+    const ALL: [(&'static str, Part); 7] = [
         ("limits", Part::Limits),
         ("launches", Part::Launches),
         ("fetches", Part::Fetches),
         ("interpreter", Part::Interpreter),
+        ("checks", Part::Checks),
         ("starting", Part::Starting),
         ("loading", Part::Loading),
     ];
@@ -61,6 +64,7 @@ pub struct Report {
     pub(crate) launches: Vec<Launched>,
     pub(crate) fetches: Vec<Fetched>,
     pub(crate) interpreter: Vec<Interpreted>,
+    pub(crate) checks: Vec<Checked>,
     pub(crate) starting: Vec<Started>,
     pub(crate) loading: Vec<Rates>,
 }
@@ -132,10 +136,12 @@ pub fn run(options: &Options) -> Result<Report, String> {
         launches: Vec::new(),
         fetches: Vec::new(),
         interpreter: Vec::new(),
+        checks: Vec::new(),
         starting: Vec::new(),
         loading: Vec::new(),
     };
-    if parts.is_empty() || !kernels.is_empty() {
+    let checks_only = parts.len() == 1 && wanted(Part::Checks);
+    if parts.is_empty() || !kernels.is_empty() && !checks_only {
         compare(&mut report, scale, &kernels, options.driver.as_deref())?;
     }
     if wanted(Part::Limits) {
@@ -149,6 +155,9 @@ pub fn run(options: &Options) -> Result<Report, String> {
     }
     if wanted(Part::Interpreter) {
         report.interpreter = interpreter::measure(scale)?;
+    }
+    if wanted(Part::Checks) {
+        report.checks = checks::measure(scale, &kernels)?;
     }
     if wanted(Part::Starting) {
         report.starting = start::measure()?;

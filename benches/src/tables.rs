@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::checks::{Checked, sets};
 use crate::comparison::{Entrant, Kind, Row};
 use crate::interpreter::Interpreted;
 use crate::machine::Machine;
@@ -25,6 +26,7 @@ fn markdown(report: &Report) -> String {
         launches(report),
         fetches(report),
         interpreter(report),
+        checks(report),
         starting(report),
         loading(report),
     ];
@@ -263,6 +265,41 @@ fn interpreter(report: &Report) -> String {
     line(
         &mut table,
         format_args!("| **geometric mean** | | | | **{mean:.1}** |"),
+    );
+    table
+}
+
+/// Formats the times of checking runs compared with normal runs.
+fn checks(report: &Report) -> String {
+    if report.checks.is_empty() {
+        return String::new();
+    }
+    let mut table = "### Checking\n\nOne worker: the time of a run with the named tool, or with all tools, over that of a normal run.\n\n\
+         | kernel | normal (ms) |"
+        .to_owned();
+    sets().for_each(|set| table += &format!(" {set} |"));
+    table += "\n|---|--:|";
+    sets().for_each(|_| table += "--:|");
+    table.push('\n');
+    let ratios = |row: &Checked| {
+        let cells = sets().map(|set| format!("{:.1}", row.ratio(set).unwrap_or(f64::NAN)));
+        cells.collect::<Vec<_>>().join(" | ")
+    };
+    for row in &report.checks {
+        let (name, normal) = (row.name, milliseconds(&row.normal));
+        line(
+            &mut table,
+            format_args!("| {name} | {normal} | {} |", ratios(row)),
+        );
+    }
+    let means = sets().map(|set| {
+        let ratios = report.checks.iter().filter_map(|row| row.ratio(set));
+        format!("**{:.2}**", measure::mean(&ratios.collect::<Vec<_>>()))
+    });
+    let means = means.collect::<Vec<_>>().join(" | ");
+    line(
+        &mut table,
+        format_args!("| **geometric mean** | | {means} |"),
     );
     table
 }

@@ -22,7 +22,7 @@ C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are install
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Kernels by parts of their names, and tables: limits, launches, fetches, interpreter, starting, loading (default:
+    /// Kernels by parts of their names, and tables: limits, launches, fetches, interpreter, checks, starting, loading (default:
     /// everything).
     names: Vec<String>,
     /// Compare with this libcuda.so.1 as well.

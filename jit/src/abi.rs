@@ -204,6 +204,14 @@ pub struct Helpers {
     /// number of operands in the high half. Returns the host address that the thread accesses instead.
     pub check_access:
         unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
+    /// Examines the accesses of several lanes. Arguments: context, memory for addresses, properties and source position of
+    /// the access as for [`Helpers::check_access`], operands of the lanes (for each operand, an element for each lane), and
+    /// [`CheckedLanes`] with the active lanes and the thread of the first lane. The memory contains a host address for
+    /// each lane, or, if the lanes are strided, the host address of the first lane and the distance between the lanes.
+    /// Returns a nonzero value if every active lane may access its address. Otherwise, or if `writes_back` is set, writes
+    /// the address in the state space that each lane accesses instead to the memory.
+    pub check_lanes:
+        unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *const u8, u64) -> u32,
     /// Tells a tool about groups of asynchronous copies. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Tells a tool about a fence. Arguments: context, scope, thread.
@@ -212,6 +220,56 @@ pub struct Helpers {
     /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,
     /// `first`, `end`, size of a frame in bytes.
     pub settle: unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32, u32, u32),
+}
+
+/// The shape of the lanes that [`Helpers::check_lanes`] examines.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CheckedLanes {
+    /// The number of lanes.
+    pub width: u32,
+    /// Whether the lanes are strided.
+    pub strided: bool,
+    /// Whether addresses in the state space have 32 bits.
+    pub narrow: bool,
+    /// Whether the helper writes the addresses of the lanes in any case.
+    pub writes_back: bool,
+    /// The number of operands of a lane.
+    pub operands: u32,
+    /// The number of bytes of an operand: 4 or 8.
+    pub operand_bytes: u32,
+}
+
+impl CheckedLanes {
+    /// The offset, in the memory for addresses, of the base address of the state space's window; 0 if there is no
+    /// window.
+    pub const WINDOW: u32 = 8 * 32;
+    /// The number of the bit at which the thread begins; the mask of active lanes begins at bit 0.
+    pub const THREAD: i64 = 32;
+
+    /// Packs the shape, with no active lane and thread 0.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.width) << 48
+            | u64::from(self.strided) << 54
+            | u64::from(self.narrow) << 55
+            | u64::from(self.writes_back) << 56
+            | u64::from(self.operand_bytes == 8) << 57
+            | u64::from(self.operands) << 58
+    }
+
+    /// Returns the shape that [`CheckedLanes::to_bits`] has packed, the mask of active lanes, and the thread of the first
+    /// lane.
+    pub fn from_bits(bits: u64) -> (CheckedLanes, u32, u32) {
+        let flag = |at: u32| bits >> at & 1 != 0;
+        let shape = CheckedLanes {
+            width: (bits >> 48 & 63) as u32,
+            strided: flag(54),
+            narrow: flag(55),
+            writes_back: flag(56),
+            operands: (bits >> 58) as u32,
+            operand_bytes: if flag(57) { 8 } else { 4 },
+        };
+        (shape, bits as u32, (bits >> 32) as u32 & 0xffff)
+    }
 }
 
 /// Properties that the accesses of several lanes share.

@@ -80,6 +80,60 @@ impl Range {
 pub struct Initialised {
     /// The tracked ranges by their start. They do not overlap.
     ranges: RwLock<BTreeMap<u64, Arc<Range>>>,
+    /// The number of changes of `ranges`.
+    changes: AtomicU64,
+}
+
+/// The ranges that were used last. A view that belongs to one thread finds them without a lock.
+#[derive(Debug, Default)]
+pub struct View {
+    changes: u64,
+    recent: [Option<Arc<Range>>; 4],
+}
+
+impl View {
+    /// Returns the range that contains `len` bytes at `start`, if one range contains them all.
+    fn range(&mut self, of: &Initialised, start: u64, len: u64) -> Option<&Range> {
+        let changes = of.changes.load(Ordering::Acquire);
+        if self.changes != changes {
+            *self = View {
+                changes,
+                recent: [const { None }; 4],
+            };
+        }
+        let contains =
+            |range: &Arc<Range>| range.start <= start && start.saturating_add(len) <= range.end();
+        let known = |range: &Option<Arc<Range>>| range.as_ref().is_some_and(contains);
+        match self.recent.iter().position(known) {
+            Some(at) => self.recent.swap(0, at),
+            None => {
+                let ranges = of.ranges.read().unwrap_or_else(PoisonError::into_inner);
+                let (_, found) = ranges.range(..=start).next_back()?;
+                if !contains(found) {
+                    return None;
+                }
+                self.recent.rotate_right(1);
+                self.recent[0] = Some(Arc::clone(found));
+            }
+        }
+        self.recent[0].as_deref()
+    }
+
+    /// Does the same as [`Initialised::set`].
+    pub fn set(&mut self, of: &Initialised, start: u64, len: u64) {
+        match self.range(of, start, len) {
+            Some(range) => range.set(start - range.start, start + len - range.start),
+            None => of.set(start, len),
+        }
+    }
+
+    /// Does the same as [`Initialised::written`].
+    pub fn written(&mut self, of: &Initialised, start: u64, len: u64) -> Written {
+        match self.range(of, start, len) {
+            Some(range) => range.written(start - range.start, start + len - range.start),
+            None => of.written(start, len),
+        }
+    }
 }
 
 impl Initialised {
@@ -93,12 +147,14 @@ impl Initialised {
         if len != 0 {
             ranges.insert(start, Arc::new(Range::new(start, len)));
         }
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Ends the record of the range that begins at `start`. Its bytes then count as written.
     pub fn forget(&self, start: u64) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         ranges.remove(&start);
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Records that `len` bytes at `start` have been written.

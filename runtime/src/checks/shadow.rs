@@ -264,6 +264,11 @@ impl Races {
         self.overlapping = None;
     }
 
+    /// Returns whether there are copies or fills that later work may overlap.
+    pub(crate) fn has_host(&self) -> bool {
+        !self.host.is_empty()
+    }
+
     /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the address
     /// of the first byte that both access.
     pub(crate) fn host_conflict(
@@ -377,6 +382,11 @@ impl Races {
             self.recent.pop_front();
         }
         self.recent.push_back((address, bytes, count));
+    }
+
+    /// Forgets the recorded stores, because memory contains their bytes.
+    pub(crate) fn forget_stores(&mut self) {
+        self.recent.clear();
     }
 
     /// Returns the byte that the latest recorded store wrote at an address.

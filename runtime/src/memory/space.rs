@@ -549,6 +549,11 @@ impl AddressSpace {
                 _ => MemoryError::NotMapped(base),
             });
         }
+        // The program owns no memory in the reservation. A range that the index does not hold was freed.
+        let reserved = self.range();
+        if base < reserved.end && reserved.start < end {
+            return Err(MemoryError::NotMapped(base));
+        }
         let allocation = Allocation {
             base,
             size: bytes,

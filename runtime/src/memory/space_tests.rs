@@ -408,6 +408,24 @@ fn owners_go_with_all_they_have() {
 }
 
 #[test]
+fn freed_memory_is_not_registered() {
+    let space = small_space();
+    let pinned = Request {
+        kind: MemoryKind::Pinned,
+        ..device(70_000)
+    };
+    let base = space.alloc(&pinned).expect("room").base;
+    space.free(base, &[MemoryKind::Pinned]).expect("pinned");
+    let before = space.range().start - 8;
+    for start in [base, base + 4096, before] {
+        assert!(matches!(
+            space.register(start, 4096, 0, 1, 0),
+            Err(MemoryError::NotMapped(_))
+        ));
+    }
+}
+
+#[test]
 fn registrations_do_not_overlap() {
     let space = small_space();
     let host = vec![1u8; 10_000];

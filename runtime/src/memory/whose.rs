@@ -8,6 +8,7 @@ use std::fmt::Write;
 use super::space::Record;
 use super::{AddressSpace, Allocation, MemoryKind};
 use crate::call_stack::CallStack;
+use crate::fault::access;
 
 /// Maximum number of freed allocations that are recorded.
 const REMEMBERED: usize = 4096;
@@ -270,12 +271,29 @@ pub(crate) fn host_memory(address: u64) -> String {
 }
 
 /// Returns whether all `bytes` bytes at `start` are mapped and readable, and whether all of them are writable. If
-/// `/proc` is not available, returns true for both.
+/// `/proc` is not available, memory whose pages can all be read counts as writable.
 pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
+    let end = start.saturating_add(bytes);
     match std::fs::read_to_string("/proc/self/maps") {
-        Ok(maps) => rights_of(&maps, start, start.saturating_add(bytes)),
-        Err(_) => (true, true),
+        Ok(maps) => rights_of(&maps, start, end),
+        Err(_) => {
+            let readable = every_page_readable(start, end);
+            (readable, readable)
+        }
     }
+}
+
+/// Reads a byte of each page of `start..end`, and returns whether all reads succeeded.
+fn every_page_readable(start: u64, end: u64) -> bool {
+    let page = super::limits::page_size();
+    let mut at = start;
+    while at < end {
+        if access::read(&mut [0], at).is_err() {
+            return false;
+        }
+        at = (at & !(page - 1)).saturating_add(page);
+    }
+    true
 }
 
 /// Does the same as [`host_rights`] for `start..end`, with `maps` as the text of `/proc/self/maps`.
@@ -434,6 +452,23 @@ mod tests {
             (false, false),
             "not mapped at its end"
         );
+    }
+
+    #[test]
+    fn reads_show_the_rights_without_proc() {
+        crate::fault::install().expect("handlers");
+        let (words, function) = (
+            vec![1u8; 3 * 4096],
+            reads_show_the_rights_without_proc as fn(),
+        );
+        let start = words.as_ptr() as u64;
+        assert!(every_page_readable(start, start + words.len() as u64));
+        assert!(every_page_readable(
+            function as usize as u64,
+            function as usize as u64 + 1
+        ));
+        assert!(!every_page_readable(0x10, 0x20));
+        assert!(!every_page_readable(start, u64::MAX));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
-use margay_jit::abi::{Helpers, NativeContext, Verify, status};
+use margay_jit::abi::{CheckedLanes, Helpers, NativeContext, Verify, status};
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
@@ -20,7 +20,7 @@ use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
-use super::observe::{Examiner, Observed};
+use super::observe::{Addresses, Chunk, Examiner, Observed};
 use super::reach::Reach;
 use super::{faults, fetch, sync_points, textures};
 use crate::engine::{Coordinates, Services};
@@ -559,6 +559,90 @@ unsafe extern "C" fn check_access(
     }
 }
 
+/// Examines the accesses of several lanes ([`Helpers::check_lanes`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+unsafe extern "C" fn check_lanes(
+    context: *mut NativeContext,
+    addresses: *mut u64,
+    access: u64,
+    loc: u64,
+    operands: *const u8,
+    shape: u64,
+) -> u32 {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let Some(examiner) = &mut host.examiner else {
+        return 1;
+    };
+    let (shape, active, thread) = CheckedLanes::from_bits(shape);
+    let width = shape.width as usize;
+    // SAFETY: generated code passes memory for this number of addresses and the start of a window.
+    let memory = unsafe { std::slice::from_raw_parts_mut(addresses, 33) };
+    let window = memory[32];
+    let mut each = [0; 32];
+    let addresses = match shape.strided {
+        true => Addresses::Strided {
+            first: memory[0],
+            stride: memory[1] as i64,
+            window,
+        },
+        false => {
+            each[..width].copy_from_slice(&memory[..width]);
+            Addresses::Each(&each)
+        }
+    };
+    let operand_bytes = shape.operand_bytes as usize;
+    let operands = match shape.operands {
+        0 => &[],
+        // SAFETY: generated code passes this number of operands for each lane.
+        count => unsafe {
+            std::slice::from_raw_parts(operands, count as usize * width * operand_bytes)
+        },
+    };
+    let at = Observed {
+        access: &ObservedAccess::from_bits(access),
+        loc: SourceLoc {
+            ptx_line: loc as u32,
+            loc: (loc >> 32) as u32,
+        },
+        thread,
+    };
+    let chunk = Chunk {
+        active,
+        addresses,
+        operands,
+        operand_bytes,
+        width,
+    };
+    let used = examiner.chunk(cta, &at, &chunk);
+    if used.is_none() && !shape.writes_back {
+        return 1;
+    }
+    for lane in 0..width {
+        let used = match &used {
+            Some(used) => used[lane],
+            None => addresses.of(lane as u32),
+        };
+        let used = used.wrapping_sub(window);
+        match shape.narrow {
+            // SAFETY: the memory contains more words than lanes.
+            true => unsafe {
+                memory
+                    .as_mut_ptr()
+                    .cast::<u32>()
+                    .add(lane)
+                    .write(used as u32)
+            },
+            false => memory[lane] = used,
+        }
+    }
+    u32::from(used.is_none())
+}
+
 /// Tells a tool about groups of asynchronous copies ([`Helpers::check_group`]).
 ///
 /// # Safety
@@ -607,6 +691,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     verify,
     verify_lanes,
     check_access,
+    check_lanes,
     check_group,
     check_fence,
 };

@@ -118,7 +118,7 @@ impl Slice<'_, '_> {
         (address, offset): (ir::Value, i32),
         bytes: u32,
     ) {
-        if bytes < 2 {
+        if bytes < 2 || self.examined {
             return;
         }
         let whole = self.lane.function.dfg.args(inst)[0];
@@ -220,6 +220,13 @@ impl Slice<'_, '_> {
             return self.each_lane(inst);
         }
         let address = function.dfg.args(inst)[0];
+        if let Some(checked) = self.take_checked(address) {
+            return self.after_check(inst, data, checked, |s, places, _| {
+                let lanes = s.loaded(inst, data, element, places)?;
+                let mut results = results.iter().zip(&lanes);
+                results.try_for_each(|(&value, lanes)| s.set(value, lanes))
+            });
+        }
         let load = |s: &mut Self, stride| {
             let places = s.places(address, data.mods.space(), stride)?;
             s.demand_reach(inst, data, &places)?;
@@ -641,6 +648,16 @@ impl Slice<'_, '_> {
         let (address, values) = (args[0], &args[1..]);
         let strong = !Lane::is_weak(data);
         let space = data.mods.space();
+        if let Some(checked) = self.take_checked(address) {
+            for &value in values {
+                // The lanes must be computed before the branch.
+                self.get(value)?;
+            }
+            return self.after_check(inst, data, checked, |s, places, address| {
+                let together = !strong && s.is_uniform(address);
+                s.stored(inst, data, element, (places, together))
+            });
+        }
         let together = !strong && space != StateSpace::Local && self.is_uniform(address);
         if together && values.iter().all(|&value| self.is_uniform(value)) {
             self.note_first();

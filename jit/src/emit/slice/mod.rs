@@ -13,6 +13,7 @@
 //! Invariant: inactive lanes access no memory except a scratch cell of the function.
 
 mod brief;
+mod check;
 pub(crate) mod collective;
 pub(crate) mod control;
 pub(crate) mod convert;
@@ -125,6 +126,14 @@ pub(crate) struct Slice<'a, 'b> {
     scratch: Option<ir::StackSlot>,
     /// Memory for the addresses of the lanes if the host must decide about their accesses.
     asked: Option<ir::StackSlot>,
+    /// The result of the latest check, until its access has been translated, and the check.
+    checked: Option<(Value, check::Checked)>,
+    /// Whether a check has examined the access being translated, so that it needs no tests.
+    examined: bool,
+    /// Memory for the addresses of the lanes of a check.
+    check_addresses: Option<ir::StackSlot>,
+    /// Memory for the operands of the lanes of a check.
+    check_operands: Option<ir::StackSlot>,
     /// Memory shared by operations that run lane by lane.
     cells: Vec<ir::StackSlot>,
     /// Memory for the operands and results of texture accesses.
@@ -179,6 +188,10 @@ impl<'a, 'b> Slice<'a, 'b> {
             known: FxHashMap::default(),
             scratch: None,
             asked: None,
+            checked: None,
+            examined: false,
+            check_addresses: None,
+            check_operands: None,
             cells: Vec::new(),
             rows: None,
             sync_points: Vec::new(),
@@ -309,7 +322,7 @@ impl<'a, 'b> Slice<'a, 'b> {
                 if !varies && !data.mods.flag() {
                     return self.of_first(inst);
                 }
-                return self.each_lane(inst);
+                return self.check_lanes(inst, &data);
             }
             Opcode::CheckFence | Opcode::CheckGroup => return self.each_lane(inst),
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {

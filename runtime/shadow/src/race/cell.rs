@@ -4,6 +4,7 @@
 //! for four bytes of memory.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Accesses of the threads of one warp in one interval by one instruction.
 pub(super) type GroupId = u32;
@@ -113,7 +114,7 @@ pub(super) struct Cells {
     cells: Vec<Box<[Cell; PAGE_CELLS]>>,
     /// The page that was used last, and its index.
     last: Option<(u64, usize)>,
-    /// Lists of further accesses. Equal lists of different cells are stored once.
+    /// Lists of further accesses.
     lists: Lists,
 }
 
@@ -138,6 +139,17 @@ impl Cells {
         found
     }
 
+    /// Returns the cell with an index, and its further accesses.
+    #[inline]
+    pub(super) fn with_further(&mut self, index: u64) -> (&mut Cell, &[Entry]) {
+        let list = self.cell(index).list();
+        let (page, at) = (
+            self.last.map_or(0, |(_, page)| page),
+            index as usize % PAGE_CELLS,
+        );
+        (&mut self.cells[page][at], self.lists.get(list))
+    }
+
     /// Returns the further accesses of a cell.
     pub(super) fn further(&self, list: u32) -> &[Entry] {
         self.lists.get(list)
@@ -145,7 +157,8 @@ impl Cells {
 
     /// Replaces the further accesses of a cell.
     pub(super) fn set_further(&mut self, index: u64, entries: &[Entry]) {
-        let list = self.lists.intern(entries);
+        let old = self.cell(index).list();
+        let list = self.lists.replace(old, entries);
         self.cell(index).set_list(list);
     }
 
@@ -177,7 +190,10 @@ impl Cells {
             let next = ((page + 1) * PAGE_CELLS as u64).min(end);
             if let Some(&found) = self.pages.get(&page) {
                 let from = index as usize % PAGE_CELLS;
-                self.cells[found][from..from + (next - index) as usize].fill(Cell::default());
+                for cell in &mut self.cells[found][from..from + (next - index) as usize] {
+                    self.lists.release(cell.list());
+                    *cell = Cell::default();
+                }
             }
             index = next;
         }
@@ -189,11 +205,12 @@ impl Cells {
     }
 }
 
-/// Lists of accesses. Equal lists have equal indices.
+/// Lists of accesses. Each list belongs to one cell.
 #[derive(Debug, Default)]
 struct Lists {
-    lists: Vec<Box<[Entry]>>,
-    known: FxHashMap<Box<[Entry]>, u32>,
+    lists: Vec<SmallVec<[Entry; 2]>>,
+    /// The lists that belong to no cell.
+    free: Vec<u32>,
 }
 
 impl Lists {
@@ -204,21 +221,35 @@ impl Lists {
         }
     }
 
-    fn intern(&mut self, entries: &[Entry]) -> u32 {
+    /// Replaces the entries of a list; [`NONE`] stands for a new list. Returns the list.
+    fn replace(&mut self, list: u32, entries: &[Entry]) -> u32 {
         if entries.is_empty() {
+            self.release(list);
             return NONE;
         }
-        if let Some(&known) = self.known.get(entries) {
-            return known;
-        }
-        if self.lists.len() as u32 + 1 >= LIST_MASK {
-            // The table is full: the cell keeps only the accesses that it holds itself.
-            return NONE;
-        }
-        self.lists.push(entries.into());
-        let list = self.lists.len() as u32;
-        self.known.insert(entries.into(), list);
+        let list = match list {
+            NONE => match self.free.pop() {
+                Some(list) => list,
+                // All indices are in use: the cell keeps only the accesses that it holds itself.
+                None if self.lists.len() as u32 + 1 >= LIST_MASK => return NONE,
+                None => {
+                    self.lists.push(SmallVec::new());
+                    self.lists.len() as u32
+                }
+            },
+            list => list,
+        };
+        let own = &mut self.lists[list as usize - 1];
+        own.clear();
+        own.extend_from_slice(entries);
         list
+    }
+
+    fn release(&mut self, list: u32) {
+        if list != NONE {
+            self.lists[list as usize - 1] = SmallVec::new();
+            self.free.push(list);
+        }
     }
 }
 
@@ -247,11 +278,14 @@ mod tests {
         assert_eq!(cell.write(), Some(entry(3, true)));
         assert_eq!(cell.read(), Some(entry(4, false)));
         assert_eq!(cells.further(cell.list()), [entry(7, true)]);
-        cells.set_further(6, &[entry(7, true)]);
-        assert_eq!(cells.cell(6).list(), cell.list());
+        cells.set_further(6, &[entry(7, true), entry(8, false)]);
         cells.forget(4000, 5001);
         assert_eq!(*cells.cell(5000), Cell::default());
         let kept = cells.cell(6).list();
-        assert_eq!(cells.further(kept).len(), 1);
+        assert_eq!(cells.further(kept).len(), 2);
+        cells.set_further(9, &[entry(1, false)]);
+        assert_eq!(cells.cell(9).list(), cell.list(), "a list is used again");
+        cells.set_further(6, &[]);
+        assert_eq!(cells.cell(6).list(), NONE);
     }
 }

@@ -190,6 +190,16 @@ impl Cta {
         }
     }
 
+    /// Returns whether a thread of the CTA holds a lock.
+    pub(super) fn has_locks(&self) -> bool {
+        !self.locks.is_empty()
+    }
+
+    /// Returns the interval up to which the lanes of a warp know all accesses of each other.
+    pub(super) fn common_interval(&self, warp: u32) -> u32 {
+        self.warps[warp as usize].common
+    }
+
     /// Records that a thread has got a lock. `acquired` is the scope in which it acquires what the lock protects.
     pub(super) fn hold_lock(&mut self, thread: u32, address: u64, acquired: Option<Scope>) {
         self.locks.insert(thread, Lock { address, acquired });
@@ -248,6 +258,11 @@ impl Cta {
             true => None,
             false => self.issues.get(&thread).copied(),
         }
+    }
+
+    /// Returns whether a thread of the CTA is issuing an asynchronous operation.
+    pub(super) fn has_issues(&self) -> bool {
+        !self.issues.is_empty()
     }
 
     /// Sets the asynchronous operation that a thread is issuing.
@@ -344,6 +359,15 @@ impl Cta {
             }
         }
         self.known(basis).knows(reader, thread, time)
+    }
+
+    /// Returns whether a thread knows nothing about other CTAs.
+    pub(super) fn knows_nothing(&self, reader: u32, basis: Basis) -> bool {
+        let known = self.known(basis);
+        let own = known.threads.get(reader as usize);
+        known.cta.is_none()
+            && known.warps[reader as usize / 32].is_none()
+            && own.is_none_or(Option::is_none)
     }
 
     /// Returns whether `reader` has suspected knowledge through an edge with too narrow a scope.

@@ -12,6 +12,7 @@ mod cell;
 mod clock;
 mod copy;
 mod cta;
+mod quick;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -361,11 +362,7 @@ impl Detector {
         (address, bytes): (u64, u32),
         report: &mut impl FnMut(Race),
     ) {
-        let end = address + u64::from(bytes);
-        for index in address / 4..end.div_ceil(4) {
-            let from = address.max(index * 4) - index * 4;
-            let to = end.min(index * 4 + 4) - index * 4;
-            let mask = (((1u32 << to) - 1) & !((1u32 << from) - 1)) as u8;
+        for (index, mask) in quick::cells_of(address, bytes) {
             if access.reads && !access.writes {
                 self.touch(by, (site, access, copy), false, (index, mask), report);
             }
@@ -678,6 +675,14 @@ impl Detector {
         if other.launch != cta.launch && !self.may_overlap(other.launch, cta.launch) {
             return 0;
         }
+        if group.copy.is_none() {
+            if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
+                return 0;
+            }
+            if group.cta != by.cta && cta.knows_nothing(by.index, basis) {
+                return entry.lanes;
+            }
+        }
         let unknown = |lane: &u32| {
             let thread = Thread {
                 cta: group.cta,
@@ -936,6 +941,11 @@ impl Detector {
         };
         let copy = Copy { end, proxy };
         cta.set_issue(thread, Some(Issue { completion, copy }));
+    }
+
+    /// Returns whether a thread of a CTA is issuing an asynchronous operation.
+    pub fn is_issuing(&self, id: CtaId) -> bool {
+        self.ctas[id as usize].has_issues()
     }
 
     /// Records that a thread has issued its asynchronous operation.

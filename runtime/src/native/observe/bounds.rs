@@ -118,29 +118,47 @@ impl Examiner<'_> {
         within(&(start..start + stride - u64::from(SPARE)), address, bytes)
     }
 
+    /// Returns whether every thread of the CTA may access bytes through an address in `space`. The answer is negative for
+    /// local memory, because each thread may access only its own.
+    pub(super) fn holds_for_all(
+        &mut self,
+        space: StateSpace,
+        (address, bytes): (u64, u64),
+        writes: bool,
+    ) -> bool {
+        match space {
+            StateSpace::Shared | StateSpace::SharedCluster => self.is_shared(address, bytes),
+            StateSpace::Local => false,
+            StateSpace::None => {
+                self.is_device(address, bytes, writes) || self.is_shared(address, bytes)
+            }
+            _ => self.is_device(address, bytes, writes),
+        }
+    }
+
     /// Returns whether bytes are in memory that all CTAs share.
     fn is_device(&mut self, address: u64, bytes: u64, writes: bool) -> bool {
-        let (start, size) = self.last;
-        let offset = address.wrapping_sub(start);
-        if offset < size && bytes <= size - offset {
+        let recent = &mut self.recent[usize::from(writes)];
+        let found = recent.iter().position(|&(start, size)| {
+            let offset = address.wrapping_sub(start);
+            offset < size && bytes <= size - offset
+        });
+        if let Some(at) = found {
+            recent.swap(0, at);
             return true;
         }
-        let services = &self.launch.shape.services;
-        if services.heap_region().contains(&address) {
+        if self.heap.contains(&address) {
             // Blocks of the heap come and go while the launch runs.
-            let block = services.heap_block(address);
+            let block = self.launch.shape.services.heap_block(address);
             return block.is_some_and(|block| within(&block, address, bytes));
         }
-        match self.visible.allocation(address, bytes, writes) {
-            // Reads do not show that writes are permitted.
-            Some(found) => {
-                if writes {
-                    self.last = found;
-                }
-                true
-            }
-            None => false,
-        }
+        let Some(found) = self.visible.allocation(address, bytes, writes) else {
+            return false;
+        };
+        let recent = &mut self.recent[usize::from(writes)];
+        recent.rotate_right(1);
+        recent[0] = found;
+        true
     }
 
     /// Returns whether bytes at a generic address are in shared, local or parameter memory of the thread.

@@ -32,7 +32,7 @@ impl Examiner<'_> {
             return;
         }
         if at.access.mode != AccessMode::Store {
-            let kind = match initialised.written(address, bytes.into()) {
+            let kind = match self.written.written(initialised, address, bytes.into()) {
                 Written::All => None,
                 // Structures are copied with their padding.
                 Written::Some if at.access.only_copied => Some(Kind::PartlyUninitialized),
@@ -47,7 +47,7 @@ impl Examiner<'_> {
             }
         }
         if at.access.mode.writes() {
-            initialised.set(address, bytes.into());
+            self.written.set(initialised, address, bytes.into());
         }
     }
 

@@ -4,6 +4,7 @@
 //! loads and atomics read zeros.
 
 mod bounds;
+mod chunk;
 mod initial;
 mod order;
 mod report;
@@ -13,12 +14,14 @@ use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
 use margay_ops::mods::StateSpace;
+use margay_shadow::init::View;
 use margay_shadow::race::CtaId;
 use rustc_hash::FxHashMap;
 
 use super::launch::PtxLaunch;
 use crate::checks::{Findings, Kind};
 use crate::memory::Visible;
+pub(super) use chunk::{Addresses, Chunk};
 pub(super) use order::synchronise_cluster;
 
 /// Number of bytes of spare memory after the shared memory of a CTA and after the local memory of a thread: a part for
@@ -49,8 +52,12 @@ pub(super) struct Examiner<'a> {
     findings: &'a Findings,
     visible: &'a Visible,
     cta: CtaInfo,
-    /// The allocation of the last access to device memory: most accesses are to few allocations.
-    last: (u64, u64),
+    /// The allocations that were last read and last written, as start and size: most accesses are to few allocations.
+    recent: [[(u64, u64); 4]; 2],
+    /// The parts of the record of written memory that were last used.
+    written: View,
+    /// The range of the device heap.
+    heap: std::ops::Range<u64>,
     /// The linear index of the present CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
     /// The findings that this examiner has reported.
@@ -70,7 +77,9 @@ impl<'a> Examiner<'a> {
             findings,
             visible,
             cta,
-            last: (0, 0),
+            recent: [[(0, 0); 4]; 2],
+            written: View::default(),
+            heap: launch.shape.services.heap_region(),
             known_cta: None,
             reported: FxHashMap::default(),
         };

@@ -7,7 +7,7 @@ use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope as PtxScope, StateSpace};
 use margay_shadow::race::{self, Access, Completion, CtaId, Missing, Race, Scope, Site, Window};
 
 use super::report::{place_of, space_name};
-use super::{Examiner, Observed};
+use super::{Chunk, Examiner, Observed};
 use crate::checks::{
     Access as CheckAccess, Extents, Finding, Kind, Other, Races, Severity, SiteInfo,
 };
@@ -93,11 +93,95 @@ impl Examiner<'_> {
             });
         let stored =
             (at.access.mode == AccessMode::Store).then(|| stored_bytes(at.access, operands));
+        self.add_races(races, &found, (site, id), at, (address, stored.as_deref()));
+        self.order_with_host(races, (site, id), at, (range, access.writes));
+        if let Some(bytes) = stored {
+            record_store(races, address, &bytes);
+        }
+    }
+
+    /// Passes the accesses of the lanes of a chunk to the race detector.
+    pub(super) fn order_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
+        let Some(races) = &self.findings.shadow().races else {
+            return;
+        };
+        if at.access.space == StateSpace::Const {
+            return;
+        }
+        let is_issuing = {
+            let mut races = races.lock();
+            let id = self.cta_id(&mut races);
+            races.detector.is_issuing(id)
+        };
+        let is_weak = at.access.order == MemOrder::Weak && at.access.mode != AccessMode::Update;
+        if !is_weak || is_issuing {
+            for lane in chunk.lanes() {
+                let own = Observed {
+                    thread: at.thread + lane,
+                    ..*at
+                };
+                let operands = chunk.operands_of(lane);
+                self.order(&own, chunk.addresses.of(lane), at.access.bytes, &operands);
+            }
+            return;
+        }
+        let mut races = races.lock();
+        let races = &mut *races;
+        let id = self.cta_id(races);
+        let site = self.site(races, at);
+        let access = described(at.access, true, Window::Global);
+        let mut found: Vec<(u32, Race)> = Vec::new();
+        races.detector.access_lanes(
+            id,
+            at.thread,
+            (site, access),
+            (chunk.active, at.access.bytes),
+            |lane| chunk.addresses.of(lane),
+            |lane, race| found.push((lane, race)),
+        );
+        // Earlier stores have been executed, those of the lanes of this chunk have not.
+        races.forget_stores();
+        let stores = at.access.mode == AccessMode::Store;
+        let stored = |lane| stored_bytes(at.access, &chunk.operands_of(lane));
+        let mut earlier = chunk.lanes().peekable();
+        for (lane, race) in found {
+            while let Some(before) = earlier.next_if(|&before| stores && before < lane) {
+                record_store(races, chunk.addresses.of(before), &stored(before));
+            }
+            let own = Observed {
+                thread: at.thread + lane,
+                ..*at
+            };
+            let bytes = stores.then(|| stored(lane));
+            let place = (chunk.addresses.of(lane), bytes.as_deref());
+            self.add_races(races, &[race], (site, id), &own, place);
+        }
+        races.forget_stores();
+        if !races.has_host() {
+            return;
+        }
+        for lane in chunk.lanes() {
+            let own = Observed {
+                thread: at.thread + lane,
+                ..*at
+            };
+            let range = (chunk.addresses.of(lane), at.access.bytes);
+            self.order_with_host(races, (site, id), &own, (range, access.writes));
+        }
+    }
+
+    /// Adds races of an access to `address` to the findings. `stored` are the bytes that the access stores.
+    fn add_races(
+        &self,
+        races: &mut Races,
+        found: &[Race],
+        (site, id): (Site, CtaId),
+        at: &Observed<'_>,
+        (address, stored): (u64, Option<&[u8]>),
+    ) {
         for race in found {
             let equal = race.both_write
-                && stored
-                    .as_ref()
-                    .is_some_and(|bytes| is_unchanged(races, race.address, address, bytes));
+                && stored.is_some_and(|bytes| is_unchanged(races, race.address, address, bytes));
             let severity = match (
                 equal,
                 race.same_warp || race.volatile || race.reader_lacks_fence,
@@ -110,17 +194,9 @@ impl Examiner<'_> {
             let volatile = race.volatile.then_some(address);
             let missing = missing_text(race.missing);
             if !races.count_pair(pair, severity, volatile, missing) {
-                let finding = self.race_finding(races, &race, (site, id), at, severity);
+                let finding = self.race_finding(races, race, (site, id), at, severity);
                 let call = self.launch.shape.call.clone();
                 races.add_pair(pair, self.info.grid_id, volatile, (finding, call));
-            }
-        }
-        self.order_with_host(races, (site, id), at, (range, access.writes));
-        if let Some(bytes) = stored {
-            for (index, part) in bytes.chunks(16).enumerate() {
-                let mut cells = [0; 16];
-                cells[..part.len()].copy_from_slice(part);
-                races.stored(address + 16 * index as u64, cells, part.len() as u32);
             }
         }
     }
@@ -362,6 +438,15 @@ fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> Vec<u8> {
         .iter()
         .flat_map(|bits| bits.to_le_bytes()[..element].to_vec());
     bytes.take(access.bytes as usize).collect()
+}
+
+/// Records the bytes that a thread is about to store at an address.
+fn record_store(races: &mut Races, address: u64, bytes: &[u8]) {
+    for (index, part) in bytes.chunks(16).enumerate() {
+        let mut cells = [0; 16];
+        cells[..part.len()].copy_from_slice(part);
+        races.stored(address + 16 * index as u64, cells, part.len() as u32);
+    }
 }
 
 /// Returns whether a store writes the bytes that the latest store has written. The comparison ends with the four bytes at

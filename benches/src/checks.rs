@@ -1,0 +1,111 @@
+//! Compares runs that tools check with normal runs: both run the same kernels and data on one worker.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use margay::checks::Tool;
+use margay::{Runtime, RuntimeBuilder};
+use serde::Serialize;
+
+use crate::case::{Case, Scale};
+use crate::comparison::{Prepared, chosen};
+use crate::measure::{self, Time};
+
+/// The sets of tools that are measured, with their names.
+const SETS: [(&str, &[Tool]); 5] = [
+    ("memcheck", &[Tool::Memory]),
+    ("initcheck", &[Tool::Initialisation]),
+    ("racecheck", &[Tool::Race]),
+    ("synccheck", &[Tool::Synchronisation]),
+    ("all", &Tool::ALL),
+];
+
+/// Number of measured runs with a set of tools.
+const RUNS: usize = 3;
+
+/// The times of a kernel in normal runs and in checking runs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Checked {
+    pub(crate) name: &'static str,
+    /// Seconds of a normal run.
+    pub(crate) normal: Time,
+    /// Seconds of a run with a set of tools, by the name of the set: the median of [`RUNS`] runs.
+    pub(crate) checked: BTreeMap<&'static str, f64>,
+}
+
+impl Checked {
+    /// Returns the time with a set of tools divided by the time of a normal run.
+    pub(crate) fn ratio(&self, set: &str) -> Option<f64> {
+        Some(self.checked.get(set)? / self.normal.median)
+    }
+}
+
+/// Returns the names of the sets of tools.
+pub(crate) fn sets() -> impl Iterator<Item = &'static str> {
+    SETS.iter().map(|&(name, _)| name)
+}
+
+fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
+    let builder = Runtime::builder().workers(1);
+    let builder = tools
+        .iter()
+        .fold(builder, |b, &tool| RuntimeBuilder::check(b, tool));
+    builder.build().map_err(|e| e.to_string())
+}
+
+/// Compares the results of the kernels with the expected results in every kind of run, then measures the kernels.
+///
+/// # Errors
+/// Returns an error if a name is unknown, a runtime does not start or a kernel fails.
+pub(crate) fn measure(scale: Scale, names: &[String]) -> Result<Vec<Checked>, String> {
+    let normal = runtime(&[])?;
+    let checking: Result<Vec<_>, String> = SETS
+        .iter()
+        .map(|&(name, tools)| Ok((name, runtime(tools)?)))
+        .collect();
+    let checking = checking?;
+    let one = |case: &Case| {
+        eprintln!("{}", case.name);
+        let mut ready = Prepared::new(case, scale, &normal)?;
+        let mut checked = BTreeMap::new();
+        for (name, runtime) in &checking {
+            let mut ready = Prepared::new(case, scale, runtime)?;
+            checked.insert(*name, median(|| ready.run()));
+        }
+        Ok(Checked {
+            name: case.name,
+            normal: measure::alone(|| ready.run()),
+            checked,
+        })
+    };
+    chosen(names)?.into_iter().map(one).collect()
+}
+
+fn median(mut action: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let started = Instant::now();
+            action();
+            started.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[RUNS / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_runs_with_every_set_of_tools() {
+        let rows = measure(Scale::Small, &["saxpy".to_owned()]).expect("runs");
+        let [row] = rows.as_slice() else {
+            panic!("one kernel has this name: {rows:?}");
+        };
+        for set in sets() {
+            assert!(row.ratio(set).is_some_and(|ratio| ratio > 0.0), "{set}");
+        }
+        assert_eq!(row.ratio("no set"), None);
+    }
+}

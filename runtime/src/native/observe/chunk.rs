@@ -1,0 +1,214 @@
+//! Examines the accesses of the lanes of a chunk together.
+//!
+//! Usually all accesses are permitted. Then the lanes are examined as a range of addresses or one after the other, with
+//! work that is common to all lanes done once. If an access is not permitted, the lanes are examined one at a time.
+
+use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ops::meaning::Bits;
+use margay_ops::mods::StateSpace;
+use margay_shadow::init::Written;
+use smallvec::SmallVec;
+
+use super::{Examiner, Observed};
+
+/// The operands of one lane.
+pub(super) type LaneOperands = SmallVec<[Bits; 8]>;
+
+/// Where the lanes of a chunk access memory.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::native) enum Addresses<'a> {
+    /// The host address of the first lane, the distance between the lanes, and the start of the window of 32-bit offsets
+    /// that contains the addresses (0 if they are in none).
+    Strided {
+        first: u64,
+        stride: i64,
+        window: u64,
+    },
+    /// The host address of each lane.
+    Each(&'a [u64]),
+}
+
+impl Addresses<'_> {
+    /// Returns the address of a lane.
+    pub(in crate::native) fn of(&self, lane: u32) -> u64 {
+        match *self {
+            Addresses::Strided {
+                first,
+                stride,
+                window,
+            } => {
+                let at = first.wrapping_add((stride as u64).wrapping_mul(lane.into()));
+                match window {
+                    0 => at,
+                    _ => window + (at.wrapping_sub(window) as u32 as u64),
+                }
+            }
+            Addresses::Each(each) => each[lane as usize],
+        }
+    }
+}
+
+/// The accesses of the lanes of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::native) struct Chunk<'a> {
+    /// The lanes that access memory.
+    pub(in crate::native) active: u32,
+    pub(in crate::native) addresses: Addresses<'a>,
+    /// For each operand, its value in each lane.
+    pub(in crate::native) operands: &'a [u8],
+    /// Number of bytes of an operand of a lane.
+    pub(in crate::native) operand_bytes: usize,
+    /// Number of lanes.
+    pub(in crate::native) width: usize,
+}
+
+impl Chunk<'_> {
+    /// Returns the operands of a lane.
+    pub(super) fn operands_of(&self, lane: u32) -> LaneOperands {
+        let row = self.width * self.operand_bytes;
+        if row == 0 {
+            return LaneOperands::new();
+        }
+        let rows = self.operands.chunks_exact(row);
+        rows.map(|row| {
+            let mut cell = [0; 16];
+            let at = lane as usize * self.operand_bytes;
+            cell[..self.operand_bytes].copy_from_slice(&row[at..at + self.operand_bytes]);
+            Bits::from_le_bytes(cell)
+        })
+        .collect()
+    }
+
+    /// Returns the active lanes, the lowest first.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = u32> + use<> {
+        let mut left = self.active;
+        std::iter::from_fn(move || {
+            (left != 0).then(|| {
+                let lane = left.trailing_zeros();
+                left &= left - 1;
+                lane
+            })
+        })
+    }
+
+    /// Returns the lowest address of the active lanes, and the number of bytes up to the end of the highest access of
+    /// `bytes` bytes; `None` if the lanes have no common stride.
+    pub(super) fn hull(&self, bytes: u32) -> Option<(u64, u64)> {
+        let Addresses::Strided { stride, .. } = self.addresses else {
+            return None;
+        };
+        let (low, high) = (
+            self.active.trailing_zeros(),
+            31 - self.active.leading_zeros(),
+        );
+        let (a, b) = (self.addresses.of(low), self.addresses.of(high));
+        let span = stride.unsigned_abs().checked_mul(u64::from(high - low))?;
+        (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
+    }
+
+    /// Returns the address and the length of the bytes that the lanes access, if they access one range without gaps.
+    fn range(&self, access: &ObservedAccess) -> Option<(u64, u64)> {
+        let Addresses::Strided { stride, .. } = self.addresses else {
+            return None;
+        };
+        let whole = self.active >> self.active.trailing_zeros();
+        let gaps = whole & whole.wrapping_add(1) != 0;
+        (stride == 0 || stride.unsigned_abs() == u64::from(access.bytes) && !gaps)
+            .then(|| self.hull(access.bytes))
+            .flatten()
+    }
+}
+
+impl Examiner<'_> {
+    /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the addresses that the lanes
+    /// access instead, if they differ from those of the chunk.
+    pub(in crate::native) fn chunk(
+        &mut self,
+        cta: u64,
+        at: &Observed<'_>,
+        chunk: &Chunk<'_>,
+    ) -> Option<[u64; 32]> {
+        if chunk.active == 0 {
+            return None;
+        }
+        self.move_to(cta);
+        if !self.all_permitted(at, chunk) {
+            let mut used = [0; 32];
+            for lane in chunk.lanes() {
+                let own = Observed {
+                    thread: at.thread + lane,
+                    ..*at
+                };
+                let operands = chunk.operands_of(lane);
+                used[lane as usize] = self.access(cta, &own, chunk.addresses.of(lane), &operands);
+            }
+            return Some(used);
+        }
+        if self.launch.waits.is_observed() {
+            for lane in chunk.lanes() {
+                let own = Observed {
+                    thread: at.thread + lane,
+                    ..*at
+                };
+                let range = (chunk.addresses.of(lane), at.access.bytes);
+                let waits = &self.launch.waits;
+                waits.note(cta, &own, range, &chunk.operands_of(lane));
+            }
+        }
+        self.initialisation_of_lanes(at, chunk);
+        if self.orders() {
+            self.order_lanes(at, chunk);
+        }
+        None
+    }
+
+    /// Returns whether all active lanes may access their addresses. If the lanes are in different allocations, the answer
+    /// may be negative although they may.
+    fn all_permitted(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) -> bool {
+        let access = at.access;
+        let align = u64::from(access.bytes).next_power_of_two();
+        let writes = access.mode.writes();
+        if let Some((low, len)) = chunk.hull(access.bytes)
+            && let Addresses::Strided { stride, .. } = chunk.addresses
+            && (chunk.active.is_power_of_two() || stride.unsigned_abs().is_multiple_of(align))
+            && low.is_multiple_of(align)
+            && self.holds_for_all(access.space, (low, len), writes)
+        {
+            return true;
+        }
+        chunk.lanes().all(|lane| {
+            let address = chunk.addresses.of(lane);
+            let range = (address, u64::from(access.bytes));
+            address.is_multiple_of(align) && self.holds_for_all(access.space, range, writes)
+        })
+    }
+
+    /// Checks that the bytes that the lanes read have been written, and records the bytes that they write.
+    fn initialisation_of_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
+        let findings = self.findings;
+        let Some(initialised) = &findings.shadow().initialised else {
+            return;
+        };
+        if at.access.space == StateSpace::Const {
+            return;
+        }
+        if let Some((start, len)) = chunk.range(at.access) {
+            match at.access.mode {
+                AccessMode::Store => return self.written.set(initialised, start, len),
+                AccessMode::Load
+                    if self.written.written(initialised, start, len) == Written::All =>
+                {
+                    return;
+                }
+                _ => {}
+            }
+        }
+        for lane in chunk.lanes() {
+            let own = Observed {
+                thread: at.thread + lane,
+                ..*at
+            };
+            self.initialisation(&own, chunk.addresses.of(lane), at.access.bytes);
+        }
+    }
+}
