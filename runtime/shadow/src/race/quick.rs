@@ -1,7 +1,7 @@
 //! Accesses of the lanes of a warp together: one lookup for all lanes of what they share, and a short path for cells of
 //! which all that matters is known to be over.
 
-use super::cell::{Cells, Entry, GroupId, NONE};
+use super::cell::{Cells, Entry, GroupId};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
 use super::{Access, Detector, Group, Race, Site};
@@ -173,9 +173,15 @@ impl Detector {
                     writes,
                 };
                 if !record(&mut self.cells, &self.groups, &now, index, entry) {
-                    self.touch(by, (site, access, None), writes, (index, mask), &mut |race| {
-                        report(lane, race);
-                    });
+                    self.touch(
+                        by,
+                        (site, access, None),
+                        writes,
+                        (index, mask),
+                        &mut |race| {
+                            report(lane, race);
+                        },
+                    );
                 }
             }
             if writes && !self.locations.is_empty() {
