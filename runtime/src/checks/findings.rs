@@ -253,7 +253,7 @@ impl Findings {
             .cta
             .zip(fault.thread)
             .map(|(block, thread)| ThreadPlace { thread, block });
-        finding.explanation = Some(fault.detail.clone());
+        finding.explanation = Some(fault.detail.replace("\n  ", "; "));
         self.add(finding, None);
     }
 
