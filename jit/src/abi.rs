@@ -214,6 +214,9 @@ pub struct Helpers {
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *const u8, u64) -> u32,
     /// Tells a tool about groups of asynchronous copies. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
+    /// Tells a tool that threads have synchronised: all lanes of a warp, or all threads of the CTA at a barrier. Arguments:
+    /// context, index of the warp or [`WHOLE_CTA`].
+    pub synchronised: unsafe extern "C" fn(*mut NativeContext, u32),
     /// Tells a tool about a fence. Arguments: context, scope, thread.
     pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
@@ -221,6 +224,9 @@ pub struct Helpers {
     /// `first`, `end`, size of a frame in bytes.
     pub settle: unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32, u32, u32),
 }
+
+/// The argument of [`Helpers::synchronised`] for all threads of a CTA.
+pub const WHOLE_CTA: u32 = u32::MAX;
 
 /// The shape of the lanes that [`Helpers::check_lanes`] examines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

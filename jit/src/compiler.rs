@@ -19,6 +19,7 @@ use margay_ir::function::{Function, SourceLoc, payload_func};
 use margay_ir::module::Module;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
+use margay_ir::pass::instrument::Request;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
@@ -71,6 +72,8 @@ pub struct CompiledKernel {
     pointers: Pointers,
     /// The reasons why the kernel's code is slower than possible.
     pub fallbacks: Fallbacks,
+    /// What tools observe.
+    request: Request,
     /// Size of the function.
     shape: Shape,
     /// Block of every instruction.
@@ -169,6 +172,7 @@ impl CompiledKernel {
         }
         Ok(CompiledKernel {
             fallbacks,
+            request: Request::default(),
             shape,
             homes,
             sync_points: SyncPointTable::new(&function, &regions),
@@ -187,6 +191,11 @@ impl CompiledKernel {
         })
     }
 
+    /// Sets what tools observe. Must be called before code is compiled.
+    pub fn observed(self, request: Request) -> CompiledKernel {
+        CompiledKernel { request, ..self }
+    }
+
     /// Returns the kernel data that is needed to write and to read cache entries.
     pub(crate) fn source(&self) -> Source<'_> {
         Source {
@@ -201,7 +210,7 @@ impl CompiledKernel {
         symbols.sort_unstable_by_key(|(id, _)| **id);
         let mut signatures: Vec<_> = self.signatures.iter().collect();
         signatures.sort_unstable_by_key(|(id, _)| **id);
-        digest_of(&(&self.function, symbols, signatures))
+        digest_of(&(&self.function, symbols, signatures, self.request))
     }
 
     /// Returns whether the kernel has sync points, where threads may wait for each other.
@@ -494,6 +503,7 @@ impl CompiledKernel {
             has_fma: compiler.has_fma,
             isolated: compiler.isolated,
             trusted: false,
+            request: self.request,
             pointers: &self.pointers,
             symbols: &self.symbols,
             called_signatures: &self.signatures,

@@ -179,6 +179,7 @@ impl RuntimeBuilder {
             Arc::new(loader.observing(Request {
                 accesses: checks.examine_accesses(),
                 order: checks.contains(Tool::Race),
+                synchronisation: checks.contains(Tool::Synchronisation),
             }))
         });
         let findings = (!checks.is_empty()).then(|| Arc::new(Findings::new(checks)));

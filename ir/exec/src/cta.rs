@@ -113,13 +113,12 @@ impl CtaState {
     /// warp, `places` returns the sync points at which its lanes wait, and the lanes that have not exited. All other
     /// warps are about to resume after `phase`.
     pub fn taken_over(
-        threads: u32,
-        order: Order,
+        self,
         runner: &impl Runner,
         (phase, moved): (SyncPoint, u32),
         places: impl Fn(u32) -> ([SyncPoint; 32], u32),
     ) -> CtaState {
-        let mut state = CtaState::new(threads, order);
+        let mut state = self;
         for warp in 0..state.warps.len() {
             let (sync_points, alive) = places(warp as u32);
             let moved = (warp as u32) < moved;
@@ -249,15 +248,21 @@ impl CtaState {
 
     /// Runs the lagging lanes, which are the ready lanes with the lowest sync point number.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
+        // Arrivals of threads that the scheduler has taken over.
+        self.report_arrivals(runner);
         let state = &mut self.warps[warp];
         let (from, mask) = lagging_lanes(state.ready, &state.sync_points);
         runner.run(warp as u32, from, mask, &mut state.sync_points)?;
         state.ready &= !mask;
         self.settle_all(runner, warp, mask);
+        self.report_arrivals(runner);
+        Ok(())
+    }
+
+    fn report_arrivals(&mut self, runner: &mut impl Runner) {
         for event in self.arrivals.drain(..) {
             runner.synchronised(event);
         }
-        Ok(())
     }
 
     /// Updates the state for lanes that have just stopped, separately for each sync point.

@@ -26,6 +26,16 @@ pub struct Request {
     pub accesses: bool,
     /// Whether to examine the access of each lane, with its operands, and to report fences.
     pub order: bool,
+    /// Whether to check synchronisation: only the CTA scheduler, which checks it, completes collectives and barriers of
+    /// threads that are not together.
+    pub synchronisation: bool,
+}
+
+impl Request {
+    /// Returns whether a tool observes synchronisation.
+    pub fn watches(self) -> bool {
+        self.order || self.synchronisation
+    }
 }
 
 /// Removes the operations that tell tools about asynchronous copies.

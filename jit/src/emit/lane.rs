@@ -6,6 +6,7 @@ use margay_exec::SyncPoint;
 use margay_ir::analysis::{Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, SigId, Slot, SymbolId, Value};
 use margay_ir::function::{Function, InstData, SourceLoc};
+use margay_ir::pass::instrument::Request;
 use margay_ops::meaning::Meaning;
 use margay_ops::ops::{Effects, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -79,6 +80,8 @@ pub(crate) struct Lane<'a, 'b> {
     /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
     /// ends exactly at the end of its accessible pages.
     pub(crate) trusted: bool,
+    /// What tools observe.
+    pub(crate) request: Request,
     /// The pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
     /// The module variables that the function names.
@@ -140,6 +143,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) has_fma: bool,
     pub(crate) isolated: bool,
     pub(crate) trusted: bool,
+    pub(crate) request: Request,
     pub(crate) pointers: &'a Pointers,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures that the function calls through handles.
@@ -160,6 +164,7 @@ impl<'b> LaneParts<'_, 'b> {
             has_fma: self.has_fma,
             isolated: self.isolated,
             trusted: self.trusted,
+            request: self.request,
             pointers: self.pointers,
             symbols: self.symbols,
             called_signatures: self.called_signatures,
@@ -195,6 +200,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             has_fma: parts.has_fma,
             isolated: parts.isolated,
             trusted: parts.trusted,
+            request: parts.request,
             pointers: parts.pointers,
             symbols: parts.symbols,
             called_signatures: parts.called_signatures,

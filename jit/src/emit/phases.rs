@@ -20,6 +20,8 @@ use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_exec::SyncPoint;
 use margay_ir::analysis::Regions;
 use margay_ir::analysis::regions::{FRAME_ALIVE, ResumePoint};
+use margay_ir::pass::instrument::Request;
+use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
 use super::cta_form::{field, next_index};
@@ -28,9 +30,9 @@ use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, NOBODY, Slice, View};
 use super::sweep::{Rest, Shape, Sweep};
-use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
+use crate::abi::{Helpers, NativeContext, TURNS, WHOLE_CTA, sorted, status};
 use crate::addresses::Target;
-use crate::sync_points::{Completion, SyncPointTable};
+use crate::sync_points::{Completion, LaneStorage, SyncPointTable};
 
 /// Blocks and variables that all regions share.
 struct Driver<'a> {
@@ -38,6 +40,10 @@ struct Driver<'a> {
     sync_points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
+    /// What tools observe.
+    request: Request,
+    /// Lanes that have exited before the end of their CTA, if a tool checks synchronisation.
+    gone: Variable,
     /// Base of the window of shared memory, for vector code.
     shared: Option<ir::Value>,
     threads: ir::Value,
@@ -173,6 +179,8 @@ impl<'a> Driver<'a> {
             sync_points,
             ctx,
             frames,
+            request: parts.request,
+            gone: word(b),
             shared,
             threads,
             warps,
@@ -248,6 +256,8 @@ impl<'a> Driver<'a> {
         let fresh = b.ins().icmp_imm_u(IntCC::Equal, phase, 0);
         let fresh = b.ins().uextend(types::I32, fresh);
         b.def_var(self.converged, fresh);
+        let none = b.ins().iconst(types::I32, 0);
+        b.def_var(self.gone, none);
         if let Some(sweep) = &self.sweep {
             sweep.reset(b);
         }
@@ -289,6 +299,7 @@ impl<'a> Driver<'a> {
         next_index(b, self.ctaid, grid);
         let zero = b.ins().iconst(types::I32, 0);
         b.def_var(self.phase, zero);
+        b.def_var(self.gone, zero);
         let one = b.ins().iconst(types::I32, 1);
         b.def_var(self.converged, one);
         if let Some(sweep) = &self.sweep {
@@ -344,6 +355,7 @@ impl<'a> Driver<'a> {
         let alive = b.ins().select(phase, left, all);
         b.def_var(self.alive, alive);
         b.def_var(self.running, alive);
+        self.note_gone(b, alive);
         b.ins().brif(alive, run, &[], next, &[]);
 
         b.switch_to_block(run);
@@ -357,6 +369,7 @@ impl<'a> Driver<'a> {
         if let Some(sweep) = &self.sweep {
             sweep.note_alive(b, alive);
         }
+        self.note_gone(b, alive);
         b.ins().brif(alive, done, &[], next, &[]);
         b.switch_to_block(done);
         let agreed = b.use_var(self.agreed);
@@ -397,6 +410,39 @@ impl<'a> Driver<'a> {
         alive
     }
 
+    /// Records which lanes of a warp have exited, of which `alive` have not.
+    fn note_gone(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
+        if self.request.synchronisation {
+            let warp = b.use_var(self.warp);
+            let all = self.all_lanes(b, warp);
+            let missing = b.ins().bxor(all, alive);
+            let gone = b.use_var(self.gone);
+            let gone = b.ins().bor(gone, missing);
+            b.def_var(self.gone, gone);
+        }
+    }
+
+    /// Emits what tools need when all threads have reached a barrier: the scheduler completes a barrier before which
+    /// threads have exited.
+    fn watch_barrier(&self, b: &mut FunctionBuilder<'_>) {
+        if self.request.synchronisation {
+            let [whole, apart] = std::array::from_fn(|_| b.create_block());
+            let mut gone = b.use_var(self.gone);
+            if let Some(sweep) = &self.sweep {
+                gone = sweep.lost_of_whole_warps(b, gone);
+            }
+            b.ins().brif(gone, apart, &[], whole, &[]);
+            b.switch_to_block(apart);
+            b.set_cold_block(apart);
+            self.general(b, self.warps);
+            b.switch_to_block(whole);
+        }
+        if self.request.order {
+            let all = b.ins().iconst(types::I32, i64::from(WHOLE_CTA as i32));
+            self.tell(b, all);
+        }
+    }
+
     /// Emits the code that runs when all warps have run: the code completes the barrier that they have reached, or ends
     /// the CTA.
     fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
@@ -425,10 +471,12 @@ impl<'a> Driver<'a> {
         let onward = b.create_block();
         cases.emit(b, agreed, onward);
         b.switch_to_block(onward);
+        self.watch_barrier(b);
         let agreed = b.use_var(self.agreed);
         b.ins().jump(next, &[BlockArg::Value(agreed)]);
         for (index, block) in reductions {
             b.switch_to_block(block);
+            self.watch_barrier(b);
             let bytes = i64::from(self.regions.frame_bytes);
             let stride = b.ins().iconst(types::I32, bytes);
             self.host_completes(b, offset_of!(Helpers, reduce), index, self.frames, stride);
@@ -499,6 +547,10 @@ impl<'a> Driver<'a> {
     /// Emits a call of the host to decide which lanes of the warp continue.
     fn sort(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.sort_out);
+        if self.request.watches() {
+            b.ins().jump(self.leave_here, &[]);
+            return;
+        }
         let alive = b.use_var(self.alive);
         set_field(b, self.ctx, offset_of!(NativeContext, alive), alive);
         let frame = b.use_var(self.frame);
@@ -880,6 +932,9 @@ impl<'a> Driver<'a> {
             b.switch_to_block(block);
             match self.sync_points.completion(index) {
                 Completion::Nothing => {
+                    if !self.watch_warp(b, index) {
+                        continue;
+                    }
                     self.clear_warp_converged(b);
                     let (block, arguments) = self.way_to(b, index);
                     b.ins().jump(block, &arguments);
@@ -896,7 +951,57 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Emits what tools need when all remaining lanes of a warp wait at a barrier of the warp. Returns false if the
+    /// scheduler must continue the warp.
+    fn watch_warp(&self, b: &mut FunctionBuilder<'_>, index: usize) -> bool {
+        let place = self.sync_points.get(SyncPoint(index as u32));
+        let barrier = place.filter(|place| place.desc.opcode == Opcode::BarWarp);
+        let Some(place) = barrier.filter(|_| self.request.watches()) else {
+            return true;
+        };
+        // The scheduler finds out what other masks mean, and what it means that lanes have exited.
+        let Some(&LaneStorage::Constant(mask)) = place.args.first() else {
+            b.ins().jump(self.leave_here, &[]);
+            return false;
+        };
+        let [whole, apart] = std::array::from_fn(|_| b.create_block());
+        let alive = b.use_var(self.alive);
+        let members = b.ins().iconst(types::I32, i64::from(mask as i32));
+        let missing = b.ins().band_not(alive, members);
+        let missing = match self.request.synchronisation {
+            true => b.ins().bxor(alive, members),
+            false => missing,
+        };
+        b.ins().brif(missing, apart, &[], whole, &[]);
+        b.switch_to_block(apart);
+        b.set_cold_block(apart);
+        b.ins().jump(self.leave_here, &[]);
+        b.switch_to_block(whole);
+        if self.request.order {
+            let warp = b.use_var(self.warp);
+            self.tell(b, warp);
+        }
+        true
+    }
+
+    /// Emits a call that tells a tool that threads have synchronised.
+    fn tell(&self, b: &mut FunctionBuilder<'_>, who: ir::Value) {
+        let table = offset_of!(NativeContext, helpers) as i32;
+        let table = b.ins().load(types::I64, fixed(), self.ctx, table);
+        let helper = offset_of!(Helpers, synchronised) as i32;
+        let target = b.ins().load(types::I64, fixed(), table, helper);
+        let mut sig = ir::Signature::new(CallConv::SystemV);
+        sig.params
+            .extend([types::I64, types::I32].map(AbiParam::new));
+        let sig = b.import_signature(sig);
+        b.ins().call_indirect(sig, target, &[self.ctx, who]);
+    }
+
     fn collective(&self, b: &mut FunctionBuilder<'_>, index: usize) {
+        if self.request.watches() {
+            b.ins().jump(self.leave_here, &[]);
+            return;
+        }
         let frame = b.use_var(self.frame);
         let alive = b.use_var(self.alive);
         let helper = offset_of!(Helpers, collective);

@@ -395,6 +395,20 @@ impl Sweep {
         b.def_var(self.lost, lost);
     }
 
+    /// Returns `gone`, or a nonzero value if warps that the uniform path has run have exited before others.
+    pub(crate) fn lost_of_whole_warps(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        gone: ir::Value,
+    ) -> ir::Value {
+        // In a CTA with an incomplete warp, `lost` counts the lanes that are missing.
+        let odd = b.ins().band_imm_u(self.threads, 31);
+        let lost = b.use_var(self.lost);
+        let zero = b.ins().iconst(types::I32, 0);
+        let lost = b.ins().select(odd, zero, lost);
+        b.ins().bor(gone, lost)
+    }
+
     /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for the case
     /// that the uniform path is not active. If the sync point cannot end a phase on the uniform path, emits nothing and
     /// returns `None`.

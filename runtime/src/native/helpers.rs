@@ -12,7 +12,7 @@ use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
-use margay_jit::abi::{CheckedLanes, Helpers, NativeContext, Verify, status};
+use margay_jit::abi::{CheckedLanes, Helpers, NativeContext, Verify, WHOLE_CTA, status};
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
@@ -658,6 +658,34 @@ unsafe extern "C" fn check_group(context: *mut NativeContext, mode: u32, count: 
     }
 }
 
+/// Tells a tool that threads have synchronised ([`Helpers::synchronised`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`].
+unsafe extern "C" fn synchronised(context: *mut NativeContext, warp: u32) {
+    // SAFETY: the caller upholds the contract of this function.
+    let (cta, warps) = unsafe { ((*context).cta, (*context).warps) };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let all = [u32::MAX; MOST_WARPS];
+    let event = match warp {
+        WHOLE_CTA => {
+            let all = &all[..(warps as usize).min(MOST_WARPS)];
+            SyncEvent::Barrier {
+                barrier: 0,
+                released: all,
+                alive: all,
+            }
+        }
+        warp => SyncEvent::Warp {
+            warp,
+            lanes: u32::MAX,
+            alive: u32::MAX,
+        },
+    };
+    host.synchronised(cta, event);
+}
+
 /// Tells a tool about a fence ([`Helpers::check_fence`]).
 ///
 /// # Safety
@@ -672,6 +700,9 @@ unsafe extern "C" fn check_fence(context: *mut NativeContext, scope: u32, thread
         examiner.fence(cta, thread, scope.unwrap_or_default());
     }
 }
+
+/// Maximum number of warps of a CTA (1,024 threads).
+const MOST_WARPS: usize = 32;
 
 /// The table of host functions that generated code calls.
 pub(super) static HELPERS: Helpers = Helpers {
@@ -694,6 +725,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     check_lanes,
     check_group,
     check_fence,
+    synchronised,
 };
 
 /// Returns an untyped pointer to the host data, for the `host` field of a native context.

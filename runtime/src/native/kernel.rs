@@ -1,7 +1,7 @@
 //! A kernel: its properties, and the native code that has been compiled for it so far.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SyncPoint};
@@ -10,6 +10,7 @@ use margay_ir::entity::{Entity, FuncId};
 use margay_ir::module::Module;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
+use margay_ir::pass::instrument::Request;
 use margay_jit::abi::FunctionEntry;
 use margay_jit::signatures::function_entries;
 use margay_jit::{
@@ -119,12 +120,12 @@ impl NativeKernel {
         id: FuncId,
         owner: u64,
         block: [u32; 3],
-        caching: Caching,
+        (caching, request): (Caching, Request),
     ) -> Result<NativeKernel, CompileError> {
         let compiler =
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
         let inline = &Inlining::of(module, id);
-        let compiled = CompiledKernel::within(module, id, inline)?;
+        let compiled = CompiledKernel::within(module, id, inline)?.observed(request);
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(function_entries(module)),
@@ -139,7 +140,11 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            tier_selection: TierSelection::new(compiled.compile_budget(compiler)),
+            tier_selection: TierSelection::new(match request.order {
+                // The host examines the lanes of vector code together.
+                true => Duration::ZERO,
+                false => compiled.compile_budget(compiler),
+            }),
             compiled,
             owner,
         };
@@ -380,13 +385,13 @@ impl NativeCode {
 
     fn get(
         &self,
-        module: &Module,
+        (module, request): (&Module, Request),
         id: FuncId,
         block: [u32; 3],
     ) -> Result<Arc<NativeKernel>, CompileError> {
         let make = || {
             let owner = crate::process::next_id();
-            NativeKernel::new(module, id, owner, block, self.caching).map(Arc::new)
+            NativeKernel::new(module, id, owner, block, (self.caching, request)).map(Arc::new)
         };
         self.kernels[id.index()].get_or_init(make).clone()
     }
@@ -463,7 +468,10 @@ impl Source {
         for &(index, offset) in &shared.offsets {
             symbols[index] = u64::from(offset);
         }
-        let native = self.native(&snapshot.module, [block.x, block.y, block.z])?;
+        let native = self.native(
+            (&snapshot.module, snapshot.request),
+            [block.x, block.y, block.z],
+        )?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
             if self.choice == EngineChoice::Auto {
@@ -551,7 +559,7 @@ impl Source {
     /// Returns the kernel's native code, or the reason why the interpreter runs the kernel.
     fn native(
         &self,
-        module: &Module,
+        module: (&Module, Request),
         block: [u32; 3],
     ) -> Result<Result<Arc<NativeKernel>, CompileError>> {
         if self.choice == EngineChoice::Interpreter {

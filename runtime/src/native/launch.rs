@@ -304,12 +304,7 @@ impl PtxLaunch {
 
     /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
-        let findings = self.shape.findings.as_ref();
         self.shape.reverse
-            || findings.is_some_and(|findings| {
-                let tools = findings.tools();
-                tools.contains(Tool::Synchronisation) || tools.contains(Tool::Race)
-            })
     }
 
     /// Passes the findings of a CTA to the checking run, if this launch is part of one.

@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use margay_exec::{
-    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Runner, SyncEvent, SyncPoint,
+    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Runner, SyncEvent, SyncPoint,
     SyncPointData, lanes,
 };
 use margay_ir::analysis::regions::FRAME_ALIVE;
@@ -153,7 +153,7 @@ impl NativeCta {
             frames: &mut self.frames,
             host: &mut host,
             context,
-            phased: !launch.goes_by_sync_points(),
+            launch,
         };
         loop {
             let outcome = self.state.run(&mut runner).map(Turn::of);
@@ -215,7 +215,7 @@ pub(super) fn run_phases(
         frames: &mut frames,
         host: &mut host,
         context,
-        phased: true,
+        launch,
     };
     let outcome = runner.phases(SyncPoint::START, count);
     let at = runner.context.cta;
@@ -369,8 +369,7 @@ struct NativeRunner<'a, 'b> {
     frames: &'a mut Frames,
     host: &'a mut HostData<'b>,
     context: NativeContext,
-    /// Whether converged CTAs run in phases.
-    phased: bool,
+    launch: &'a PtxLaunch,
 }
 
 impl NativeRunner<'_, '_> {
@@ -404,12 +403,9 @@ impl NativeRunner<'_, '_> {
             Ok(status::OK) => Ok(None),
             Ok(status::GENERAL) => {
                 let from = (SyncPoint(self.context.phase), self.context.moved);
-                let threads = self.context.threads;
                 let place = |warp| (self.frames.stop_words(warp), self.frames.alive(warp));
-                let order = Order::Forward;
-                Ok(Some(CtaState::taken_over(
-                    threads, order, self, from, place,
-                )))
+                let state = self.launch.new_state();
+                Ok(Some(state.taken_over(self, from, place)))
             }
             ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
         }
@@ -517,7 +513,7 @@ impl Runner for NativeRunner<'_, '_> {
     }
 
     fn takes_converged(&self, sync_point: SyncPoint) -> bool {
-        self.phased
+        !self.launch.goes_by_sync_points()
             && self.kernel.has_phases(self.specialisation)
             && self.kernel.compiled.sync_points().begins_at(sync_point)
     }

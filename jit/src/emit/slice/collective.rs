@@ -4,6 +4,8 @@
 //! all lanes, and masks in which each lane names its own tile of 16, 8 or 4 neighbours, as cooperative groups do. The
 //! host completes collectives with other masks.
 
+use std::mem::offset_of;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use margay_ir::entity::{Inst, Value};
@@ -14,6 +16,7 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::Kind;
 
 use super::{Lanes, Slice};
+use crate::abi::Helpers;
 use crate::emit::lane::{Unsupported, host};
 
 /// The member mask of all lanes of a warp.
@@ -53,6 +56,7 @@ impl Slice<'_, '_> {
             let value = args.get(index);
             value.and_then(|&value| function.dfg.constant(value))
         };
+        let watched = self.lane.request.watches();
         let (mask, sizes): (usize, &[u32]) = match (data.opcode, args.len()) {
             (Opcode::BarWarp, _) => (0, &TILES),
             (Opcode::ActiveMask, _) => return Ok(Some(Pass::Always)),
@@ -85,6 +89,8 @@ impl Slice<'_, '_> {
             }
             _ => return Ok(None),
         };
+        // Tools are told about whole warps only.
+        let sizes = if watched { &TILES[..1] } else { sizes };
         if let Some(bits) = constant(mask) {
             let all = bits & EVERYBODY == EVERYBODY;
             return Ok(all.then_some(Pass::Always));
@@ -130,6 +136,12 @@ impl Slice<'_, '_> {
 
     /// Completes a sync point in registers.
     pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        if self.lane.request.order && data.opcode != Opcode::ActiveMask {
+            let warp = self.lane.b.ins().ushr_imm_u(self.lane.here.thread, 5);
+            let args = [self.lane.fixed.ctx, warp];
+            let offset = offset_of!(Helpers, synchronised);
+            self.lane.helper("synchronised", offset, &args, None);
+        }
         match data.opcode {
             Opcode::Shfl => self.shuffle(inst, data),
             Opcode::Vote => self.vote(inst, data),

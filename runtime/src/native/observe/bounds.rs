@@ -147,9 +147,10 @@ impl Examiner<'_> {
             recent.swap(0, at);
             return true;
         }
-        if self.heap.contains(&address) {
+        let services = &self.launch.shape.services;
+        if services.heap_region().contains(&address) {
             // Blocks of the heap come and go while the launch runs.
-            let block = self.launch.shape.services.heap_block(address);
+            let block = services.heap_block(address);
             return block.is_some_and(|block| within(&block, address, bytes));
         }
         let Some(found) = self.visible.allocation(address, bytes, writes) else {

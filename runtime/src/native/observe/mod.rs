@@ -56,8 +56,6 @@ pub(super) struct Examiner<'a> {
     recent: [[(u64, u64); 4]; 2],
     /// The parts of the record of written memory that were last used.
     written: View,
-    /// The range of the device heap.
-    heap: std::ops::Range<u64>,
     /// The linear index of the present CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
     /// The findings that this examiner has reported.
@@ -79,7 +77,6 @@ impl<'a> Examiner<'a> {
             cta,
             recent: [[(0, 0); 4]; 2],
             written: View::default(),
-            heap: launch.shape.services.heap_region(),
             known_cta: None,
             reported: FxHashMap::default(),
         };
