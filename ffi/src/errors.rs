@@ -89,7 +89,7 @@ fn capture_code(error: CaptureError) -> CuResult {
 fn fault_code(kind: FaultKind) -> CuResult {
     match kind {
         FaultKind::IllegalAddress => CuResult::ILLEGAL_ADDRESS,
-        FaultKind::Timeout | FaultKind::Deadlock => CuResult::LAUNCH_TIMEOUT,
+        FaultKind::Timeout | FaultKind::Deadlock | FaultKind::Hang => CuResult::LAUNCH_TIMEOUT,
         FaultKind::Assert => CuResult::ASSERT,
         FaultKind::Stack => CuResult::HARDWARE_STACK_ERROR,
         FaultKind::IllegalInstruction => CuResult::ILLEGAL_INSTRUCTION,
@@ -132,6 +132,7 @@ mod tests {
         assert_eq!(number(FaultKind::IllegalAddress), 700);
         assert_eq!(number(FaultKind::Timeout), 702);
         assert_eq!(number(FaultKind::Deadlock), 702);
+        assert_eq!(number(FaultKind::Hang), 702);
         assert_eq!(number(FaultKind::Assert), 710);
         assert_eq!(number(FaultKind::Stack), 714);
         assert_eq!(number(FaultKind::IllegalInstruction), 715);

@@ -344,6 +344,7 @@ fn check_capture(call: &Call) -> Served {
 }
 
 fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
+    margay::host_threads::note();
     let _mode = FloatMode::replacing_other();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CuResult::SUCCESS,

@@ -36,6 +36,32 @@ impl AccessMode {
     }
 }
 
+/// The operations that are asynchronous: the operand of a `check.group` with the mode `begin`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Asynchronous {
+    /// A bulk operation, which completes with its bulk group. It accesses memory through the asynchronous proxy.
+    Group,
+    /// A bulk operation, which signals an mbarrier. It accesses memory through the asynchronous proxy.
+    Object,
+    /// A store or reduction that signals an mbarrier.
+    Store,
+}
+
+impl Asynchronous {
+    /// All operations, in the order of their numbers.
+    pub const ALL: [Asynchronous; 3] = [
+        Asynchronous::Group,
+        Asynchronous::Object,
+        Asynchronous::Store,
+    ];
+}
+
+/// A fence between the generic and the asynchronous proxy concerns shared memory: a bit of the operand of a
+/// `check.group` with the mode `proxy_fence`.
+pub const PROXY_SHARED: u32 = 1;
+/// A fence between the generic and the asynchronous proxy concerns global memory.
+pub const PROXY_GLOBAL: u32 = 2;
+
 /// The properties of an access that all lanes share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ObservedAccess {
@@ -47,6 +73,8 @@ pub struct ObservedAccess {
     pub bytes: u32,
     /// Number of bytes of an element. The operands of a store are elements.
     pub element: u32,
+    /// Number of values that an element packs (`.f16x2` packs two). An atomic operation is atomic for each value.
+    pub packed: u32,
     /// Whether the kernel stores the value that it loads, and does nothing else with it. For a store or a copy, whether
     /// the access belongs to an asynchronous copy.
     pub only_copied: bool,
@@ -91,6 +119,7 @@ impl ObservedAccess {
             space: data.mods.space(),
             bytes: element * data.mods.vec().max(1),
             element,
+            packed: data.ty.elements(),
             only_copied: data.opcode == Opcode::CheckAccess && data.mods.nc(),
             repeats: data.opcode == Opcode::CheckAccess && data.mods.noftz(),
             order,
@@ -106,6 +135,7 @@ impl ObservedAccess {
             (self.space as u64, 4),
             (u64::from(self.bytes), 16),
             (u64::from(self.element), 8),
+            (u64::from(self.packed), 4),
             (u64::from(self.only_copied), 4),
             (u64::from(self.repeats), 4),
             (self.order as u64, 4),
@@ -129,6 +159,7 @@ impl ObservedAccess {
         let mode = AccessMode::ALL.get(take(4)).copied();
         let space = StateSpace::ALL.get(take(4).wrapping_sub(1)).copied();
         let (bytes, element) = (take(16) as u32, take(8) as u32);
+        let packed = take(4) as u32;
         let only_copied = take(4) != 0;
         let repeats = take(4) != 0;
         let order = MemOrder::ALL.get(take(4).wrapping_sub(1)).copied();
@@ -139,6 +170,7 @@ impl ObservedAccess {
             space: space.unwrap_or_default(),
             bytes,
             element,
+            packed,
             only_copied,
             repeats,
             order: order.unwrap_or_default(),
@@ -157,6 +189,7 @@ mod tests {
         for mode in AccessMode::ALL {
             for &space in StateSpace::ALL {
                 let access = ObservedAccess {
+                    packed: 1,
                     mode,
                     space,
                     bytes: 64,

@@ -19,6 +19,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::heap::DeviceHeap;
+use crate::host_threads;
 use crate::machine::Machine;
 use crate::memory::host_memory;
 use crate::output::Output;
@@ -350,6 +351,7 @@ impl Context {
     /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] after a fork.
     pub fn status(&self) -> Result<()> {
         check_fork()?;
+        host_threads::note();
         if !self.is_alive() {
             return Err(Error::ContextDestroyed);
         }

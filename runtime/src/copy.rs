@@ -4,7 +4,7 @@
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
 
-use crate::checks;
+use crate::checks::{self, Rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
@@ -260,6 +260,18 @@ impl Fill {
         row.saturating_mul(self.rows) <= SHORT
     }
 
+    /// Returns the bytes that the fill writes.
+    pub(crate) fn rows(&self) -> Rows {
+        Rows {
+            start: self.dst,
+            width: self.count * u64::from(self.width),
+            height: self.rows,
+            pitch: self.pitch,
+            depth: 1,
+            slice: 0,
+        }
+    }
+
     /// Fills the memory.
     pub(crate) fn run(self) -> Result<()> {
         crate::fault::keep_for_copy();
@@ -290,6 +302,23 @@ impl Transfer {
     /// Returns the number of bytes to copy; `None` on overflow.
     fn bytes(&self) -> Option<u64> {
         self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+
+    /// Returns the bytes of the destination and of the source, and whether the transfer writes them.
+    pub(crate) fn accesses(&self) -> [(Rows, bool); 2] {
+        let side = |start, pitch, slice| Rows {
+            start,
+            width: self.width,
+            height: self.height,
+            pitch,
+            depth: self.depth,
+            slice,
+        };
+        let dst = side(self.dst, self.dst_pitch, self.dst_slice);
+        [
+            (dst, true),
+            (side(self.src, self.src_pitch, self.src_slice), false),
+        ]
     }
 
     /// Returns the number of bytes from the first to the last byte of one side.

@@ -34,7 +34,7 @@ use std::time::Instant;
 
 use crate::call_stack::CallStack;
 use crate::checks::Findings;
-use crate::error::{Fault, Result};
+use crate::error::{Fault, Result, SourceLine};
 use crate::launch::Dim3;
 use crate::memory::{CtaWindow, Visible, WindowGeometry};
 use crate::params::Params;
@@ -373,6 +373,39 @@ pub trait PreparedLaunch: Send + Sync {
     fn describe(&self, unit: &ParkedUnit) -> String {
         format!("unit {} waits", unit.unit)
     }
+    /// Begins to observe what waiting threads do, for [`PreparedLaunch::hang`].
+    fn observe_waits(&self) {}
+    /// Returns the hang if since [`PreparedLaunch::observe_waits`] the threads have only polled memory that neither they
+    /// nor the host can change without a call of the driver. Returns `None` if this is not certain.
+    fn hang(&self) -> Option<Hang> {
+        None
+    }
+}
+
+/// A launch whose threads wait for memory that nothing changes.
+#[derive(Clone, Debug)]
+pub struct Hang {
+    /// Whether the launch must end; otherwise the program gets a warning.
+    pub ends: bool,
+    /// A thread that waits, if known.
+    pub first: Option<Polling>,
+    /// Describes which threads poll which memory.
+    pub polled: Vec<String>,
+}
+
+/// A thread that polls memory.
+#[derive(Clone, Debug)]
+pub struct Polling {
+    /// The index of the CTA in the grid.
+    pub cta: [u32; 3],
+    /// The index of the thread in the CTA.
+    pub thread: [u32; 3],
+    /// The address.
+    pub address: u64,
+    /// The line of the PTX text.
+    pub ptx_line: Option<u32>,
+    /// The source line.
+    pub source: Option<SourceLine>,
 }
 
 /// A unit that waits and has released its worker.

@@ -244,6 +244,8 @@ pub enum FaultKind {
     Timeout,
     /// A barrier or collective waits for threads that can never arrive [702 LAUNCH_TIMEOUT].
     Deadlock,
+    /// Threads wait for memory that nothing will change [702 LAUNCH_TIMEOUT].
+    Hang,
     /// A device-side assertion failed [710 ASSERT].
     Assert,
     /// The stack of a device thread is exhausted [714 HARDWARE_STACK_ERROR].
@@ -268,6 +270,7 @@ impl FaultKind {
             FaultKind::IllegalAddress => "illegal memory access",
             FaultKind::Timeout => "time limit exceeded",
             FaultKind::Deadlock => "wait that can never end",
+            FaultKind::Hang => "wait for memory that nothing changes",
             FaultKind::Assert => "assertion failed",
             FaultKind::Stack => "device stack exhausted",
             FaultKind::IllegalInstruction => "illegal instruction",

@@ -58,6 +58,7 @@ mod environment;
 mod error_texts;
 mod free;
 mod heap;
+pub mod host_threads;
 mod lifetime;
 mod machine;
 mod mem;

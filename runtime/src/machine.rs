@@ -11,6 +11,7 @@ use crate::device_config::DeviceConfig;
 use crate::engine::Loader;
 use crate::environment::isolated;
 use crate::error::Result;
+use crate::host_threads;
 use crate::mem::DeviceMemory;
 use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
@@ -88,11 +89,14 @@ impl Machine {
             crate::checks::host::begin(findings, memory.space());
             findings.set_spare(memory.spare()?);
         }
-        Ok(Arc::new(Machine {
+        let machine = Arc::new(Machine {
             reverse: scheduler.reverse,
             timeline: findings
                 .as_ref()
-                .filter(|findings| findings.tools().contains(Tool::Memory))
+                .filter(|findings| {
+                    let tools = findings.tools();
+                    tools.contains(Tool::Memory) || tools.contains(Tool::Race)
+                })
                 .map(|findings| Arc::new(Timeline::new(Arc::clone(findings)))),
             findings,
             scheduler: Scheduler::new(scheduler),
@@ -105,7 +109,15 @@ impl Machine {
             loader,
             devices: numbers.into_iter().map(DeviceState::new).collect(),
             config,
-        }))
+        });
+        let weak = Arc::downgrade(&machine);
+        machine.scheduler.set_host_test(Box::new(move || {
+            let machine = weak.upgrade();
+            machine.is_some_and(|machine| {
+                host_threads::all_wait() && machine.copies.is_idle() && machine.callbacks.is_idle()
+            })
+        }));
+        Ok(machine)
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {

@@ -61,6 +61,7 @@ pub struct RuntimeBuilder {
     time_limit: Option<Duration>,
     deterministic: bool,
     reverse: bool,
+    shuffle: Option<u64>,
     caching: Caching,
     checks: Option<Tools>,
 }
@@ -106,6 +107,12 @@ impl RuntimeBuilder {
     /// Runs CTAs and warps in reverse order, for testing. `MARGAY_ORDER=reverse` makes this the default.
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
+        self
+    }
+
+    /// Runs CTAs in an order that `seed` determines, for testing.
+    pub fn shuffle(mut self, seed: u64) -> Self {
+        self.shuffle = Some(seed);
         self
     }
 
@@ -162,6 +169,7 @@ impl RuntimeBuilder {
             workers,
             reverse: !in_order
                 && (self.reverse || env("MARGAY_ORDER").is_some_and(|v| v == "reverse")),
+            shuffle: self.shuffle.filter(|_| !in_order),
             resident: (full + full / 3).min(affordable),
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };

@@ -32,6 +32,8 @@ struct Queue {
 struct Waiting {
     jobs: BTreeMap<(i32, u64), Job>,
     sent: u64,
+    /// Number of jobs that wait or run.
+    open: usize,
     /// Whether no more jobs will be sent.
     closed: bool,
 }
@@ -54,9 +56,18 @@ impl ServiceThread {
         let mut waiting = queue.waiting.lock();
         let number = waiting.sent;
         waiting.sent += 1;
+        waiting.open += 1;
         waiting.jobs.insert((priority, number), job);
         drop(waiting);
         queue.changed.notify_one();
+    }
+
+    /// Returns whether no job waits or runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        match self.queue.get() {
+            Some(Some(queue)) => queue.waiting.lock().open == 0,
+            _ => true,
+        }
     }
 
     fn start(&self) -> Option<Arc<Queue>> {
@@ -139,6 +150,7 @@ impl Rest {
             crate::fault::keep();
             // A panic in a host function must not prevent later work.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            queue.waiting.lock().open -= 1;
         }
         let _ = REST.try_with(|rest| rest.borrow_mut().0.service = None);
     }

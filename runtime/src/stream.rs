@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::checks::Rows;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pointer::DevicePtr;
@@ -128,6 +129,10 @@ impl Stream {
     pub(crate) fn submit_after(&self, work: Work, more: Option<&Arc<Task>>) -> Arc<Task> {
         let (queues, owner) = (&self.context.inner().queues, self.context.owner());
         let stores_past = matches!(work, Work::Marker | Work::Host(_));
+        let launch = match &work {
+            Work::Launch(launch) => Some(launch.run.id()),
+            _ => None,
+        };
         let task = queues.append(&self.queue, |tail, others| {
             let before = tail.into_iter().chain(others).chain(more);
             Task::submit(owner, self.queue.priority(), work, before)
@@ -138,8 +143,29 @@ impl Stream {
         if stores_past {
             queues.store_past(&self.queue, &task);
         }
+        if let Some(launch) = launch {
+            self.launches(launch);
+        }
         task.release();
         task
+    }
+
+    /// Records the launch with the ID `launch` as the last work of the stream, before it begins.
+    pub(crate) fn launches(&self, launch: u64) {
+        let queues = &self.context.inner().queues;
+        queues.after_last(&self.queue, |timeline, at, past| {
+            timeline.launched(launch, (at, past));
+        });
+    }
+
+    /// Records a copy or fill as the last work of the stream, in runs that look for races. `accesses` are the bytes that
+    /// it accesses, and whether it writes them.
+    pub(crate) fn copies(&self, accesses: &[(Rows, bool)], what: &'static str) {
+        let space = self.context.machine().memory.space();
+        let queues = &self.context.inner().queues;
+        queues.after_last(&self.queue, |timeline, at, past| {
+            timeline.copied(space, (at, past), accesses, what);
+        });
     }
 
     /// Appends two tasks between which other tasks can be inserted. The first task waits for all earlier work and for
@@ -158,6 +184,10 @@ impl Stream {
             let begin = first.insert(Task::submit(Arc::clone(&owner), priority, begin, before));
             Task::submit(owner, priority, end, std::iter::once(&*begin))
         });
+        if let Some(more) = more {
+            queues.join_task(&self.queue, more);
+        }
+        queues.store_past(&self.queue, &last);
         let first = first.unwrap_or_else(|| Arc::clone(&last));
         (first, last)
     }

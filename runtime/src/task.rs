@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Fault, Result};
+use crate::host_threads;
 use crate::scheduler::Run;
 use crate::spin;
 use crate::timeline::Clock;
@@ -221,6 +222,7 @@ impl Task {
         if spin::until(LOOK, || self.is_done()) {
             return;
         }
+        let _wait = host_threads::Wait::begin();
         let mut pause = KEEP_HANDLERS.0;
         let mut state = self.state.lock();
         while !state.done {
@@ -235,6 +237,7 @@ impl Task {
     pub(crate) fn wait_turn(&self) {
         // The predecessors usually complete soon. `ready` is set immediately after the last of them has completed.
         spin::until(LOOK, || self.waiting_for.load(Ordering::Acquire) == 0);
+        let _wait = host_threads::Wait::begin();
         let mut state = self.state.lock();
         while !state.ready {
             self.changed.wait(&mut state);

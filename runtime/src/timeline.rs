@@ -5,6 +5,9 @@
 //! on which work is complete by chance. All host threads share one clock, so that order between host threads, which this
 //! library cannot see, causes no false reports.
 //!
+//! Launches and copies whose order the clocks do not state may run at the same time. The race detector compares their
+//! accesses.
+//!
 //! A program uses stream-ordered memory correctly if each use is ordered after the allocation and before the free.
 
 use std::collections::BTreeMap;
@@ -14,8 +17,9 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::call_stack::CallStack;
-use crate::checks::{Finding, Findings, Kind};
+use crate::checks::{Finding, Findings, HostAccess, Kind, Races, Rows};
 use crate::memory::AddressSpace;
+use crate::process::next_id;
 
 /// What is complete before some point: the number of pieces of work of each queue, by the queue's ID.
 #[derive(Clone, Debug, Default)]
@@ -91,14 +95,27 @@ pub(crate) struct Timeline {
     host: Mutex<Clock>,
     /// By first address.
     blocks: Mutex<BTreeMap<u64, Block>>,
+    /// Launches and copies that later work may overlap.
+    works: Mutex<Vec<Work>>,
     findings: Arc<Findings>,
 }
+
+/// A launch or a copy.
+struct Work {
+    id: u64,
+    at: Point,
+    past: Clock,
+}
+
+/// Maximum number of pieces of work that are kept. Older work counts as ordered before new work.
+const WORKS: usize = 1024;
 
 impl Timeline {
     pub(crate) fn new(findings: Arc<Findings>) -> Timeline {
         Timeline {
             host: Mutex::default(),
             blocks: Mutex::default(),
+            works: Mutex::default(),
             findings,
         }
     }
@@ -206,6 +223,88 @@ impl Timeline {
         if let Some((kind, text)) = wrong {
             self.report(space, kind, text, base);
         }
+    }
+
+    /// Records a launch with the clock `past`, before it begins.
+    pub(crate) fn launched(&self, id: u64, (at, past): (Point, &Clock)) {
+        if let Some(races) = &self.findings.shadow().races {
+            let mut works = self.works.lock();
+            self.add_work(&mut works, &mut races.lock(), id, (at, past));
+        }
+    }
+
+    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` are the bytes that it accesses, and
+    /// whether it writes them.
+    pub(crate) fn copied(
+        &self,
+        space: &AddressSpace,
+        (at, past): (Point, &Clock),
+        accesses: &[(Rows, bool)],
+        what: &'static str,
+    ) {
+        let Some(races) = &self.findings.shadow().races else {
+            return;
+        };
+        let accesses = accesses
+            .iter()
+            .filter(|(rows, _)| space.contains(rows.start));
+        let mut found = Vec::new();
+        {
+            let mut works = self.works.lock();
+            let mut races = races.lock();
+            let id = next_id();
+            self.add_work(&mut works, &mut races, id, (at, past));
+            for &(rows, writes) in accesses {
+                let host = HostAccess {
+                    work: id as u32,
+                    rows,
+                    writes,
+                    what,
+                };
+                let describe = |address| space.describe(address);
+                races.add_host(host, describe, |finding| found.push(finding));
+            }
+        }
+        for finding in found {
+            self.findings.add(finding, Some(&CallStack::capture()));
+        }
+    }
+
+    /// Adds work, and tells the race detector which earlier work it may overlap. Forgets work that is ordered before all
+    /// work that has not begun.
+    fn add_work(
+        &self,
+        works: &mut Vec<Work>,
+        races: &mut Races,
+        id: u64,
+        (at, past): (Point, &Clock),
+    ) {
+        let host = self.host.lock().clone();
+        let running: Vec<(u64, Clock)> = works
+            .iter()
+            .filter(|work| races.is_running(work.id))
+            .map(|work| (work.id, work.past.clone()))
+            .collect();
+        works.retain(|work| {
+            let is_over = host.covers(work.at) && !races.is_running(work.id);
+            !is_over || !running.iter().all(|(_, past)| past.covers(work.at))
+        });
+        if works.len() >= WORKS {
+            works.drain(..works.len() - WORKS + 1);
+        }
+        if races.is_idle(id) && (works.is_empty() || races.is_full()) {
+            works.clear();
+            races.forget_earlier();
+        }
+        races.keep_host(|host| works.iter().any(|work| work.id as u32 == host));
+        let unordered = works.iter().filter(|work| !past.covers(work.at));
+        let unordered: Vec<u32> = unordered.map(|work| work.id as u32).collect();
+        races.add_overlaps(id as u32, &unordered);
+        works.push(Work {
+            id,
+            at,
+            past: past.clone(),
+        });
     }
 
     fn report(&self, space: &AddressSpace, kind: Kind, text: String, address: u64) {

@@ -269,6 +269,31 @@ KERNEL atomics_of_different_sizes(unsigned long long *p) {
 
 //@ case: grid 2 block 1
 //@ arg buffer 8
+//@ expect racecheck race BUG1 BUG2 error
+KERNEL swaps_of_different_sizes(unsigned long long *p) {
+    if (B == 0) atomicCAS(p, 0ull, 1ull); // BUG1
+    else        atomicExch((unsigned *)p, 1u); // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 8
+//@ expect clean
+KERNEL atomics_of_different_sizes_with_barrier(unsigned long long *p) {
+    atomicAdd(p, 1ull);
+    __syncthreads();
+    atomicAdd((unsigned *)p + 1, 1u);
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 8
+//@ expect racecheck race BUG1 BUG2 error
+KERNEL atomics_of_different_sizes_in_block(unsigned long long *p) {
+    if (T < 32) atomicAdd(p, 1ull); // BUG1
+    else        atomicAdd((unsigned *)p, 1u); // BUG2
+}
+
+//@ case: grid 2 block 1
+//@ arg buffer 8
 //@ expect clean
 KERNEL atomics_side_by_side(unsigned *p) {
     atomicAdd(p + B, 1u);
@@ -1034,6 +1059,32 @@ KERNEL chained_scan(const int *p, int *totals, int *state) {
 //@ run add_one: grid 1 block 32 stream
 //@ run add_one: grid 1 block 32 stream
 //@ expect racecheck race BUG1 error
+//@ case two_streams_other_order: grid 1 block 32 stream
+//@ arg buffer 128
+//@ join
+//@ run add_one: grid 1 block 32
+//@ expect racecheck race BUG1 error
+//@ case fill_and_kernel: grid 1 block 32 stream
+//@ arg buffer 128
+//@ join
+//@ set 0 0 128
+//@ expect racecheck race BUG1 error
+//@ case fill_and_kernel_joined: grid 1 block 32 stream
+//@ arg buffer 128
+//@ set 0 0 128
+//@ join
+//@ expect clean
+//@ case fill_and_kernel_in_one_stream: grid 1 block 32
+//@ arg buffer 128
+//@ set 0 0 128
+//@ expect clean
+//@ case kernel_and_fill_of_other_bytes: grid 1 block 32
+//@ arg buffer 256
+//@ join
+//@ run add_one: grid 1 block 32 stream
+//@ set 0 128 128
+//@ join
+//@ expect clean
 //@ case two_streams_joined: grid 1 block 32
 //@ arg buffer 128
 //@ run add_one: grid 1 block 32 stream
@@ -1046,6 +1097,33 @@ KERNEL chained_scan(const int *p, int *totals, int *state) {
 //@ expect clean
 KERNEL add_one(int *p) {
     p[T] += 1; // BUG1
+}
+
+//@ case copies_of_source_in_use: grid 1 block 32
+//@ arg buffer 128
+//@ arg buffer 128
+//@ join
+//@ run store_to_first: grid 1 block 32 stream
+//@ copy 0 0 1 0 128
+//@ join
+//@ expect racecheck race BUG1 error
+//@ case copies_of_source_not_in_use: grid 1 block 32
+//@ arg buffer 128
+//@ arg buffer 128
+//@ run store_to_first: grid 1 block 32 stream
+//@ join
+//@ copy 0 0 1 0 128
+//@ expect clean
+//@ case copies_of_other_source: grid 1 block 32
+//@ arg buffer 128
+//@ arg buffer 256 iota
+//@ join
+//@ run store_to_first: grid 1 block 32 stream
+//@ copy 1 0 1 128 128
+//@ join
+//@ expect clean
+KERNEL store_to_first(int *p, int *q) {
+    p[T] = T; // BUG1
 }
 
 //@ case two_streams_with_atomics: grid 1 block 32

@@ -117,6 +117,41 @@ KERNEL own_mask_too_wide(unsigned *out) {
     out[threadIdx.x] = v;
 }
 
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect synccheck masks-differ BUG1
+KERNEL mask_of_both_halves(unsigned *out) {
+    // The upper lanes name themselves only, and the lower lanes name all.
+    unsigned mask = LANE < 16 ? 0xffffffffu : 0xffff0000u;
+    out[threadIdx.x] = __shfl_sync(mask, threadIdx.x, LANE & 16); // BUG1
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect clean
+KERNEL masks_differ_between_turns(unsigned *out) {
+    unsigned v = 0;
+    #pragma unroll 1
+    for (int i = 0; i < 2; i++) {
+        unsigned mask = i == 0 ? 0xffu << (LANE & ~7u) : 0xffffffffu;
+        v += __ballot_sync(mask, threadIdx.x & 1);
+    }
+    out[threadIdx.x] = v;
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect clean
+KERNEL lanes_leave_behind_their_turn(unsigned *out) {
+    unsigned v = 0, mask = LANE < 16 ? 0xffffu : 0xffff0000u;
+    #pragma unroll 1
+    for (int i = 0; i < 2; i++) {
+        v += __ballot_sync(mask, threadIdx.x & 1);
+        if (LANE >= 16) return;
+    }
+    out[threadIdx.x] = v;
+}
+
 //@ class: shuffle source
 //@ case: grid 1 block 32
 //@ arg buffer 128

@@ -28,7 +28,8 @@
 //! //@ expect clean                           no findings except remarks (severity info)
 //! //@ expect TOOL KIND [MARK [MARK]] [info|warning|error]
 //!                                            a finding; for races, the marks of both accesses (one mark if both are in
-//!                                            one line); `KIND|KIND` permits several kinds
+//!                                            one line, or if the other access is a copy); `KIND|KIND` permits several
+//!                                            kinds
 //! //@ may TOOL KIND [MARK [MARK]]            a finding that is correct but that a checker need not report
 //! //@ either TOOL KIND [MARK [MARK]]         several of these: at least one of the findings must be reported
 //! ```
@@ -50,7 +51,7 @@ mod parse;
 mod run;
 
 pub use parse::read;
-pub use run::{SETTINGS, Setting, run};
+pub use run::{Order, SETTINGS, Setting, all_settings, reports, run};
 
 /// A launch of a kernel, with the findings that a checking run reports.
 #[derive(Clone, Debug, Default)]

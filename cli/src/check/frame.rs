@@ -374,6 +374,12 @@ impl Frame<'_> {
                 words::counted(warnings, "warning", "warnings"),
             ));
         }
+        if summary.one_order && self.style.tools.contains(&Tool::Race) {
+            self.line(
+                "Locks or queues order the threads of a kernel. Checked launches ran in one order; another order may \
+                 have other races.",
+            );
+        }
         let hidden = match self.style.level {
             PrintLevel::Info => 0,
             _ => summary.infos,
@@ -477,6 +483,29 @@ mod tests {
             end: None,
         };
         write(&content, style)
+    }
+
+    #[test]
+    fn a_report_states_once_that_launches_ran_in_one_order() {
+        let stated = |one_order, tool| {
+            let content = Content {
+                records: &[],
+                launches: &[],
+                summary: Summary {
+                    one_order,
+                    ..Summary::default()
+                },
+                end: None,
+            };
+            let style = Style {
+                tools: vec![tool],
+                ..style()
+            };
+            write(&content, &style).matches("ran in one order").count()
+        };
+        assert_eq!(stated(true, Tool::Race), 1);
+        assert_eq!(stated(false, Tool::Race), 0);
+        assert_eq!(stated(true, Tool::Memory), 0);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) fn report(records: &[Record], summary: &Summary) -> String {
             "suppressed": summary.suppressed,
             "other_memory": summary.elsewhere,
             "damaged_lines": summary.damaged,
+            "one_order": summary.one_order,
             "cuda_initialised": !summary.not_initialised,
         },
     });
@@ -98,7 +99,8 @@ fn launch(launch: &Launch) -> Value {
 pub(crate) fn saved(log: &Log, records: &[Record]) -> String {
     let start = |pid: &u64| json!({"event": "start", "pid": pid});
     let events = log.started.iter().map(start);
-    let lines = events.chain(log.launches.iter().map(launch));
+    let order = log.one_order.then(|| json!({"event": "order"}));
+    let lines = events.chain(order).chain(log.launches.iter().map(launch));
     let lines = lines.chain(records.iter().map(finding));
     lines.map(|line| format!("{line}\n")).collect()
 }
@@ -140,7 +142,8 @@ mod tests {
         }
         let summary = json!({
             "errors": 2, "warnings": 0, "infos": 0, "hazards": 1, "leaked_bytes": 1024, "leaked_allocations": 1,
-            "suppressed": 0, "other_memory": 0, "damaged_lines": 0, "cuda_initialised": true,
+            "suppressed": 0, "other_memory": 0, "damaged_lines": 0, "one_order": false,
+            "cuda_initialised": true,
         });
         assert_eq!(report["summary"], summary);
     }
@@ -152,6 +155,7 @@ mod tests {
             tests::RACE,
             tests::LEAK,
             r#"{"event":"start","pid":41}"#,
+            r#"{"event":"order","pid":41}"#,
             r#"{"event":"launch","pid":41,"kernel":"k","grid":[2,1,1],"block":[32,1,1],"shared":16}"#,
         ];
         let log = parse(lines.join("\n").as_bytes(), None);
@@ -159,5 +163,6 @@ mod tests {
         assert_eq!(again.records, log.records);
         assert_eq!(again.launches, log.launches);
         assert_eq!((again.started, again.damaged), (log.started, 0));
+        assert!(again.one_order);
     }
 }

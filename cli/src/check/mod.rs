@@ -130,6 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     );
     let summary = Summary {
         damaged: ended.log.damaged,
+        one_order: ended.log.one_order,
         not_initialised: is_uninitialised(options, &ended, &selection),
         ..Summary::of(&selection)
     };

@@ -146,6 +146,8 @@ pub(crate) struct Log {
     pub(crate) launches: Vec<Launch>,
     /// The processes that have initialised the library.
     pub(crate) started: BTreeSet<u64>,
+    /// Whether the order of threads decided which of them synchronised, so that the races are those of one order.
+    pub(crate) one_order: bool,
     /// Number of lines that could not be read.
     pub(crate) damaged: u64,
 }
@@ -202,6 +204,7 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
         "start" => {
             log.started.insert(pid);
         }
+        "order" => log.one_order = true,
         "launch" => log.launches.push(Launch {
             pid,
             kernel: text(value, "kernel")?,

@@ -17,6 +17,8 @@ pub(crate) struct Summary {
     pub(crate) suppressed: u64,
     /// Number of findings of initcheck about memory that is not selected.
     pub(crate) elsewhere: u64,
+    /// The order of threads decided which of them synchronised, so that the races are those of one order.
+    pub(crate) one_order: bool,
     /// Number of lines of the log that could not be read.
     pub(crate) damaged: u64,
     /// The program has not initialised CUDA, and this is an error.

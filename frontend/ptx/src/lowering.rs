@@ -46,6 +46,10 @@ lowerings! {
     CopyWait = "copy_wait";
     /// `cp.async.wait_all`.
     CopyWaitAll = "copy_wait_all";
+    /// `cp.async.bulk.commit_group`.
+    BulkCommit = "bulk_commit";
+    /// `cp.async.bulk.wait_group`.
+    BulkWait = "bulk_wait";
     /// `cp.async.bulk`.
     BulkCopy = "bulk_copy";
     /// `cp.reduce.async.bulk`.

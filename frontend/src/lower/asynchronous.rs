@@ -1,11 +1,14 @@
 //! Lowers asynchronous stores and reductions, which signal an mbarrier. The access and the signal for its bytes both
-//! happen when the instruction executes. PTX permits this order.
+//! happen when the instruction executes. PTX permits this order. `check.group` tells tools where an asynchronous
+//! operation begins and ends, so that they can treat its accesses as accesses that may happen later.
 
 use margay_ir::entity::Value;
+use margay_ir::observe::{Asynchronous, PROXY_GLOBAL, PROXY_SHARED};
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{MemOrder, Mode, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
+use smallvec::SmallVec;
 
 use super::Lowered;
 use super::function::FunctionLowering;
@@ -15,6 +18,7 @@ impl FunctionLowering<'_, '_> {
     pub(super) fn store_and_signal(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let object = self.object_of(parts)?;
         let at = self.at(parts, "a", StateSpace::Shared)?;
+        self.begin_asynchronous(Asynchronous::Store);
         let ty = bits_type(parts.resolved.desc().ty.held());
         let mut offset = 0;
         if let Some(operand) = parts.operand("b") {
@@ -29,24 +33,61 @@ impl FunctionLowering<'_, '_> {
         }
         let bytes = self.b.constant(Type::B64, offset as u64);
         self.complete_bytes(object, bytes);
+        self.end_asynchronous();
         Ok(())
     }
 
     /// Tells tools about groups of asynchronous copies. Copies are complete when they are issued, so these instructions
     /// have no other effect.
     pub(super) fn copy_group(&mut self, parts: &Parts<'_>, mode: Mode) -> Lowered<()> {
-        let mut args = Vec::new();
-        if let Some(operand) = parts.operand("n") {
-            args.push(self.read(operand, OpType::U32)?);
+        let count = match parts.operand("n") {
+            Some(operand) => Some(self.read(operand, OpType::U32)?),
+            None => None,
+        };
+        self.tell(mode, count);
+        Ok(())
+    }
+
+    /// Tells tools that the accesses up to [`FunctionLowering::end_asynchronous`] belong to an asynchronous operation.
+    pub(super) fn begin_asynchronous(&mut self, kind: Asynchronous) {
+        let kind = self.b.constant(Type::B32, kind as u64);
+        self.tell(Mode::Begin, Some(kind));
+    }
+
+    /// Tells tools that all accesses of an asynchronous operation have been issued.
+    pub(super) fn end_asynchronous(&mut self) {
+        self.tell(Mode::End, None);
+    }
+
+    /// Tells tools about a fence between the generic proxy and the asynchronous proxy. `words` are the modifiers of the
+    /// instruction.
+    pub(super) fn proxy_fence(&mut self, words: &[&str]) {
+        let is_of_proxy = words.contains(&"proxy")
+            && words
+                .iter()
+                .any(|word| matches!(*word, "async" | "async::generic"));
+        if !is_of_proxy {
+            return;
         }
+        let is_shared = |word: &&str| word.contains("shared");
+        let spaces = match words.contains(&"global") {
+            true => PROXY_GLOBAL,
+            false if words.iter().any(is_shared) => PROXY_SHARED,
+            false => PROXY_GLOBAL | PROXY_SHARED,
+        };
+        let spaces = self.b.constant(Type::B32, u64::from(spaces));
+        self.tell(Mode::ProxyFence, Some(spaces));
+    }
+
+    fn tell(&mut self, mode: Mode, operand: Option<Value>) {
         let desc = Desc {
             opcode: Opcode::CheckGroup,
             ty: OpType::None,
             src: OpType::None,
             mods: Mods::NONE.with_mode(mode),
         };
+        let args: SmallVec<[Value; 1]> = operand.into_iter().collect();
         self.b.inst(desc, &args, &[]);
-        Ok(())
     }
 
     pub(super) fn reduce_and_signal(&mut self, parts: &Parts<'_>) -> Lowered<()> {
@@ -59,9 +100,11 @@ impl FunctionLowering<'_, '_> {
         };
         let value = self.read(operand, ty)?;
         let value = self.held_as(value, ty);
+        self.begin_asynchronous(Asynchronous::Store);
         self.reduce(at, desc, ty, value);
         let bytes = self.b.constant(Type::B64, u64::from(ty.bits() / 8));
         self.complete_bytes(object, bytes);
+        self.end_asynchronous();
         Ok(())
     }
 

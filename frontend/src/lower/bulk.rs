@@ -2,6 +2,7 @@
 //! when the instruction executes.
 
 use margay_ir::entity::Value;
+use margay_ir::observe::Asynchronous;
 use margay_ops::mods::{CmpOp, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
@@ -12,6 +13,14 @@ use super::function::FunctionLowering;
 use super::parts::{At, Parts};
 /// Number of bytes that each iteration of a bulk copy moves. Sizes of bulk copies are multiples of this number.
 const CHUNK: u64 = 16;
+
+/// Returns how an operation completes that signals the mbarrier `object`, if there is one.
+fn completion_of(object: Option<At>) -> Asynchronous {
+    match object {
+        Some(_) => Asynchronous::Object,
+        None => Asynchronous::Group,
+    }
+}
 
 impl FunctionLowering<'_, '_> {
     /// Emits a loop whose counter runs from 0 to `size` (usually in bytes) in steps of `step`. `body` receives the
@@ -119,12 +128,16 @@ impl FunctionLowering<'_, '_> {
         let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
         let size = self.long(parts, "size")?;
         if parts.has("cp_mask") {
-            return self.copy_masked(parts, to, from, size);
+            self.begin_asynchronous(Asynchronous::Group);
+            self.copy_masked(parts, to, from, size)?;
+            self.end_asynchronous();
+            return Ok(());
         }
         let object = match parts.operand("m") {
             Some(_) => Some(self.object_of(parts)?),
             None => None,
         };
+        self.begin_asynchronous(completion_of(object));
         self.for_each_target(parts, (to, object), |s, to, object| {
             s.count_up(size, CHUNK, |s, offset| {
                 let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
@@ -142,7 +155,9 @@ impl FunctionLowering<'_, '_> {
                 s.complete_bytes(object, size);
             }
             Ok(())
-        })
+        })?;
+        self.end_asynchronous();
+        Ok(())
     }
 
     /// Emits a copy of the bytes whose bit is set in a 16-bit mask. The same mask applies to each group of 16 bytes.
@@ -190,6 +205,7 @@ impl FunctionLowering<'_, '_> {
             Some(_) => Some(self.object_of(parts)?),
             None => None,
         };
+        self.begin_asynchronous(completion_of(object));
         self.count_up(size, u64::from(ty.bits() / 8), |s, offset| {
             let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
             let desc = Self::plain_access(Opcode::Ld, ty, from.space);
@@ -200,6 +216,7 @@ impl FunctionLowering<'_, '_> {
         if let Some(object) = object {
             self.complete_bytes(object, size);
         }
+        self.end_asynchronous();
         Ok(())
     }
 

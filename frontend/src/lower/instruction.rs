@@ -106,7 +106,13 @@ impl FunctionLowering<'_, '_> {
             Action::Becomes(
                 opcode @ (Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured),
             ) => self.texture(opcode, instruction, resolved, operands),
-            Action::Becomes(opcode) => self.operation(opcode, resolved, operands),
+            Action::Becomes(opcode) => {
+                self.operation(opcode, resolved, operands)?;
+                if opcode == Opcode::Fence {
+                    self.proxy_fence(&words_of(self.ast, instruction));
+                }
+                Ok(())
+            }
         }
     }
 
@@ -136,6 +142,9 @@ impl FunctionLowering<'_, '_> {
             Lowering::CopyCommit => self.copy_group(&parts, Mode::Arrive),
             Lowering::CopyWait => self.copy_group(&parts, Mode::Sync),
             Lowering::CopyWaitAll => self.copy_group(&parts, Mode::All),
+            Lowering::BulkCommit => self.copy_group(&parts, Mode::BulkArrive),
+            Lowering::BulkWait if parts.has("read") => self.copy_group(&parts, Mode::BulkRead),
+            Lowering::BulkWait => self.copy_group(&parts, Mode::BulkSync),
             Lowering::BulkCopy => self.copy_bulk(&parts),
             Lowering::BulkReduction => self.reduce_bulk(&parts),
             Lowering::BulkClear => self.clear_bulk(&parts),

@@ -42,17 +42,6 @@ impl Barrier {
         }
     }
 
-    /// Returns two conditions: whether the thread count of an arrival differs from the count of the earlier arrivals,
-    /// and whether either the arrival or the earlier arrivals, but not both, are reductions. `all` is the number of
-    /// threads that a `count` of 0 means.
-    pub fn disagrees(&self, count: u32, mode: Mode, all: u32) -> (bool, bool) {
-        let asked = |count: u32| if count == 0 { all } else { count };
-        (
-            self.active && asked(self.count) != asked(count),
-            self.active && self.reduces != (mode == Mode::Red),
-        )
-    }
-
     /// Returns whether the barrier is complete. `alive` returns the lanes of a warp that have not exited.
     pub fn is_complete(&self, alive: impl Fn(usize) -> u32) -> bool {
         if !self.active {

@@ -5,7 +5,7 @@
 //! at every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13
 //! (barriers, `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
 
-use crate::barrier::Barrier;
+use crate::barrier::BARRIERS;
 use crate::collective::{Group, mask_operand};
 use crate::{Runner, SyncPoint, lanes, mask_of};
 use margay_ir::function::SourceLoc;
@@ -122,6 +122,31 @@ pub(super) struct SyncCheck {
     /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited at this barrier
     /// since their arrival.
     arrived: Vec<u32>,
+    passed_by: Vec<PassedBy>,
+    /// The arrivals at barriers that are not complete.
+    arrivals: Vec<Arrival>,
+}
+
+/// Lanes of a warp that have arrived at a barrier of the CTA.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    number: u64,
+    at: (usize, SyncPoint),
+    lanes: u32,
+    /// The thread count.
+    count: u32,
+    reduces: bool,
+}
+
+/// Lanes that executed a collective with another mask than lanes that wait there for them.
+#[derive(Clone, Debug)]
+struct PassedBy {
+    warp: usize,
+    sync_point: SyncPoint,
+    /// The mask of the lanes that wait.
+    members: u32,
+    /// The lanes of this mask that executed the collective with another mask.
+    lanes: u32,
 }
 
 impl SyncCheck {
@@ -233,6 +258,50 @@ impl SyncCheck {
         );
     }
 
+    /// Checks a group that is about to execute its collective. `groups` are all groups of its warp, and `exited` are the
+    /// lanes that have exited.
+    ///
+    /// Lanes that execute an instruction with different masks may meet there again with equal masks. If a lane has
+    /// exited, this is impossible, so the lanes that have waited for it gave a wrong mask.
+    pub(super) fn executes(
+        &mut self,
+        runner: &impl Runner,
+        (warp, exited): (usize, u32),
+        (group, groups): (&Group, &[Group]),
+        sync_points: &[SyncPoint; 32],
+    ) {
+        for other in groups.iter().filter(|other| other.desc == group.desc) {
+            let sync_point = sync_points[other.arrived.trailing_zeros() as usize % 32];
+            let is_here = |&lane: &u32| sync_points[lane as usize] == sync_point;
+            let passed = mask_of(lanes(other.members & group.arrived).filter(is_here));
+            if other.members != group.members && passed != 0 {
+                self.pass_by(PassedBy {
+                    warp,
+                    sync_point,
+                    members: other.members,
+                    lanes: passed,
+                });
+            }
+        }
+        let first = sync_points[group.arrived.trailing_zeros() as usize % 32];
+        let is_own = |one: &PassedBy| {
+            (one.warp, one.sync_point, one.members) == (warp, first, group.members)
+        };
+        if let Some(at) = self.passed_by.iter().position(is_own)
+            && self.passed_by.swap_remove(at).lanes & exited & !group.arrived != 0
+        {
+            self.masks_differ(runner, warp, group, sync_points);
+        }
+    }
+
+    fn pass_by(&mut self, new: PassedBy) {
+        let key = |one: &PassedBy| (one.warp, one.sync_point, one.members);
+        match self.passed_by.iter_mut().find(|one| key(one) == key(&new)) {
+            Some(known) => known.lanes |= new.lanes,
+            None => self.passed_by.push(new),
+        }
+    }
+
     /// Checks lanes that arrive at a barrier of a CTA with `threads` threads.
     pub(super) fn arrives(
         &mut self,
@@ -240,7 +309,6 @@ impl SyncCheck {
         at: (usize, SyncPoint, Mode),
         mask: u32,
         (number, count, threads): (u64, u32, u32),
-        barrier: &Barrier,
     ) {
         let (warp, sync_point, mode) = at;
         let mut note = |what, holds: bool| {
@@ -251,9 +319,41 @@ impl SyncCheck {
         let all = threads.next_multiple_of(32);
         note(Undefined::BarrierNumber, number > 15);
         note(Undefined::BarrierCount, count % 32 != 0 || count > all);
-        let (counts_differ, mixed) = barrier.disagrees(count, mode, all);
-        note(Undefined::CountsDiffer, counts_differ);
-        note(Undefined::MixedReduction, mixed);
+        self.compare(
+            runner,
+            Arrival {
+                number: number % BARRIERS as u64,
+                at: (warp, sync_point),
+                lanes: mask,
+                count: if count == 0 { all } else { count },
+                reduces: mode == Mode::Red,
+            },
+        );
+    }
+
+    /// Compares an arrival with the earlier arrivals at the same barrier. Of two arrivals that disagree, the one with the
+    /// greater line is reported, so that the order of the warps does not matter.
+    fn compare(&mut self, runner: &impl Runner, new: Arrival) {
+        let key = |one: &Arrival| (one.number, one.at.1, one.count, one.reduces);
+        let line = |one: &Arrival| runner.sync_point_data(one.at.1).loc.ptx_line;
+        for old in self.arrivals.clone() {
+            let later = if line(&new) >= line(&old) { new } else { old };
+            if old.number == new.number && old.count != new.count {
+                self.note(runner, Undefined::CountsDiffer, later.at, later.lanes);
+            }
+            if old.number == new.number && old.reduces != new.reduces {
+                self.note(runner, Undefined::MixedReduction, later.at, later.lanes);
+            }
+        }
+        if !self.arrivals.iter().any(|old| key(old) == key(&new)) {
+            self.arrivals.push(new);
+        }
+    }
+
+    /// Records that the barrier with this number is complete.
+    pub(super) fn completed(&mut self, number: usize) {
+        self.arrivals
+            .retain(|arrival| arrival.number != number as u64);
     }
 
     /// Checks the lanes of a warp that a barrier of the CTA releases. `alive` are the threads of the warp that have not

@@ -4,10 +4,10 @@ use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
 use crate::collective;
 use crate::warp::WarpState;
-use crate::{Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes};
+use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes};
 use margay_ir::function::SourceLoc;
 use margay_ops::meaning::{Bits, Desc};
-use margay_ops::mods::{AtomOp, Mode};
+use margay_ops::mods::{AtomOp, MemOrder, Mode};
 use margay_ops::ops::{Effects, Opcode};
 
 /// The order in which warps run. Results of correct programs do not depend on this order.
@@ -59,8 +59,8 @@ pub struct CtaState {
     check: Option<Box<SyncCheck>>,
     /// Whether a tool observes synchronisation ([`Runner::synchronised`]).
     observed: bool,
-    /// Arrivals that [`Runner::synchronised`] has not reported yet: number of the barrier, warp and lanes.
-    arrivals: Vec<(u32, u32, u32)>,
+    /// Arrivals that [`Runner::synchronised`] has not reported yet.
+    arrivals: Vec<SyncEvent<'static>>,
 }
 
 impl CtaState {
@@ -147,6 +147,14 @@ impl CtaState {
     pub fn is_at_cluster_barrier(&self) -> bool {
         let mut warps = self.warps.iter();
         warps.all(|state| !state.exited & !state.arrived == 0)
+    }
+
+    /// Returns the lanes that wait at the barrier of the cluster.
+    pub fn cluster_lanes(&self) -> ClusterLanes {
+        ClusterLanes {
+            waiting: self.warps.iter().map(|state| state.at_cluster).collect(),
+            alive: self.warps.iter().map(|state| !state.exited).collect(),
+        }
     }
 
     /// Completes the barrier of the cluster: lanes that wait at it become ready. Returns whether at least one lane had
@@ -252,12 +260,8 @@ impl CtaState {
     }
 
     fn report_arrivals(&mut self, runner: &mut impl Runner) {
-        for (barrier, warp, lanes) in self.arrivals.drain(..) {
-            runner.synchronised(SyncEvent::Arrive {
-                barrier,
-                warp,
-                lanes,
-            });
+        for event in self.arrivals.drain(..) {
+            runner.synchronised(event);
         }
     }
 
@@ -284,7 +288,19 @@ impl CtaState {
         }
         let state = &mut self.warps[warp];
         if desc.opcode == Opcode::ClusterBar {
-            state.reach_cluster_barrier(desc.mods.mode(), lanes);
+            let passed = state.reach_cluster_barrier(desc.mods.mode(), lanes);
+            let warp = warp as u32;
+            if self.observed && desc.mods.mode() == Mode::Arrive {
+                let relaxed = desc.mods.order() == MemOrder::Relaxed;
+                self.arrivals.push(SyncEvent::ClusterArrive {
+                    warp,
+                    lanes,
+                    relaxed,
+                });
+            } else if self.observed && passed != 0 {
+                let lanes = passed;
+                self.arrivals.push(SyncEvent::ClusterWait { warp, lanes });
+            }
             return;
         }
         if desc.opcode == Opcode::Bar {
@@ -330,12 +346,15 @@ impl CtaState {
         let warps = self.warps.len();
         let barrier = &mut self.barriers[id as usize % BARRIERS];
         if let Some(check) = &mut self.check {
-            check.arrives(runner, at, mask, (id, count, self.threads), barrier);
+            check.arrives(runner, at, mask, (id, count, self.threads));
         }
         barrier.arrive(warps, warp, mask, count, mode);
         if self.observed && mode == Mode::Arrive {
-            let number = id as u32 % BARRIERS as u32;
-            self.arrivals.push((number, warp as u32, mask));
+            self.arrivals.push(SyncEvent::Arrive {
+                barrier: id as u32 % BARRIERS as u32,
+                warp: warp as u32,
+                lanes: mask,
+            });
         }
     }
 
@@ -365,6 +384,8 @@ impl CtaState {
                 if let Some(check) = &mut self.check {
                     let who = (warp, group.arrived);
                     check.performs(runner, who, &group.desc, &state.sync_points);
+                    let who = (warp, state.exited);
+                    check.executes(runner, who, (group, &groups), &state.sync_points);
                 }
                 collective::perform(
                     runner,
@@ -475,6 +496,7 @@ impl CtaState {
             if complete {
                 let (released, reduces) = self.barriers[id].complete();
                 if let Some(check) = &mut self.check {
+                    check.completed(id);
                     for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
                         let exited = state.exited & threads_of(warp as u32, self.threads);
                         let who = (lanes, !state.exited, exited);

@@ -79,6 +79,31 @@ pub enum SyncEvent<'a> {
         /// By warp, the lanes that have not exited.
         alive: &'a [u32],
     },
+    /// Lanes of a warp arrive at the barrier of the cluster.
+    ClusterArrive {
+        /// The warp.
+        warp: u32,
+        /// The lanes.
+        lanes: u32,
+        /// Whether the arrival orders no accesses (`.relaxed`).
+        relaxed: bool,
+    },
+    /// Lanes of a warp wait at the barrier of the cluster, which is complete already.
+    ClusterWait {
+        /// The warp.
+        warp: u32,
+        /// The lanes.
+        lanes: u32,
+    },
+}
+
+/// The lanes of a CTA at the barrier of the cluster, by warp.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClusterLanes {
+    /// The lanes that wait at the barrier.
+    pub waiting: Vec<u32>,
+    /// The lanes that have not exited.
+    pub alive: Vec<u32>,
 }
 
 /// Runs lanes between sync points.

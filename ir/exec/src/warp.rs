@@ -30,18 +30,19 @@ pub(super) struct Hold {
 
 impl WarpState {
     /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). If a lane executes the wait
-    /// without having arrived since the last completion, the lane does not stop.
-    pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) {
+    /// without having arrived since the last completion, the lane does not stop. Returns the lanes that do not stop.
+    pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) -> u32 {
         if mode == Mode::Arrive {
             self.arrived |= lanes;
             self.ready |= lanes;
-            return;
+            return lanes;
         }
         let expected = lanes & self.arrived;
         self.ready |= lanes & !expected;
         self.waiting |= expected;
         self.at_barrier |= expected;
         self.at_cluster |= expected;
+        lanes & !expected
     }
 
     /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once

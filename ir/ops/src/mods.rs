@@ -106,6 +106,9 @@ field_enum! {
         To = "to",
         // check.access
         Load = "load", Store = "store", Update = "update", Copy = "copy", Release = "release",
+        // check.group
+        Begin = "begin", End = "end", BulkArrive = "bulk_arrive", BulkSync = "bulk_sync",
+        BulkRead = "bulk_read", ProxyFence = "proxy_fence",
         // video: how the intermediate result is adjusted
         Shr7 = "shr7", Shr15 = "shr15", PlusOne = "po",
         // mma: rows, columns and inner length

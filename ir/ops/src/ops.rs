@@ -129,7 +129,8 @@ macro_rules! for_each_op {
             CheckAccess "check.access" (MAY_TRAP) (none)
                 [shape(MEMORY, "", "a").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc", "noftz"])];
             CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
-            // The front end creates this for groups of asynchronous copies. `pass::instrument` removes it if no tool needs it.
+            // The front end creates this for asynchronous copies, groups of them, and fences between proxies.
+            // `pass::instrument` removes it if no tool needs it.
             CheckGroup "check.group" (MAY_TRAP) (none) [shape(NONE, "b?", "").mods(&["mode"])];
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];

@@ -38,7 +38,7 @@ impl Request {
     }
 }
 
-/// Removes the operations that tell tools about groups of asynchronous copies.
+/// Removes the operations that tell tools about asynchronous copies.
 pub fn strip(function: &mut Function) {
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use margay_ir::observe::AccessMode;
 use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, Severity, Tool};
@@ -37,6 +38,24 @@ impl Access {
             Access::Atomic => "atomic",
         }
     }
+
+    /// Returns the name at the beginning of a sentence.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Access::Read => "Read",
+            Access::Write => "Write",
+            Access::Atomic => "Atomic",
+        }
+    }
+
+    /// Returns what an access with a mode does.
+    pub(crate) fn of(mode: AccessMode) -> Access {
+        match mode {
+            AccessMode::Load | AccessMode::Copy => Access::Read,
+            AccessMode::Store | AccessMode::Release => Access::Write,
+            AccessMode::Update => Access::Atomic,
+        }
+    }
 }
 
 /// A thread: its coordinates in the block, and the coordinates of the block in the grid.
@@ -46,6 +65,32 @@ pub struct ThreadPlace {
     pub thread: [u32; 3],
     /// `blockIdx`.
     pub block: [u32; 3],
+}
+
+/// What races lack, in the words of reports; the most specific last.
+const MISSING: [&str; 12] = [
+    "warp barrier",
+    "barrier",
+    "cluster barrier",
+    "grid barrier or atomic flag",
+    "stream order",
+    "fence.gpu",
+    "scope gpu",
+    "one size of atomic accesses",
+    "fence.proxy.async",
+    "mbarrier wait",
+    "cp.async.bulk wait",
+    "cp.async wait",
+];
+
+/// Returns the more specific of two texts that state what a race lacks. Different threads may lack different things at
+/// the same places, and the report must not depend on which of them comes first.
+pub(crate) fn more_specific(
+    a: Option<&'static str>,
+    b: Option<&'static str>,
+) -> Option<&'static str> {
+    let rank = |text: Option<&str>| text.map(|text| MISSING.iter().position(|one| *one == text));
+    if rank(b) > rank(a) { b } else { a }
 }
 
 /// The other access of a race.

@@ -15,7 +15,9 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use super::filter::LaunchFilter;
-use super::{Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools};
+use super::{
+    Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools, more_specific,
+};
 use crate::call_stack::CallStack;
 use crate::error::{Fault, FaultKind};
 use crate::launch::LaunchConfig;
@@ -76,6 +78,7 @@ impl Entry {
     fn add(&mut self, again: &Finding) {
         self.finding.count += again.count;
         self.finding.severity = self.finding.severity.max(again.severity);
+        self.finding.missing = more_specific(self.finding.missing, again.missing);
     }
 }
 
@@ -90,6 +93,8 @@ pub struct Findings {
     changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
+    /// Whether the run has stated that launches ran in one order ([`Findings::ran_in_one_order`]).
+    ordered: AtomicBool,
     log: Option<PathBuf>,
     tools: Tools,
     options: Options,
@@ -135,6 +140,12 @@ impl Findings {
         self.filter.selects(kernel)
     }
 
+    /// Returns whether locks or queues made the synchronisation of threads depend on their order. The races that were
+    /// found are then those of the one order in which the launches ran.
+    pub fn ran_in_one_order(&self) -> bool {
+        self.ordered.load(Ordering::Relaxed)
+    }
+
     /// Returns the selected tools.
     pub(crate) fn tools(&self) -> Tools {
         self.tools
@@ -155,7 +166,14 @@ impl Findings {
     /// Records that a launch is over.
     pub(crate) fn end_launch(&self, launch: u64) {
         if let Some(races) = &self.shadow.races {
-            let found = races.lock().end_launch(launch);
+            let (found, scheduled) = {
+                let mut races = races.lock();
+                let found = races.end_launch(launch);
+                (found, races.detector.depends_on_schedule())
+            };
+            if scheduled && !self.ordered.swap(true, Ordering::Relaxed) {
+                self.tell_order();
+            }
             for (finding, call) in found {
                 self.add(finding, call.as_ref());
             }
@@ -218,10 +236,13 @@ impl Findings {
 
     /// Records the fault that has ended a launch, if a tool reports it.
     pub(crate) fn add_fault(&self, fault: &Fault) {
-        if fault.kind != FaultKind::Deadlock {
-            return;
-        }
-        let text = "Barrier error detected. Threads wait for each other";
+        let text = match fault.kind {
+            FaultKind::Deadlock => "Barrier error detected. Threads wait for each other",
+            FaultKind::Hang => {
+                "Barrier error detected. Threads wait for memory that nothing changes"
+            }
+            _ => return,
+        };
         let mut finding = Finding::new(Kind::Deadlock, text);
         finding.kernel = Some(fault.kernel.clone());
         finding.place = Place {
@@ -232,7 +253,7 @@ impl Findings {
             .cta
             .zip(fault.thread)
             .map(|(block, thread)| ThreadPlace { thread, block });
-        finding.explanation = Some(fault.detail.clone());
+        finding.explanation = Some(fault.detail.replace("\n  ", "; "));
         self.add(finding, None);
     }
 
@@ -266,6 +287,17 @@ impl Findings {
         record["id"] = id.into();
         record["pid"] = std::process::id().into();
         self.write(&format!("{record}\n"));
+    }
+
+    /// States that the races of the run are those of one order of the threads.
+    fn tell_order(&self) {
+        match self.log {
+            Some(_) => self.log_event(json!({"event": "order"})),
+            None => crate::error::tell(
+                &"racecheck: the order of the threads decides which of them synchronise (locks, queues); checked \
+                 launches ran in one order",
+            ),
+        }
     }
 
     /// Writes to the log what happened in the process, if there is a log.

@@ -14,7 +14,7 @@ use crate::memory::AddressSpace;
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
-/// Whether there has been a checking run that records initialisation.
+/// Whether there has been a checking run that records initialisation or races.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Number of contiguous unwritten bytes from which a copy to the host is an error. Fewer bytes can be the padding of a
@@ -23,7 +23,8 @@ const NOT_PADDING: u64 = 16;
 
 /// Adds a checking run.
 pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
-    if findings.shadow().initialised.is_some() {
+    let shadow = findings.shadow();
+    if shadow.initialised.is_some() || shadow.races.is_some() {
         let mut runs = RUNS.write();
         runs.retain(|(memory, _)| memory.strong_count() > 0);
         runs.push((Arc::downgrade(memory), Arc::downgrade(findings)));
@@ -31,8 +32,17 @@ pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
     }
 }
 
-/// Calls `action` for the checking run whose memory contains an address.
+/// Calls `action` for the checking run whose memory contains an address, if it records initialisation.
 fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
+    with_run(address, |findings| {
+        if let Some(initialised) = &findings.shadow().initialised {
+            action(findings, initialised);
+        }
+    });
+}
+
+/// Calls `action` with the findings of the checking run whose memory contains an address.
+fn with_run(address: u64, action: impl Fn(&Findings)) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
@@ -40,10 +50,8 @@ fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
         let (Some(memory), Some(findings)) = (memory.upgrade(), findings.upgrade()) else {
             continue;
         };
-        if memory.contains(address)
-            && let Some(initialised) = &findings.shadow().initialised
-        {
-            action(&findings, initialised);
+        if memory.contains(address) {
+            action(&findings);
         }
     }
 }
@@ -51,6 +59,11 @@ fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
 /// Records an allocation in which nothing has been written.
 pub(crate) fn allocated(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.track(address, bytes));
+    with_run(address, |findings| {
+        if let Some(races) = &findings.shadow().races {
+            races.lock().forget(address, bytes);
+        }
+    });
 }
 
 /// Records that the allocation at an address was freed.

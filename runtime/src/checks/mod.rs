@@ -20,16 +20,19 @@ pub(crate) mod host;
 mod kind;
 mod options;
 mod shadow;
+mod streams;
 
 pub use crate::call_stack::{CallStack, HostFrame};
 pub use crate::memory::grouped_bytes;
 pub use filter::KernelFilter;
 pub(crate) use filter::are_filters;
+pub(crate) use finding::more_specific;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
 pub use options::{AfterError, ApiErrors, Options, StreamOrder, is_implemented};
-pub(crate) use shadow::{Races, Shadow, SiteInfo};
+pub(crate) use shadow::{Extents, Races, Shadow, SiteInfo};
+pub(crate) use streams::{HostAccess, Rows};
 
 /// A set of tools.
 ///

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use margay_ir::observe::ObservedAccess;
 use margay_shadow::init::Initialised;
-use margay_shadow::race::{CtaId, Detector, Site};
+use margay_shadow::race::{Conflict, CtaId, Detector, Site};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{CallStack, Finding, Place, Severity, Tool, Tools};
+use super::streams::HostAccess;
+use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools, more_specific};
 
 /// Shadow memory; each part exists if a tool uses it.
 #[derive(Debug, Default)]
@@ -66,6 +67,29 @@ pub(crate) struct Races {
     recent: VecDeque<(u64, [u8; 16], u32)>,
     /// Races of running launches by the sites of their accesses.
     pairs: IndexMap<(Site, Site), Pair>,
+    /// Races of running launches with copies and fills, by the site and the number of the copy.
+    host_pairs: IndexMap<(Site, u32), Pair>,
+    /// Copies and fills that later work may overlap.
+    host: Vec<HostAccess>,
+    /// A launch, and the elements of `host` that it may overlap. Most accesses are of one launch.
+    overlapping: Option<(u64, Vec<HostAccess>)>,
+    /// The extents of launches whose CTAs the detector knows.
+    extents: FxHashMap<u32, Extents>,
+}
+
+/// The extents of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extents {
+    /// Number of CTAs in each direction.
+    pub(crate) grid: [u32; 3],
+    /// Number of threads of a CTA in each direction.
+    pub(crate) block: [u32; 3],
+}
+
+/// Returns the coordinates of the element with a linear index.
+fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
+    let [x, y, _] = extents.map(|extent| u64::from(extent.max(1)));
+    [index % x, index / x % y, index / (x * y)].map(|coordinate| coordinate as u32)
 }
 
 /// A race that was found in a launch.
@@ -82,6 +106,8 @@ struct Pair {
 const FLAGS: usize = 64;
 /// Number of stores whose bytes are kept.
 const RECENT: usize = 64;
+/// Number of groups of accesses above which the accesses of earlier launches are forgotten as soon as no launch runs.
+const GROUPS: usize = 1 << 20;
 
 impl Races {
     /// Records that a launch has begun.
@@ -95,6 +121,7 @@ impl Races {
         pair: (Site, Site),
         severity: Severity,
         volatile: Option<u64>,
+        missing: &'static str,
     ) -> bool {
         let Some(known) = self.pairs.get_mut(&pair) else {
             return false;
@@ -107,6 +134,7 @@ impl Races {
         }
         known.finding.count += 1;
         known.finding.severity = known.finding.severity.max(severity);
+        known.finding.missing = more_specific(known.finding.missing, Some(missing));
         true
     }
 
@@ -127,10 +155,17 @@ impl Races {
         self.pairs.insert(pair, pair_of);
     }
 
-    /// Records that a launch is over, and returns its races. If no launch runs, all later accesses happen after all
-    /// earlier ones.
+    /// Records that a launch is over, and returns its races.
     pub(crate) fn end_launch(&mut self, launch: u64) -> Vec<(Finding, Option<CallStack>)> {
         let mut races = Vec::new();
+        for (key, pair) in std::mem::take(&mut self.host_pairs) {
+            match pair.launch == launch {
+                true => races.push((pair.finding, pair.call)),
+                false => {
+                    self.host_pairs.insert(key, pair);
+                }
+            }
+        }
         for ((a, b), mut pair) in std::mem::take(&mut self.pairs) {
             if pair.launch != launch {
                 self.pairs.insert((a, b), pair);
@@ -145,17 +180,168 @@ impl Races {
             }
             races.push((pair.finding, pair.call));
         }
-        if !self.launches.remove(&launch) {
-            return races;
-        }
-        if self.launches.is_empty() {
-            self.detector.clear();
-            self.ctas.clear();
-            self.recent.clear();
-        } else {
+        if self.launches.remove(&launch) {
             self.ctas.retain(|&(of, _), _| of != launch);
         }
         races
+    }
+
+    /// Returns whether a launch is prepared or runs.
+    pub(crate) fn is_running(&self, launch: u64) -> bool {
+        self.launches.contains(&launch)
+    }
+
+    /// Returns whether no launch other than `launch`, which has not begun, is prepared or runs.
+    pub(crate) fn is_idle(&self, launch: u64) -> bool {
+        self.launches.iter().all(|&other| other == launch)
+    }
+
+    /// Returns whether the accesses of earlier work use much memory.
+    pub(crate) fn is_full(&self) -> bool {
+        self.detector.groups() > GROUPS
+    }
+
+    /// Forgets the accesses of all earlier work: later accesses happen after them. No launch may run.
+    pub(crate) fn forget_earlier(&mut self) {
+        self.detector.clear();
+        self.ctas.clear();
+        self.recent.clear();
+        self.extents.clear();
+        self.host.clear();
+        self.overlapping = None;
+    }
+
+    /// Forgets the copies and fills that are not among `works`.
+    pub(crate) fn keep_host(&mut self, is_kept: impl Fn(u32) -> bool) {
+        if self.host.iter().any(|host| !is_kept(host.work)) {
+            self.host.retain(|host| is_kept(host.work));
+            self.overlapping = None;
+        }
+    }
+
+    /// Records that a new piece of work may overlap earlier work.
+    pub(crate) fn add_overlaps(&mut self, work: u32, earlier: &[u32]) {
+        for &other in earlier {
+            self.detector.add_overlap(work, other);
+        }
+        self.overlapping = None;
+    }
+
+    /// Adds an access of a copy or a fill. Calls `report` for each race with an earlier access of work that the copy may
+    /// overlap.
+    pub(crate) fn add_host(
+        &mut self,
+        host: HostAccess,
+        describe: impl Fn(u64) -> Option<String>,
+        mut report: impl FnMut(Finding),
+    ) {
+        let mut found: IndexMap<(Site, bool), (Conflict, u64)> = IndexMap::new();
+        for (start, bytes) in host.rows.each() {
+            let range = (start, bytes);
+            self.detector
+                .conflicts(host.work, range, host.writes, |conflict| {
+                    let key = (conflict.site, conflict.writes);
+                    found.entry(key).or_insert((conflict, 0)).1 += 1;
+                });
+            let overlaps = |other: &&HostAccess| {
+                let conflict = other.writes || host.writes;
+                conflict && self.detector.may_overlap(other.work, host.work)
+            };
+            for other in self.host.iter().filter(overlaps) {
+                if let Some(address) = other.rows.first_common(start, bytes) {
+                    report(host.race_with_host(other, (address, describe(address))));
+                }
+            }
+        }
+        for (conflict, count) in found.into_values() {
+            let thread = self.thread_place(conflict.cta, conflict.thread);
+            let memory = (conflict.address, describe(conflict.address));
+            let mut finding = host.race_with(self.info(conflict.site), thread, memory);
+            finding.count = count;
+            report(finding);
+        }
+        self.host.push(host);
+        self.overlapping = None;
+    }
+
+    /// Returns whether there are copies or fills that later work may overlap.
+    pub(crate) fn has_host(&self) -> bool {
+        !self.host.is_empty()
+    }
+
+    /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the address
+    /// of the first byte that both access.
+    pub(crate) fn host_conflict(
+        &mut self,
+        launch: u64,
+        (address, bytes): (u64, u32),
+        writes: bool,
+    ) -> Option<(HostAccess, u64)> {
+        if self.host.is_empty() {
+            return None;
+        }
+        if self
+            .overlapping
+            .as_ref()
+            .is_none_or(|(of, _)| *of != launch)
+        {
+            let all = self.host.iter();
+            let own = all.filter(|host| self.detector.may_overlap(host.work, launch as u32));
+            self.overlapping = Some((launch, own.cloned().collect()));
+        }
+        let (_, hosts) = self.overlapping.as_ref()?;
+        hosts
+            .iter()
+            .filter(|host| host.writes || writes)
+            .find_map(|host| {
+                let first = host.rows.first_common(address, bytes.into())?;
+                Some((host.clone(), first))
+            })
+    }
+
+    /// Counts one more occurrence of a race of a site with a copy. Returns whether the race is known.
+    pub(crate) fn count_host_pair(&mut self, pair: (Site, u32)) -> bool {
+        let known = self.host_pairs.get_mut(&pair);
+        known.map(|known| known.finding.count += 1).is_some()
+    }
+
+    /// Adds a race of a site with a copy.
+    pub(crate) fn add_host_pair(
+        &mut self,
+        pair: (Site, u32),
+        launch: u64,
+        (finding, call): (Finding, Option<CallStack>),
+    ) {
+        let volatile = Vec::new();
+        let pair_of = Pair {
+            launch,
+            volatile,
+            finding,
+            call,
+        };
+        self.host_pairs.insert(pair, pair_of);
+    }
+
+    /// Returns the coordinates of a thread.
+    pub(crate) fn thread_place(&self, cta: CtaId, thread: u32) -> ThreadPlace {
+        let (launch, index) = self.detector.cta(cta);
+        let one = Extents {
+            grid: [1; 3],
+            block: [1; 3],
+        };
+        let extents = self.extents.get(&launch).copied().unwrap_or(one);
+        ThreadPlace {
+            thread: coordinates(thread.into(), extents.block),
+            block: coordinates(index, extents.grid),
+        }
+    }
+
+    /// Forgets the accesses to memory that has a new use.
+    pub(crate) fn forget(&mut self, address: u64, bytes: u64) {
+        self.detector.forget(address, bytes);
+        self.host
+            .retain(|host| host.rows.first_common(address, bytes).is_none());
+        self.overlapping = None;
     }
 
     /// Returns the site with a key.
@@ -176,11 +362,13 @@ impl Races {
         &mut self,
         (launch, index): (u64, u64),
         cluster: u64,
-        threads: u32,
+        extents: Extents,
     ) -> (CtaId, bool) {
         if let Some(&id) = self.ctas.get(&(launch, index)) {
             return (id, false);
         }
+        let threads = extents.block.iter().product();
+        self.extents.insert(launch as u32, extents);
         let id = self
             .detector
             .add_cta(launch as u32, index, cluster, threads);

@@ -98,6 +98,7 @@ impl Stream {
         self.check_not_watched()?;
         copy::submit(self, transfer, Manner::Sync)?;
         self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
+        self.copies(&transfer.accesses(), "a copy");
         self.context().flush_output();
         self.context().fault_status()
     }
@@ -118,6 +119,7 @@ impl Stream {
         self.context().make_room();
         copy::submit(self, transfer, Manner::Async)?;
         self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
+        self.copies(&transfer.accesses(), "a copy");
         Ok(())
     }
 
@@ -139,6 +141,7 @@ impl Stream {
         self.context().make_room();
         copy::submit(self, transfer, Manner::Staged)?;
         self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
+        self.copies(&transfer.accesses()[..1], "a copy");
         Ok(())
     }
 
@@ -171,6 +174,7 @@ impl Stream {
         self.context().make_room();
         copy::submit_fill(self, fill)?;
         self.uses([fill.dst], || "a fill".to_owned());
+        self.copies(&[(fill.rows(), true)], "a fill");
         Ok(())
     }
 

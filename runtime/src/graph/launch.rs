@@ -44,6 +44,9 @@ impl GraphExec {
         };
         let (begin, end) = stream.bracket(begin_work(&plan), end_work(keep), state.last.as_ref());
         state.last = Some(Arc::clone(&end));
+        for run in &runs {
+            stream.launches(run.run.id());
+        }
         let mut made = Made {
             context: stream.context(),
             priority: stream.priority(),

@@ -10,6 +10,7 @@
 //! Invariant: an export changes neither the address nor the content of an allocation.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::shared::{Label, SharedKind, SharedMemory};
 use super::space::{Backing, Books, Record};
@@ -34,6 +35,7 @@ impl AddressSpace {
     /// [`MemoryError::NotAllocated`] unless an allocation of kind `Device` starts at `base`; [`MemoryError::System`] if
     /// a system call fails.
     pub fn export(&self, base: u64) -> Result<Export, MemoryError> {
+        self.exported.store(true, Ordering::SeqCst);
         // The lock of the index is held, so that the allocation cannot be freed during the export.
         let index = self.index.read();
         let record = index

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -266,6 +266,8 @@ pub struct AddressSpace {
     fresh: Option<u8>,
     red_zone: u64,
     keeps_calls: bool,
+    /// Whether an allocation was made accessible to other processes.
+    pub(super) exported: AtomicBool,
 }
 
 /// Returns the default memory of each device in bytes.
@@ -299,6 +301,7 @@ impl AddressSpace {
         tracing::debug!(base, len, device_limit, "device address space reserved");
         Ok(AddressSpace {
             index: RwLock::new(BTreeMap::new()),
+            exported: AtomicBool::new(false),
             books: Mutex::new(Books {
                 pages,
                 slabs: HashMap::new(),
@@ -450,6 +453,23 @@ impl AddressSpace {
         // The next allocations must not reuse these addresses while they are accessible.
         books.pages.close_idle();
         records.len()
+    }
+
+    /// Returns whether an allocation was made accessible to other processes.
+    pub(super) fn is_exported(&self) -> bool {
+        self.exported.load(Ordering::SeqCst)
+    }
+
+    /// Returns the kinds of all allocations and registrations of the program, each once.
+    pub fn kinds(&self) -> Vec<MemoryKind> {
+        let mut kinds = Vec::new();
+        for record in self.index.read().values() {
+            let kind = record.allocation.kind;
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds
     }
 
     /// Returns the allocation or registration that contains `address`.

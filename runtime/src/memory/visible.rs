@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{AddressSpace, READ_ONLY};
+use super::{AddressSpace, MemoryKind, READ_ONLY};
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
 /// The memory outside their own windows that kernels of one address space may access.
@@ -36,6 +36,26 @@ impl Visible {
             bytes,
             if self.space.has_margins() { bytes } else { 0 },
         ]
+    }
+
+    /// Returns the kind of the memory that contains an address.
+    pub fn kind(&self, address: u64) -> Option<MemoryKind> {
+        self.space.find(address).map(|found| found.kind)
+    }
+
+    /// Returns whether other processes may have access to device memory.
+    pub fn is_exported(&self) -> bool {
+        self.space.is_exported()
+    }
+
+    /// Returns whether `is_known` is true for the kind of each allocation.
+    pub fn holds_only(&self, is_known: impl Fn(MemoryKind) -> bool) -> bool {
+        self.space.kinds().into_iter().all(is_known)
+    }
+
+    /// Returns whether an address is in the window of a CTA.
+    pub fn is_in_windows(&self, address: u64) -> bool {
+        self.windows.contains(&address)
     }
 
     /// Returns whether a kernel may access all `bytes` bytes at `address`. The bytes must be in the range of device

@@ -339,6 +339,7 @@ fn only_barriers_order(function: &Function) -> bool {
             | Opcode::Atom
             | Opcode::Red
             | Opcode::CpAsync
+            | Opcode::CheckGroup
             | Opcode::ClusterBar
             | Opcode::Yield
             | Opcode::Syscall

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint};
+use margay_exec::{
+    ClusterLanes, CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint,
+};
 use margay_jit::Specialisation;
 use margay_ops::mods::StateSpace;
 
 use super::faults;
+use super::hang::Waits;
 use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
@@ -16,7 +19,7 @@ use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
 use crate::checks::{Finding, Place, ThreadPlace, Tool, Undefined};
-use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
+use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
 
@@ -66,6 +69,8 @@ pub(super) struct PtxLaunch {
     /// Specialisation of the native code.
     pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
+    /// What threads do while they wait.
+    pub(super) waits: Waits,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
 }
@@ -124,6 +129,7 @@ impl PtxLaunch {
             tids,
             specialisation,
             local_stride,
+            waits: Waits::default(),
             _workspace: workspace,
         });
         if let Some(findings) = &launch.shape.findings {
@@ -265,9 +271,10 @@ impl PtxLaunch {
     }
 
     /// Tells the race detector that CTAs of a cluster have passed their barrier.
-    pub(super) fn order_cluster(&self, ctas: &[CtaInfo]) {
-        let examiners = ctas.iter().filter_map(|cta| self.examiner(*cta));
-        observe::synchronise_cluster(&mut examiners.collect::<Vec<Examiner<'_>>>());
+    pub(super) fn order_cluster(&self, ctas: Vec<(CtaInfo, ClusterLanes)>) {
+        let ctas = ctas.into_iter();
+        let examined = ctas.filter_map(|(cta, lanes)| Some((self.examiner(cta)?, lanes)));
+        observe::synchronise_cluster(examined.collect());
     }
 
     fn ranks(&self) -> u32 {
@@ -499,6 +506,14 @@ impl PreparedLaunch for PtxLaunch {
             return String::new();
         };
         self.places(resident).join("\n  ")
+    }
+
+    fn observe_waits(&self) {
+        self.begin_observing_waits();
+    }
+
+    fn hang(&self) -> Option<Hang> {
+        self.find_hang()
     }
 }
 

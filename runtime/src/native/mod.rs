@@ -17,6 +17,7 @@ mod disk;
 mod fallback;
 mod faults;
 mod fetch;
+mod hang;
 mod helpers;
 mod image;
 mod interpreted;

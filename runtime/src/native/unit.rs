@@ -91,18 +91,18 @@ impl PtxLaunch {
                 return RunOutcome::Done;
             }
             let mut moved = round.moved;
-            let mut passed = false;
+            let mut passed = Vec::new();
             if left.iter().all(|state| state.is_at_cluster_barrier()) {
+                passed.extend(left.iter().map(|state| state.cluster_lanes()));
                 for state in &mut left {
                     moved |= state.pass_cluster_barrier();
                 }
-                passed = true;
             }
             let left = left.len();
-            if passed {
+            if !passed.is_empty() {
                 let ctas = resident.ctas.iter().flatten();
-                let ctas: Vec<CtaInfo> = ctas.map(|cta| *cta.info()).collect();
-                self.order_cluster(&ctas);
+                let ctas = ctas.map(|cta| *cta.info()).zip(passed);
+                self.order_cluster(ctas.collect());
             }
             progressed |= moved;
             rounds += 1;

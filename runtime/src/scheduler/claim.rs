@@ -7,7 +7,7 @@ use crate::engine::ParkedUnit;
 
 /// Work that a worker takes from a run.
 pub(super) enum Piece {
-    /// The units `first..end`, which have not started. The scheduler may reverse their order ([`Run::reversed`]).
+    /// The units `first..end`, which have not started. The scheduler may reverse their order ([`Run::reordered`]).
     New(u64, u64),
     /// A parked unit to be resumed.
     Parked(ParkedUnit),

@@ -15,6 +15,7 @@
 //! - No worker ever waits for another worker, for a host function or for a copy.
 
 mod claim;
+mod hang;
 mod keeper;
 #[cfg(test)]
 mod priority_tests;
@@ -37,6 +38,7 @@ pub(crate) use throttle::Throttle;
 use crate::error::Result;
 use crate::fault::StopHandle;
 use crate::memory::{WindowGeometry, Windows};
+use hang::Search;
 use keeper::Keeper;
 use sleep::Sleep;
 
@@ -47,10 +49,19 @@ pub(crate) struct SchedulerConfig {
     pub(crate) workers: usize,
     /// Whether units start in the reverse of grid order.
     pub(crate) reverse: bool,
+    /// Whether units start in an order that this number determines.
+    pub(crate) shuffle: Option<u64>,
     /// Maximum number of units of all running launches that may be resident at the same time.
     pub(crate) resident: u64,
     /// Maximum running time of each launch.
     pub(crate) time_limit: Option<Duration>,
+}
+
+impl SchedulerConfig {
+    /// Returns whether units start in another order than that of the grid.
+    fn reorders(&self) -> bool {
+        self.reverse || self.shuffle.is_some()
+    }
 }
 
 /// The scheduler of a machine.
@@ -76,7 +87,13 @@ struct Shared {
     /// Whether the scheduler was dropped. If so, workers end when they find no work.
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
+    hangs: Search,
+    /// Returns whether the host cannot change device memory before a launch ends.
+    host_waits: OnceLock<HostTest>,
 }
+
+/// A test of what the host does.
+type HostTest = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Scheduler {
     pub(crate) fn new(config: SchedulerConfig) -> Scheduler {
@@ -93,9 +110,17 @@ impl Scheduler {
                 stop_handles: Mutex::new(Vec::new()),
                 closed: AtomicBool::new(false),
                 windows: OnceLock::new(),
+                hangs: Search::default(),
+                host_waits: OnceLock::new(),
             }),
             started: Mutex::new(false),
         }
+    }
+
+    /// Sets the function that returns whether all threads of the host wait for work and no copy or host function runs.
+    /// Without it, the scheduler does not look for hangs.
+    pub(crate) fn set_host_test(&self, waits: HostTest) {
+        let _ = self.shared.host_waits.set(waits);
     }
 
     /// Returns the number of workers.
@@ -141,6 +166,7 @@ impl Scheduler {
         if let Some(limit) = limit {
             self.shared.keeper.watch(&self.shared, &run, limit);
         }
+        self.shared.hangs.note_progress();
         self.shared.active.lock().push(run);
         self.shared.active_count.fetch_add(1, Ordering::SeqCst);
         // A worker that submits a launch then searches for work itself, and wakes another worker if there is more work.

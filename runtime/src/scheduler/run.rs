@@ -57,6 +57,22 @@ pub(crate) struct RunSpec {
     pub(crate) deadline: Option<Instant>,
 }
 
+/// Returns the element at `index` of a permutation of `0..count` that `seed` determines.
+fn shuffled(index: u64, count: u64, seed: u64) -> u64 {
+    let divides = |a: u64, b: u64| {
+        let (mut a, mut b) = (a, b);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    // Multiples of a number without common factor are a permutation.
+    let first = seed % count + count / 2;
+    let step = (first.max(1)..).find(|&step| divides(step, count) == 1);
+    let product = u128::from(index) * u128::from(step.unwrap_or(1)) + u128::from(seed);
+    (product % u128::from(count)) as u64
+}
+
 /// A launch that is running or waits to run.
 pub(crate) struct Run {
     pub(super) spec: RunSpec,
@@ -201,12 +217,12 @@ impl Run {
         }
     }
 
-    /// Returns the unit that runs in place of unit `claimed` when the order is reversed.
+    /// Returns the unit that runs in place of unit `claimed` when the order is reversed or, with `shuffle`, shuffled.
     ///
     /// A unit may wait for units with lower indices, which must therefore be able to become resident. So in runs that
-    /// may park, the order is reversed only within groups of as many units as may be resident; the groups run in grid
+    /// may park, the order changes only within groups of as many units as may be resident; the groups run in grid
     /// order.
-    pub(super) fn reversed(&self, claimed: u64) -> u64 {
+    pub(super) fn reordered(&self, claimed: u64, shuffle: Option<u64>) -> u64 {
         let group = if self.may_park {
             self.spec.resident.max(1)
         } else {
@@ -214,7 +230,10 @@ impl Run {
         };
         let first = claimed / group * group;
         let last = first.saturating_add(group).min(self.spec.units) - 1;
-        last - (claimed - first)
+        match shuffle {
+            None => last - (claimed - first),
+            Some(seed) => first + shuffled(claimed - first, last - first + 1, seed),
+        }
     }
 
     pub(super) fn time_limit(&self) -> Option<Duration> {
@@ -314,6 +333,31 @@ impl Run {
         fault
     }
 
+    /// Describes at most `most` of the parked units.
+    pub(super) fn waiting_units(&self, most: usize) -> Vec<String> {
+        let parked = self.parked.lock();
+        let units = parked.iter().take(most);
+        let mut lines: Vec<String> = units
+            .map(|unit| self.spec.prepared.describe(unit))
+            .collect();
+        if parked.len() > most {
+            lines.push(format!("and {} more", parked.len() - most));
+        }
+        lines
+    }
+
+    /// Returns the number of pieces that workers have taken.
+    pub(super) fn taken(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether each parked unit was resumed since workers had taken the numbers `before` of pieces of the runs.
+    pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
+        let before = before.iter().find(|(id, _)| *id == self.id());
+        let parked = self.parked_count.load(Ordering::SeqCst);
+        before.is_some_and(|(_, before)| self.taken() >= before + 4 * parked)
+    }
+
     fn abandon_parked(&self, shared: &Shared) {
         let units: Vec<ParkedUnit> = self.parked.lock().drain(..).collect();
         shared.parked.fetch_sub(units.len(), Ordering::SeqCst);
@@ -372,5 +416,21 @@ impl Run {
     pub(super) fn timeout(&self, limit: Duration) -> Fault {
         Fault::new(FaultKind::Timeout, self.kernel())
             .with_detail(format!("not complete after {:.3} s", limit.as_secs_f64()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffled_orders_contain_each_unit_once() {
+        for count in 1..40 {
+            for seed in [0, 1, 7, 12_345] {
+                let mut all: Vec<u64> = (0..count).map(|i| shuffled(i, count, seed)).collect();
+                all.sort_unstable();
+                assert!(all.into_iter().eq(0..count), "{count} units, seed {seed}");
+            }
+        }
     }
 }

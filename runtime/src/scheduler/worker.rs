@@ -192,9 +192,12 @@ struct Waits {
 impl Waits {
     /// Yields the processor after a round in which all parked units still waited. From the third such round on, sleeps
     /// instead, longer after each round.
-    fn after_turn(&mut self, shared: &Shared, epoch: u64, progress: Progress) {
+    fn after_turn(&mut self, shared: &Arc<Shared>, epoch: u64, progress: Progress) {
         match progress {
-            Progress::Made => *self = Waits::default(),
+            Progress::Made => {
+                *self = Waits::default();
+                shared.hangs.note_progress();
+            }
             Progress::None(turns) => self.turns += turns,
         }
         if self.turns <= shared.parked.load(Ordering::SeqCst) {
@@ -206,6 +209,7 @@ impl Waits {
             std::thread::yield_now();
             return;
         }
+        shared.look_for_hang();
         let nap = Duration::from_micros(1 << (self.naps - 3).min(7));
         shared.sleep.sleep(epoch, Some(nap.min(LONGEST_NAP)));
     }
@@ -292,8 +296,8 @@ impl Turn {
     ) {
         let begin = self.now;
         match piece {
-            Piece::New(first, end) if shared.config.reverse => {
-                self.execute_reversed(shared, state, run, first, end);
+            Piece::New(first, end) if shared.config.reorders() => {
+                self.execute_reordered(shared, state, run, first, end);
                 self.now = Instant::now();
             }
             Piece::New(first, end) => {
@@ -317,8 +321,8 @@ impl Turn {
         }
     }
 
-    /// Runs units one at a time, in the order of [`Run::reversed`].
-    fn execute_reversed(
+    /// Runs units one at a time, in the order of [`Run::reordered`].
+    fn execute_reordered(
         &mut self,
         shared: &Arc<Shared>,
         state: &mut WorkerState,
@@ -327,7 +331,7 @@ impl Turn {
         end: u64,
     ) {
         for claimed in first..end {
-            let unit = run.reversed(claimed);
+            let unit = run.reordered(claimed, shared.config.shuffle);
             let outcome = guarded(run, || run.spec.prepared.run(state, unit, 1));
             self.settle(shared, run, outcome, unit, unit + 1);
             if run.stopping.load(Ordering::SeqCst) {

@@ -11,22 +11,101 @@ use margay::{
 
 use super::{Argument, Case, Contents, Difference, Expected, Launch, Part, Step};
 
-/// Engine, number of workers, and whether blocks run in reverse order.
-pub type Setting = (EngineChoice, usize, bool);
+/// The order in which the blocks of a grid start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The order of the grid.
+    Grid,
+    /// The reverse order.
+    Reverse,
+    /// An order that the number determines.
+    Shuffled(u64),
+}
+
+/// How a case runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// What runs the kernels.
+    pub engine: EngineChoice,
+    /// Number of worker threads.
+    pub workers: usize,
+    /// The order of the blocks.
+    pub order: Order,
+    /// Whether the race detector runs, which needs one worker and one order.
+    pub races: bool,
+}
+
+const fn setting(engine: EngineChoice, workers: usize, order: Order) -> Setting {
+    Setting {
+        engine,
+        workers,
+        order,
+        races: true,
+    }
+}
 
 /// The settings with which each case runs. The findings must not depend on the setting.
 pub const SETTINGS: [Setting; 3] = [
-    (EngineChoice::Native, 1, false),
-    (EngineChoice::Interpreter, 1, false),
-    (EngineChoice::Native, 2, true),
+    setting(EngineChoice::Native, 1, Order::Grid),
+    setting(EngineChoice::Interpreter, 1, Order::Grid),
+    setting(EngineChoice::Native, 2, Order::Reverse),
 ];
+
+/// Returns the product of all workers, orders and engines, with or without the race detector.
+pub fn all_settings(races: bool) -> Vec<Setting> {
+    let mut all = Vec::new();
+    for engine in [EngineChoice::Native, EngineChoice::Interpreter] {
+        for workers in 1..=3 {
+            for order in [Order::Grid, Order::Reverse, Order::Shuffled(5)] {
+                all.push(Setting {
+                    engine,
+                    workers,
+                    order,
+                    races,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Runs a case, and returns what identifies each report: all but the threads, the addresses and the counts.
+///
+/// # Errors
+/// Returns the text of an error that is not a fault of the case.
+pub fn reports(
+    setting: Setting,
+    file: &str,
+    ptx: &str,
+    case: &Case,
+) -> Result<BTreeSet<String>, String> {
+    let (found, fault) = raw_findings(setting, ptx, case).map_err(|error| error.to_string())?;
+    let report = |finding: &Finding| {
+        let place = expected_of(file, finding);
+        let access = finding.access.map(|access| access.name());
+        let (space, size, missing) = (finding.space, finding.size, finding.missing);
+        let kernel = finding.kernel.as_deref();
+        let severity = finding.severity;
+        format!("{place} {severity:?} {kernel:?} {access:?} {space:?} {size:?} {missing:?}")
+    };
+    let fault = fault.map(|fault| format!("fault {fault}"));
+    Ok(found.iter().map(report).chain(fault).collect())
+}
 
 /// Runs a case of a file with every setting.
 pub fn run(file: &str, ptx: &str, case: &Case) -> Difference {
     let mut difference = Difference::default();
     for setting in SETTINGS {
-        let (engine, workers, reverse) = setting;
-        let order = if reverse { ", reverse" } else { "" };
+        let Setting {
+            engine,
+            workers,
+            order,
+            ..
+        } = setting;
+        let order = match order {
+            Order::Grid => String::new(),
+            other => format!(", {other:?}"),
+        };
         let label = format!("{engine:?}, {workers} worker(s){order}");
         match findings(setting, file, ptx, case) {
             Ok((found, fault)) => {
@@ -67,28 +146,39 @@ fn compare(case: &Case, found: &BTreeSet<Expected>, difference: &mut Difference,
     }
 }
 
-/// Runs a case. Returns the findings and the fault, if one ended the launch.
+/// Runs a case. Returns the findings as the directives state them, and the fault, if one ended the launch.
 fn findings(
-    (engine, workers, reverse): Setting,
+    setting: Setting,
     file: &str,
     ptx: &str,
     case: &Case,
 ) -> Result<(BTreeSet<Expected>, Option<String>), Error> {
+    let (found, fault) = raw_findings(setting, ptx, case)?;
+    let found = found.iter().map(|finding| expected_of(file, finding));
+    Ok((found.collect(), fault))
+}
+
+/// Runs a case. Returns the findings and the fault, if one ended the launch.
+fn raw_findings(
+    setting: Setting,
+    ptx: &str,
+    case: &Case,
+) -> Result<(Vec<Finding>, Option<String>), Error> {
     let mut builder = Runtime::builder()
-        .engine(engine)
-        .workers(workers)
+        .engine(setting.engine)
+        .workers(setting.workers)
         .time_limit(Duration::from_secs(20))
         .without_disk_cache();
-    if reverse {
-        builder = builder.reverse();
-    }
-    for tool in [
-        Tool::Memory,
-        Tool::Initialisation,
-        Tool::Race,
-        Tool::Synchronisation,
-    ] {
+    builder = match setting.order {
+        Order::Grid => builder,
+        Order::Reverse => builder.reverse(),
+        Order::Shuffled(seed) => builder.shuffle(seed),
+    };
+    for tool in [Tool::Memory, Tool::Initialisation, Tool::Synchronisation] {
         builder = builder.check(tool);
+    }
+    if setting.races {
+        builder = builder.check(Tool::Race);
     }
     let runtime = builder.build()?;
     let module = runtime.load_ptx(ptx)?;
@@ -97,12 +187,7 @@ fn findings(
         Err(Error::Fault(fault)) => Some(format!("{:?}", fault.kind)),
         Err(other) => return Err(other),
     };
-    let (found, _) = runtime.take_findings();
-    let found = found
-        .iter()
-        .map(|finding| expected_of(file, finding))
-        .collect();
-    Ok((found, fault))
+    Ok((runtime.take_findings().0, fault))
 }
 
 fn expected_of(file: &str, finding: &Finding) -> Expected {
@@ -119,7 +204,11 @@ fn expected_of(file: &str, finding: &Finding) -> Expected {
     if finding.kind == Kind::Race
         && let Some(other) = &finding.other
     {
-        lines.push(line(&other.place).unwrap_or(0));
+        // A copy or fill has no place. It counts as an access at the line of the kernel's access.
+        lines.push(match other.kernel {
+            Some(_) => line(&other.place).unwrap_or(0),
+            None => lines.first().copied().unwrap_or(0),
+        });
     }
     lines.sort_unstable();
     let severity = match finding.severity {

@@ -232,6 +232,26 @@ impl Cells {
         self.cell(index).set_list(list);
     }
 
+    /// Calls `f` with the index of each cell from the byte `from` up to the byte `to` whose page has been used.
+    pub(super) fn for_each(&self, from: u64, to: u64, mut f: impl FnMut(u64, &Cell)) {
+        let bytes = 4 * PAGE_CELLS as u64;
+        let mut pages: Vec<(u64, usize)> = self
+            .pages
+            .iter()
+            .filter(|&(page, _)| page * bytes < to && (page + 1) * bytes > from)
+            .map(|(&page, &found)| (page, found))
+            .collect();
+        pages.sort_unstable();
+        for (page, found) in pages {
+            let first = page * PAGE_CELLS as u64;
+            let start = (from / 4).max(first);
+            let end = to.div_ceil(4).min(first + PAGE_CELLS as u64);
+            for index in start..end {
+                f(index, &self.cells[found][(index - first) as usize]);
+            }
+        }
+    }
+
     /// Forgets all accesses to a range of cells.
     pub(super) fn forget(&mut self, first: u64, end: u64) {
         let mut index = first;

@@ -86,12 +86,30 @@ pub(super) struct Clock {
     /// Whether an edge that contributed to this clock has too narrow a scope. Only clocks that explain a race have such
     /// edges.
     pub(super) narrow: bool,
+    /// The writes that a fence between the generic and the asynchronous proxy follows, for each [`Window`]. The
+    /// asynchronous proxy sees them.
+    pub(super) fenced: [Shared; 2],
+}
+
+/// The memory that a fence between proxies is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Window {
+    /// Shared memory.
+    Shared,
+    /// Global memory.
+    Global,
+}
+
+impl Window {
+    /// All windows.
+    pub const ALL: [Window; 2] = [Window::Shared, Window::Global];
 }
 
 impl Clock {
     /// Returns whether nothing is known.
     pub(super) fn is_empty(&self) -> bool {
-        self.ctas.is_empty() && self.warps.is_empty()
+        let fenced = self.fenced.iter().any(Option::is_some);
+        self.ctas.is_empty() && self.warps.is_empty() && !fenced
     }
 
     /// Returns whether an access of a thread is known to be over.
@@ -131,6 +149,14 @@ impl Clock {
             self.warps.entry(warp).or_default().join(time);
         }
         self.narrow |= other.narrow;
+        for (own, fenced) in self.fenced.iter_mut().zip(&other.fenced) {
+            join(own, fenced);
+        }
+    }
+
+    /// Returns whether a fence between proxies follows an access.
+    pub(super) fn has_fenced(&self, thread: Thread, time: Time, window: Window) -> bool {
+        knows(&self.fenced[window as usize], thread, time)
     }
 
     /// Forgets what is known about the warps of a CTA before the CTA's known epoch. `intervals` are the intervals in

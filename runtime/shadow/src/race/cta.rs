@@ -2,7 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::clock::{self, Clock, CtaId, Shared, Thread, Time};
+use super::clock::{self, Clock, CtaId, Shared, Thread, Time, Window};
+use super::copy::{Groups, Issue, Sequence};
 use super::{Lock, Scope};
 
 /// Knowledge about other threads on three levels. A thread knows what its own level, its warp's level and its CTA's
@@ -72,6 +73,10 @@ struct Warp {
     /// All lanes know all accesses of each other up to this interval.
     common: u32,
     matrix: Option<Matrix>,
+    /// The interval of the latest access.
+    used: u32,
+    /// The interval in which a lane first arrived at the present barrier of the cluster.
+    arrival: Option<u32>,
 }
 
 /// Whether clocks contain only edges that the memory model guarantees, or also edges that lack a fence or scope.
@@ -111,27 +116,25 @@ pub(super) struct Cta {
     fences: Vec<Option<Box<Fence>>>,
     /// For each thread: what the thread has read with strong reads since its last fence.
     pending: Vec<Shared>,
+    /// The threads for which the schedule has decided what `pending` contains.
+    scheduled: FxHashSet<u32>,
     /// By number of the barrier: what the threads that have arrived know.
     barriers: Vec<[Shared; 3]>,
-    /// The asynchronous copies of each thread that has issued any.
-    copies: FxHashMap<u32, Copies>,
+    /// The groups of asynchronous copies of each thread that has any.
+    copies: FxHashMap<(u32, Sequence), Groups>,
+    /// The asynchronous operations that threads are issuing.
+    issues: FxHashMap<u32, Issue>,
+    /// What the threads that have arrived at the barrier of the cluster release.
+    cluster_arrivals: [Shared; 3],
+    /// What a thread acquires that waits at the barrier of the cluster.
+    cluster_released: [Shared; 3],
+    /// Whether a thread has arrived at the barrier of the cluster without releasing its accesses.
+    relaxed_arrival: bool,
     /// The lock that each thread holds.
     locks: FxHashMap<u32, Lock>,
     /// The threads and the addresses of the locks that they have released.
     released: FxHashSet<(u32, u64)>,
 }
-
-/// The groups of asynchronous copies of a thread.
-#[derive(Debug, Default)]
-struct Copies {
-    /// Number of groups that the thread has ended.
-    groups: u32,
-    /// The waits of the thread, in their order: the number of groups that were complete, and the time of the wait.
-    waits: Vec<(u32, Time)>,
-}
-
-/// Maximum number of waits that are kept for a thread.
-const WAITS: usize = 256;
 
 /// What a thread releases with strong writes after a fence.
 #[derive(Clone, Debug)]
@@ -155,6 +158,8 @@ impl Cta {
             interval: 1,
             common: 0,
             matrix: None,
+            used: 0,
+            arrival: None,
         };
         Cta {
             launch,
@@ -168,8 +173,13 @@ impl Cta {
             suspected: known(),
             fences: Vec::new(),
             pending: Vec::new(),
+            scheduled: FxHashSet::default(),
             barriers: Vec::new(),
             copies: FxHashMap::default(),
+            issues: FxHashMap::default(),
+            cluster_arrivals: [None, None, None],
+            cluster_released: [None, None, None],
+            relaxed_arrival: false,
             locks: FxHashMap::default(),
             released: FxHashSet::default(),
         }
@@ -214,47 +224,94 @@ impl Cta {
         self.released.contains(&(thread, address))
     }
 
+    /// Returns the groups of a sequence of a thread.
+    pub(super) fn groups(&self, thread: u32, sequence: Sequence) -> Option<&Groups> {
+        self.copies.get(&(thread, sequence))
+    }
+
     /// Returns the number of the group to which a thread's next asynchronous copy belongs.
-    pub(super) fn open_copies(&self, thread: u32) -> u32 {
-        self.copies.get(&thread).map_or(0, |copies| copies.groups)
+    pub(super) fn open_copies(&self, thread: u32, sequence: Sequence) -> u32 {
+        self.groups(thread, sequence).map_or(0, Groups::open)
     }
 
     /// Ends a thread's group of asynchronous copies.
-    pub(super) fn commit_copies(&mut self, thread: u32) {
-        self.copies.entry(thread).or_default().groups += 1;
+    pub(super) fn commit_copies(&mut self, thread: u32, sequence: Sequence) {
+        self.copies.entry((thread, sequence)).or_default().commit();
     }
 
     /// Records that a thread has waited until at most `open` of its groups are incomplete; with `None`, for all copies.
-    pub(super) fn wait_for_copies(&mut self, thread: u32, open: Option<u32>) {
+    /// With `only_reads`, the copies may still write.
+    pub(super) fn wait_for_copies(
+        &mut self,
+        thread: u32,
+        sequence: Sequence,
+        open: Option<u32>,
+        only_reads: bool,
+    ) {
         let time = self.time(thread);
-        let copies = self.copies.entry(thread).or_default();
-        let complete = match open {
-            Some(open) => copies.groups.saturating_sub(open),
-            None => {
-                copies.groups += 1;
-                copies.groups
-            }
-        };
-        if copies
-            .waits
-            .last()
-            .is_none_or(|&(before, _)| before < complete)
-        {
-            if copies.waits.len() == WAITS {
-                copies.waits.remove(0);
-            }
-            copies.waits.push((complete, time));
+        let groups = self.copies.entry((thread, sequence)).or_default();
+        if groups.wait(open, only_reads, time) {
             self.end_interval(thread);
         }
     }
 
-    /// Returns when a thread has waited for a group of asynchronous copies; `None` if it has not.
-    pub(super) fn copies_complete(&self, thread: u32, group: u32) -> Option<Time> {
-        let copies = self.copies.get(&thread)?;
-        let wait = copies
-            .waits
-            .partition_point(|&(complete, _)| complete <= group);
-        copies.waits.get(wait).map(|&(_, time)| time)
+    /// Returns the asynchronous operation that a thread is issuing.
+    pub(super) fn issue(&self, thread: u32) -> Option<Issue> {
+        match self.issues.is_empty() {
+            true => None,
+            false => self.issues.get(&thread).copied(),
+        }
+    }
+
+    /// Returns whether a thread of the CTA is issuing an asynchronous operation.
+    pub(super) fn has_issues(&self) -> bool {
+        !self.issues.is_empty()
+    }
+
+    /// Sets the asynchronous operation that a thread is issuing.
+    pub(super) fn set_issue(&mut self, thread: u32, issue: Option<Issue>) {
+        match issue {
+            Some(issue) => self.issues.insert(thread, issue),
+            None => self.issues.remove(&thread),
+        };
+    }
+
+    /// Performs a fence between the generic and the asynchronous proxy: the asynchronous proxy sees the writes that the
+    /// thread knows.
+    pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
+        let released = self.release(id, thread, Basis::Guaranteed);
+        let Some(released) = released else {
+            return;
+        };
+        let mut known = (*released).clone();
+        known.fenced = [None, None];
+        let known = Some(std::sync::Arc::new(known));
+        let mut fence = Clock::default();
+        for &window in windows {
+            fence.fenced[window as usize].clone_from(&known);
+        }
+        let fence = Some(std::sync::Arc::new(fence));
+        for basis in Basis::ALL {
+            self.acquire(thread, &fence, basis);
+        }
+        self.end_interval(thread);
+    }
+
+    /// Returns whether `reader` knows that a fence between proxies follows an access.
+    pub(super) fn has_fenced(
+        &self,
+        reader: u32,
+        (thread, time): (Thread, Time),
+        window: Window,
+    ) -> bool {
+        let known = &self.guaranteed;
+        let has = |clock: &Shared| {
+            let clock = clock.as_ref();
+            clock.is_some_and(|clock| clock.has_fenced(thread, time, window))
+        };
+        has(&known.cta)
+            || has(&known.warps[reader as usize / 32])
+            || known.threads.get(reader as usize).is_some_and(has)
     }
 
     /// Returns the present time of a thread.
@@ -462,8 +519,9 @@ impl Cta {
         }
     }
 
-    /// Remembers what a thread has read with strong reads, until the thread's next fence.
-    pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared) {
+    /// Remembers what a thread has read with strong reads, until the thread's next fence. `scheduled` states whether the
+    /// schedule decides from which thread it reads.
+    pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared, scheduled: bool) {
         if clock.is_none() {
             return;
         }
@@ -471,10 +529,13 @@ impl Cta {
             self.pending = vec![None; self.warps.len() * 32];
         }
         clock::join(&mut self.pending[thread as usize], clock);
+        if scheduled {
+            self.scheduled.insert(thread);
+        }
     }
 
-    /// Performs a fence of a thread.
-    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) {
+    /// Performs a fence of a thread. Returns whether the thread acquires something that depends on the schedule.
+    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) -> bool {
         if let Some(pending) = self.pending.get_mut(thread as usize) {
             let pending = pending.take();
             self.acquire(thread, &pending, Basis::Guaranteed);
@@ -488,6 +549,7 @@ impl Cta {
         }
         self.fences[thread as usize] = Some(Box::new(Fence { clock, scope }));
         self.end_interval(thread);
+        !self.scheduled.is_empty() && self.scheduled.remove(&thread)
     }
 
     /// Returns what the last fence of a thread releases.
@@ -537,6 +599,81 @@ impl Cta {
             }
             if mask != 0 {
                 self.advance(warp);
+            }
+        }
+    }
+
+    /// Records an access of a thread in the present interval.
+    pub(super) fn note_access(&mut self, thread: u32) {
+        let warp = &mut self.warps[thread as usize / 32];
+        warp.used = warp.interval;
+    }
+
+    /// Records that the lanes `mask` of a warp have arrived at the barrier of the cluster. A relaxed arrival releases
+    /// only what an earlier fence of the thread has released.
+    pub(super) fn arrive_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32, relaxed: bool) {
+        for (index, basis) in Basis::ALL.into_iter().enumerate() {
+            if !relaxed {
+                let released = self.release_lanes(id, warp, mask, basis);
+                clock::join(&mut self.cluster_arrivals[index], &released);
+                continue;
+            }
+            for lane in lanes(mask) {
+                let fence = self.fences.get((warp * 32 + lane) as usize);
+                let fence = fence.and_then(|fence| fence.as_ref());
+                if let Some(fence) = fence.filter(|fence| fence.scope >= Scope::Cluster) {
+                    clock::join(&mut self.cluster_arrivals[index], &fence.clock);
+                }
+            }
+        }
+        self.relaxed_arrival |= relaxed;
+        let state = &mut self.warps[warp as usize];
+        state.arrival.get_or_insert(state.interval);
+        self.advance(warp as usize);
+    }
+
+    /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, so that it is like a barrier of
+    /// all threads. `waiting` and `alive` are the lanes of each warp that wait there, and that have not exited.
+    pub(super) fn all_at_cluster(&self, waiting: &[u32], alive: &[u32]) -> bool {
+        let quiet = |warp: &Warp| warp.arrival.is_some_and(|arrival| warp.used <= arrival);
+        let warps = self.warps.iter().zip(alive);
+        !self.relaxed_arrival
+            && waiting == alive
+            && warps
+                .clone()
+                .all(|(warp, &alive)| alive == 0 || quiet(warp))
+    }
+
+    /// Returns what the threads that have arrived at the barrier of the cluster, or that have exited, release. Begins the
+    /// next use of the barrier.
+    pub(super) fn take_cluster_arrivals(&mut self, id: CtaId, alive: &[u32]) -> [Shared; 3] {
+        let mut all = std::mem::take(&mut self.cluster_arrivals);
+        for (warp, &alive) in alive.iter().enumerate() {
+            if alive != u32::MAX {
+                for (clock, basis) in all.iter_mut().zip(Basis::ALL) {
+                    let released = self.release_lanes(id, warp as u32, !alive, basis);
+                    clock::join(clock, &released);
+                }
+            }
+        }
+        self.relaxed_arrival = false;
+        for warp in &mut self.warps {
+            warp.arrival = None;
+        }
+        all
+    }
+
+    /// Sets what threads acquire that wait at the barrier of the cluster.
+    pub(super) fn release_cluster(&mut self, released: [Shared; 3]) {
+        self.cluster_released = released;
+    }
+
+    /// Records that the lanes `mask` of a warp have waited at the barrier of the cluster.
+    pub(super) fn wait_at_cluster(&mut self, warp: u32, mask: u32) {
+        let released = self.cluster_released.clone();
+        for lane in lanes(mask) {
+            for (clock, basis) in released.iter().zip(Basis::ALL) {
+                self.acquire(warp * 32 + lane, clock, basis);
             }
         }
     }

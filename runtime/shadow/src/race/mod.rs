@@ -10,6 +10,7 @@
 
 mod cell;
 mod clock;
+mod copy;
 mod cta;
 mod quick;
 
@@ -17,8 +18,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use cell::{Cells, Entry, GroupId};
-pub use clock::CtaId;
+pub use clock::{CtaId, Window};
 use clock::{Shared, Thread, Time};
+pub use copy::Completion;
+use copy::{Copy, End, Issue, Place, Sequence};
 use cta::{Basis, Cta, lanes};
 
 /// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
@@ -44,6 +47,10 @@ pub struct Access {
     pub writes: bool,
     /// The scope of a strong access (atomic, volatile, relaxed or stronger); `None` for a weak access.
     pub strong: Option<Scope>,
+    /// Number of bytes that a strong access accesses atomically.
+    pub element: u32,
+    /// The memory that the access is to.
+    pub window: Window,
     /// Whether a read acquires what the write that it reads from has released.
     pub acquires: bool,
     /// Whether a write releases the thread's earlier accesses.
@@ -51,8 +58,10 @@ pub struct Access {
     /// Whether a strong access is volatile. PTX treats volatile accesses as strong, but CUDA C++ does not treat them as
     /// atomic.
     pub volatile: bool,
-    /// Whether an asynchronous copy of the thread performs the access.
+    /// Whether a `cp.async` of the thread performs the access.
     pub asynchronous: bool,
+    /// Whether the access is a signal to an mbarrier.
+    pub signals: bool,
     /// Whether a loop repeats the access.
     pub repeats: bool,
     /// Whether the access is a compare-and-swap, as threads use to acquire a lock.
@@ -65,10 +74,13 @@ impl Access {
         reads: true,
         writes: false,
         strong: None,
+        element: 4,
+        window: Window::Global,
         acquires: false,
         releases: false,
         volatile: false,
         asynchronous: false,
+        signals: false,
         repeats: false,
         swaps: false,
     };
@@ -99,8 +111,18 @@ pub enum Missing {
     Fence,
     /// A scope that includes both threads.
     Scope,
-    /// A wait for an asynchronous copy, by the thread that has issued the copy.
+    /// Atomic accesses of one size.
+    Size,
+    /// A wait for a `cp.async`, by the thread that has issued the copy.
     CopyWait,
+    /// A wait for the group of a bulk copy, by the thread that has issued the copy.
+    BulkWait,
+    /// A wait for the mbarrier that an asynchronous copy signals.
+    ObjectWait,
+    /// A fence between the generic and the asynchronous proxy, between a write and a bulk copy.
+    ProxyFence,
+    /// An order between the streams of two launches.
+    StreamOrder,
 }
 
 /// A race.
@@ -128,6 +150,21 @@ pub struct Race {
     pub reader_lacks_fence: bool,
 }
 
+/// An access of a thread that conflicts with work that may run at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// The site.
+    pub site: Site,
+    /// The CTA.
+    pub cta: CtaId,
+    /// The thread.
+    pub thread: u32,
+    /// Whether the access writes.
+    pub writes: bool,
+    /// The address of the first byte that both access.
+    pub address: u64,
+}
+
 /// The accesses of the threads of a warp in one interval by one instruction.
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -137,8 +174,10 @@ struct Group {
     site: Site,
     strong: Option<Scope>,
     volatile: bool,
-    /// The number of the group of asynchronous copies that performs the accesses.
-    copies: Option<u32>,
+    /// Number of bytes that the accesses access atomically.
+    element: u8,
+    /// The asynchronous copy that performs the accesses.
+    copy: Option<Copy>,
     /// The lock that the thread held.
     lock: Option<Lock>,
 }
@@ -162,6 +201,8 @@ struct Location {
     suspected: Shared,
     /// The thread of the last strong write.
     writer: Option<Thread>,
+    /// Whether the location is an mbarrier.
+    is_object: bool,
 }
 
 /// Maximum number of further accesses that a cell keeps.
@@ -178,6 +219,14 @@ pub struct Detector {
     locations: FxHashMap<u64, Location>,
     /// The locations at which a strong access in a loop has read what another thread has written with a strong access.
     flags: FxHashSet<u64>,
+    /// The copies that signal mbarriers: where they are in clocks, when they have been issued.
+    copies: Vec<Option<Place>>,
+    /// The copies of a thread for an mbarrier: the index of the sequence, and the number of the last copy.
+    sequences: FxHashMap<(Thread, u64), Place>,
+    /// Pairs of launches, or of other work, that may run at the same time; the lower number first.
+    overlaps: FxHashSet<(u32, u32)>,
+    /// See [`Detector::depends_on_schedule`].
+    scheduled: bool,
     scratch: Vec<Entry>,
 }
 
@@ -210,6 +259,57 @@ impl Detector {
         *self = Detector::default();
     }
 
+    /// Records that two launches, or other pieces of work, may run at the same time. Otherwise, launches are ordered.
+    pub fn add_overlap(&mut self, a: u32, b: u32) {
+        self.overlaps.insert((a.min(b), a.max(b)));
+    }
+
+    /// Returns whether two pieces of work may run at the same time.
+    pub fn may_overlap(&self, a: u32, b: u32) -> bool {
+        !self.overlaps.is_empty() && self.overlaps.contains(&(a.min(b), a.max(b)))
+    }
+
+    /// Returns the number of groups of accesses, which determines how much memory the detector uses.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Calls `found` for each access to `bytes` bytes at `address` that conflicts with an access of the work `work`, which
+    /// is no launch. Ordered work does not conflict.
+    pub fn conflicts(
+        &self,
+        work: u32,
+        (address, bytes): (u64, u64),
+        writes: bool,
+        mut found: impl FnMut(Conflict),
+    ) {
+        self.cells
+            .for_each(address, address + bytes, |index, cell| {
+                let own = cell.write().into_iter().chain(cell.read());
+                let further = self.cells.further(cell.list()).iter().copied();
+                for entry in own.chain(further) {
+                    let group = &self.groups[entry.group as usize - 1];
+                    let launch = self.ctas[group.cta as usize].launch;
+                    let first = (0..4).find(|at| {
+                        let byte = index * 4 + at;
+                        entry.bytes >> at & 1 != 0 && byte >= address && byte < address + bytes
+                    });
+                    if let Some(first) = first
+                        && (entry.writes || writes)
+                        && self.may_overlap(launch, work)
+                    {
+                        found(Conflict {
+                            site: group.site,
+                            cta: group.cta,
+                            thread: group.warp * 32 + entry.lanes.trailing_zeros(),
+                            writes: entry.writes,
+                            address: index * 4 + first,
+                        });
+                    }
+                }
+            });
+    }
+
     /// Forgets the accesses to memory that has a new use.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         self.cells
@@ -229,28 +329,72 @@ impl Detector {
         (address, bytes): (u64, u32),
         mut report: impl FnMut(Race),
     ) {
-        if access.strong.is_some() {
-            self.before_strong(id, thread, access, address);
-        }
         let by = Thread {
             cta: id,
             index: thread,
         };
-        for (index, mask) in quick::cells_of(address, bytes) {
-            if access.reads && !access.writes {
-                self.touch(by, (site, access, false), (index, mask), &mut report);
-            }
-            if access.writes {
-                self.touch(by, (site, access, true), (index, mask), &mut report);
-            }
+        let issue = self.ctas[id as usize].issue(thread);
+        if let Some(issue) = issue.filter(|_| !access.signals) {
+            // The copy accesses the memory, and neither acquires nor releases.
+            let part = (site, access, Some(issue.copy));
+            return self.touch_all(by, part, (address, bytes), &mut report);
         }
+        let place = issue.and_then(|issue| self.complete(by, issue, address));
+        if access.strong.is_some() {
+            self.before_strong(id, thread, access, address);
+        }
+        let copy = access.asynchronous.then(|| Copy {
+            end: End::Group(
+                Sequence::Thread,
+                self.ctas[id as usize].open_copies(thread, Sequence::Thread),
+            ),
+            proxy: false,
+        });
+        self.touch_all(by, (site, access, copy), (address, bytes), &mut report);
         if access.writes && access.strong.is_none() && !self.locations.is_empty() {
             // A weak write releases nothing: who reads its value learns nothing.
             self.locations.remove(&address);
         }
         if access.strong.is_some() {
-            self.after_strong(id, thread, access, address);
+            self.after_strong(id, thread, access, (address, place));
         }
+    }
+
+    /// Records an access to all its cells.
+    fn touch_all(
+        &mut self,
+        by: Thread,
+        (site, access, copy): (Site, Access, Option<Copy>),
+        (address, bytes): (u64, u32),
+        report: &mut impl FnMut(Race),
+    ) {
+        for (index, mask) in quick::cells_of(address, bytes) {
+            if access.reads && !access.writes {
+                self.touch(by, (site, access, copy), false, (index, mask), report);
+            }
+            if access.writes {
+                self.touch(by, (site, access, copy), true, (index, mask), report);
+            }
+        }
+    }
+
+    /// Completes the asynchronous operation that a thread issues, with a signal to the mbarrier at `address`. Returns
+    /// its place in clocks.
+    fn complete(&mut self, by: Thread, issue: Issue, address: u64) -> Option<Place> {
+        let End::Object(copy) = issue.copy.end else {
+            return None;
+        };
+        let next = self.sequences.len() as u32;
+        let last = self.sequences.entry((by, address)).or_insert(Place {
+            sequence: next,
+            number: 0,
+        });
+        last.number += 1;
+        let place = *last;
+        self.copies[copy as usize] = Some(place);
+        // A copy to several CTAs signals an mbarrier in each.
+        self.begin_copy(by.cta, by.index, issue.completion, issue.copy.proxy);
+        Some(place)
     }
 
     /// Adds what the writes to a location released to the knowledge of a thread that reads it.
@@ -280,22 +424,32 @@ impl Detector {
                 clock::join(&mut clock, released);
             }
         }
+        // Locks and queues: another schedule lets another thread write the value. The phases of an mbarrier are alike.
+        let contends = (access.is_update() || access.repeats) && !access.signals;
+        let scheduled = other && contends && !location.is_object && clock.is_some();
         if access.acquires {
+            self.scheduled |= scheduled;
             cta.acquire(thread, &clock, Basis::Guaranteed);
         } else {
-            cta.read_strongly(thread, &clock);
+            cta.read_strongly(thread, &clock, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
         cta.acquire(thread, &location.suspected, Basis::Suspected);
     }
 
     /// Releases the accesses of a thread that writes a location.
-    fn after_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
+    fn after_strong(
+        &mut self,
+        id: CtaId,
+        thread: u32,
+        access: Access,
+        (address, place): (u64, Option<Place>),
+    ) {
         let Some(scope) = access.strong.filter(|_| access.writes) else {
             return;
         };
         let cta = &mut self.ctas[id as usize];
-        let (released, width) = match (access.releases, cta.last_fence(thread)) {
+        let (mut released, width) = match (access.releases, cta.last_fence(thread)) {
             (true, _) => (cta.release(id, thread, Basis::Guaranteed), scope),
             (false, Some(fence)) => (fence.clock.clone(), fence.scope.min(scope)),
             (false, None) => (None, scope),
@@ -305,6 +459,11 @@ impl Detector {
             && let Some(clock) = &mut suspected
         {
             std::sync::Arc::make_mut(clock).narrow = true;
+        }
+        if let Some(place) = place {
+            for clock in [&mut released, &mut suspected].into_iter().flatten() {
+                std::sync::Arc::make_mut(clock).learn_thread(place.thread(), place.number);
+            }
         }
         let location = self.locations.entry(address).or_default();
         if !access.is_update() {
@@ -333,6 +492,7 @@ impl Detector {
             index: thread,
         };
         location.writer = Some(by);
+        location.is_object |= access.signals;
         cta.end_interval(thread);
         if access.swaps {
             cta.hold_lock(thread, address, access.acquires.then_some(scope));
@@ -345,11 +505,12 @@ impl Detector {
     fn touch(
         &mut self,
         by: Thread,
-        (site, access, writes): (Site, Access, bool),
+        (site, access, copy): (Site, Access, Option<Copy>),
+        writes: bool,
         (index, bytes): (u64, u8),
         report: &mut impl FnMut(Race),
     ) {
-        let group = self.group(by, (site, access), writes);
+        let group = self.group(by, (site, access, copy), writes);
         let lane = 1 << by.lane();
         let cell = *self.cells.cell(index);
         let (own_write, own_read, list) = (cell.write(), cell.read(), cell.list());
@@ -388,8 +549,13 @@ impl Detector {
             if updated && group.strong.is_some() && self.scope_includes(group, by) {
                 continue;
             }
-            let race = self.race(by, access, entry);
-            if let Some(mut race) = race.or_else(|| self.race_of_lock(by, access, entry)) {
+            let race = self.race(by, (access, copy), entry);
+            let lock = || {
+                self.race_of_lock(by, access, entry)
+                    .filter(|_| copy.is_none())
+            };
+            let proxy = || self.race_of_proxies(by, (access, copy), entry);
+            if let Some(mut race) = race.or_else(lock).or_else(proxy) {
                 race.address = index * 4 + u64::from((entry.bytes & bytes).trailing_zeros());
                 race.both_write = writes && entry.writes;
                 report(race);
@@ -451,31 +617,39 @@ impl Detector {
             .iter()
             .map(|entry| self.groups[entry.group as usize - 1].cta)
             .max();
-        let mut seen: SmallVec<[(Site, CtaId); 8]> = SmallVec::new();
+        let mut seen: SmallVec<[(Site, bool, CtaId); 8]> = SmallVec::new();
         entries.retain(|entry| {
             let group = &self.groups[entry.group as usize - 1];
-            if entry.writes || Some(group.cta) == latest {
+            if Some(group.cta) == latest {
                 return true;
             }
-            let of_site = seen.iter().filter(|(site, _)| *site == group.site);
-            if of_site.clone().count() >= 3 || of_site.clone().any(|(_, cta)| *cta == group.cta) {
+            let kind = (group.site, entry.writes);
+            let alike = seen
+                .iter()
+                .filter(|(site, writes, _)| (*site, *writes) == kind);
+            if alike.clone().count() >= 3 || alike.clone().any(|(.., cta)| *cta == group.cta) {
                 return false;
             }
-            seen.push((group.site, group.cta));
+            seen.push((group.site, entry.writes, group.cta));
             true
         });
     }
 
     /// Returns the group of an access.
-    fn group(&mut self, by: Thread, (site, access): (Site, Access), writes: bool) -> GroupId {
-        let cta = &self.ctas[by.cta as usize];
+    fn group(
+        &mut self,
+        by: Thread,
+        (site, access, copy): (Site, Access, Option<Copy>),
+        writes: bool,
+    ) -> GroupId {
+        let cta = &mut self.ctas[by.cta as usize];
         let time = cta.time(by.index);
-        let copies = access.asynchronous.then(|| cta.open_copies(by.index));
+        cta.note_access(by.index);
         let lock = cta.lock(by.index);
         let key = (by.cta, by.warp(), site, writes);
         if let Some(&id) = self.current.get(&key) {
             let group = &self.groups[id as usize - 1];
-            if (group.time, group.copies, group.lock) == (time, copies, lock) {
+            if (group.time, group.copy, group.lock) == (time, copy, lock) {
                 return id;
             }
         }
@@ -486,7 +660,8 @@ impl Detector {
             site,
             strong: access.strong,
             volatile: access.volatile,
-            copies,
+            element: access.element.min(u8::MAX.into()) as u8,
+            copy,
             lock,
         });
         let group = self.groups.len() as GroupId;
@@ -506,10 +681,10 @@ impl Detector {
         let group = &self.groups[entry.group as usize - 1];
         let cta = &self.ctas[by.cta as usize];
         let other = &self.ctas[group.cta as usize];
-        if other.launch != cta.launch {
+        if other.launch != cta.launch && !self.may_overlap(other.launch, cta.launch) {
             return 0;
         }
-        if group.copies.is_none() {
+        if group.copy.is_none() {
             if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
                 return 0;
             }
@@ -522,18 +697,29 @@ impl Detector {
                 cta: group.cta,
                 index: group.warp * 32 + lane,
             };
-            let time = match group.copies {
-                None => group.time,
-                Some(copies) => match other.copies_complete(thread.index, copies) {
-                    Some(time) => time,
-                    None => return true,
-                },
-            };
-            !cta.knows(by.cta, by.index, (thread, time), basis)
+            match self.end_of(group, thread, entry.writes) {
+                Some(end) => !cta.knows(by.cta, by.index, end, basis),
+                None => true,
+            }
         };
         lanes(entry.lanes)
             .filter(unknown)
             .fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// Returns the thread and the time at which an access is over; `None` if nobody has waited for it yet.
+    fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
+        match group.copy.map(|copy| copy.end) {
+            None => Some((thread, group.time)),
+            Some(End::Group(sequence, number)) => {
+                let groups = self.ctas[group.cta as usize].groups(thread.index, sequence)?;
+                Some((thread, groups.complete(number, writes)?))
+            }
+            Some(End::Object(copy)) => {
+                let place = self.copies[copy as usize]?;
+                Some((place.thread(), place.time()))
+            }
+        }
     }
 
     /// Returns whether a thread knows that all accesses of an entry are over.
@@ -542,15 +728,22 @@ impl Detector {
     }
 
     /// Returns the race of an access with an earlier access; `None` if there is none.
-    fn race(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
+    fn race(
+        &self,
+        by: Thread,
+        (access, copy): (Access, Option<Copy>),
+        entry: &Entry,
+    ) -> Option<Race> {
         let unknown = self.unknown_lanes(by, entry, Basis::Guaranteed);
         if unknown == 0 {
             return None;
         }
         let group = &self.groups[entry.group as usize - 1];
         let both_strong = group.strong.zip(access.strong);
-        let sufficient =
-            both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta));
+        // Atomic accesses are naturally aligned, so they cover the same bytes if they have one size.
+        let alike = u32::from(group.element) == access.element;
+        let included = both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta));
+        let sufficient = included && alike;
         let volatile = group.volatile || access.volatile;
         if sufficient && !volatile {
             return None;
@@ -565,17 +758,34 @@ impl Detector {
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
         let same_warp = (group.cta, group.warp) == (by.cta, by.warp());
         let thread = group.warp * 32 + unknown.trailing_zeros();
-        let incomplete =
-            (group.copies).is_some_and(|copies| other.copies_complete(thread, copies).is_none());
-        let missing = if incomplete {
-            Missing::CopyWait
-        } else if both_strong.is_some() && !sufficient {
+        let first = Thread {
+            cta: group.cta,
+            index: thread,
+        };
+        // A wait for the copy is missing only if the thread knows that the copy was issued. Otherwise the accesses can
+        // occur in the other order, in which the wait does not order them.
+        let incomplete = self.end_of(group, first, entry.writes).is_none();
+        let issued = (first, group.time);
+        let unwaited = incomplete && cta.knows(by.cta, by.index, issued, Basis::Guaranteed);
+        let missing = if let Some(end) = group.copy.map(|copy| copy.end)
+            && (unwaited || matches!(end, End::Object(_)))
+        {
+            match end {
+                End::Group(Sequence::Thread, _) => Missing::CopyWait,
+                End::Group(Sequence::Bulk, _) => Missing::BulkWait,
+                End::Object(_) => Missing::ObjectWait,
+            }
+        } else if both_strong.is_some() && !included {
             Missing::Scope
+        } else if both_strong.is_some() && !alike {
+            Missing::Size
         } else if suspected != unknown && !(sufficient && group.cta == by.cta) {
             match cta.is_narrow(by.index) {
                 true => Missing::Scope,
                 false => Missing::Fence,
             }
+        } else if group.cta != by.cta && other.launch != cta.launch {
+            Missing::StreamOrder
         } else if same_warp {
             Missing::WarpBarrier
         } else if group.cta == by.cta {
@@ -591,10 +801,47 @@ impl Detector {
             thread: by.index,
             address: 0,
             missing,
-            same_warp,
+            same_warp: same_warp && group.copy.is_none() && copy.is_none(),
             both_write: false,
-            volatile: sufficient,
+            volatile: included && volatile,
             reader_lacks_fence: assumed,
+        })
+    }
+
+    /// Returns the race of an access of a bulk copy with an earlier write that the asynchronous proxy does not see,
+    /// because no fence between the proxies follows the write. Other accesses are ordered without such a fence: programs
+    /// overwrite data that threads have read, and the wait for a copy contains a fence.
+    fn race_of_proxies(
+        &self,
+        by: Thread,
+        (access, copy): (Access, Option<Copy>),
+        entry: &Entry,
+    ) -> Option<Race> {
+        let group = &self.groups[entry.group as usize - 1];
+        if !copy?.proxy || !entry.writes || group.copy.is_some() {
+            return None;
+        }
+        let cta = &self.ctas[by.cta as usize];
+        if self.ctas[group.cta as usize].launch != cta.launch {
+            // The end of a kernel is a fence between the proxies.
+            return None;
+        }
+        let thread = |lane: u32| Thread {
+            cta: group.cta,
+            index: group.warp * 32 + lane,
+        };
+        let lane = lanes(entry.lanes)
+            .find(|&lane| !cta.has_fenced(by.index, (thread(lane), group.time), access.window))?;
+        Some(Race {
+            earlier: (group.site, group.cta, thread(lane).index),
+            earlier_writes: true,
+            thread: by.index,
+            address: 0,
+            missing: Missing::ProxyFence,
+            same_warp: false,
+            both_write: false,
+            volatile: false,
+            reader_lacks_fence: false,
         })
     }
 
@@ -663,18 +910,68 @@ impl Detector {
 
     /// Performs a fence of a thread.
     pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
-        self.ctas[id as usize].fence(id, thread, scope);
+        self.scheduled |= self.ctas[id as usize].fence(id, thread, scope);
     }
 
-    /// Ends a thread's group of asynchronous copies.
+    /// Returns whether an atomic operation or a polling loop has acquired what another thread has released. In another
+    /// schedule, other threads may synchronise with each other, and other accesses may race.
+    pub fn depends_on_schedule(&self) -> bool {
+        self.scheduled
+    }
+
+    /// Performs a fence of a thread between the generic and the asynchronous proxy.
+    pub fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
+        self.ctas[id as usize].fence_proxy(id, thread, windows);
+    }
+
+    /// Ends a thread's group of `cp.async` copies.
     pub fn commit_copies(&mut self, id: CtaId, thread: u32) {
-        self.ctas[id as usize].commit_copies(thread);
+        self.ctas[id as usize].commit_copies(thread, Sequence::Thread);
     }
 
-    /// Records that a thread has waited until at most `open` of its groups of asynchronous copies are incomplete; with
+    /// Records that a thread has waited until at most `open` of its groups of `cp.async` copies are incomplete; with
     /// `None`, until all its copies are complete.
     pub fn wait_for_copies(&mut self, id: CtaId, thread: u32, open: Option<u32>) {
-        self.ctas[id as usize].wait_for_copies(thread, open);
+        self.ctas[id as usize].wait_for_copies(thread, Sequence::Thread, open, false);
+    }
+
+    /// Records that a thread begins to issue an asynchronous operation, which performs the thread's accesses until
+    /// [`Detector::end_copy`]. `proxy` states whether the operation uses the asynchronous proxy.
+    pub fn begin_copy(&mut self, id: CtaId, thread: u32, completion: Completion, proxy: bool) {
+        let cta = &mut self.ctas[id as usize];
+        let end = match completion {
+            Completion::BulkGroup => {
+                End::Group(Sequence::Bulk, cta.open_copies(thread, Sequence::Bulk))
+            }
+            Completion::Object => {
+                self.copies.push(None);
+                End::Object(self.copies.len() as u32 - 1)
+            }
+        };
+        let copy = Copy { end, proxy };
+        cta.set_issue(thread, Some(Issue { completion, copy }));
+    }
+
+    /// Returns whether a thread of a CTA is issuing an asynchronous operation.
+    pub fn is_issuing(&self, id: CtaId) -> bool {
+        self.ctas[id as usize].has_issues()
+    }
+
+    /// Records that a thread has issued its asynchronous operation.
+    pub fn end_copy(&mut self, id: CtaId, thread: u32) {
+        self.ctas[id as usize].set_issue(thread, None);
+    }
+
+    /// Ends a thread's group of bulk copies.
+    pub fn commit_bulk(&mut self, id: CtaId, thread: u32) {
+        self.ctas[id as usize].commit_copies(thread, Sequence::Bulk);
+    }
+
+    /// Records that a thread has waited until at most `open` of its groups of bulk copies are incomplete. With
+    /// `only_reads`, the copies have read their sources, and may still write.
+    pub fn wait_for_bulk(&mut self, id: CtaId, thread: u32, open: u32, only_reads: bool) {
+        let cta = &mut self.ctas[id as usize];
+        cta.wait_for_copies(thread, Sequence::Bulk, Some(open), only_reads);
     }
 
     /// Orders the accesses of the lanes `mask` of a warp, of which the lanes `alive` have not exited.
@@ -693,8 +990,47 @@ impl Detector {
         self.ctas[id as usize].complete_barrier(id, barrier, released, alive);
     }
 
+    /// Records that lanes of a warp have arrived at the barrier of the cluster. A relaxed arrival releases no accesses.
+    pub fn arrive_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32, relaxed: bool) {
+        self.ctas[id as usize].arrive_at_cluster(id, warp, mask, relaxed);
+    }
+
+    /// Records that lanes of a warp have waited at the barrier of the cluster, which was complete before.
+    pub fn wait_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32) {
+        self.ctas[id as usize].wait_at_cluster(warp, mask);
+    }
+
+    /// Completes the barrier of a cluster. For each of its CTAs, `waiting` and `alive` are the lanes of each warp that
+    /// wait there, and that have not exited.
+    pub fn complete_cluster(&mut self, ctas: &[(CtaId, Vec<u32>, Vec<u32>)]) {
+        let all = |(id, waiting, alive): &(CtaId, Vec<u32>, Vec<u32>)| {
+            self.ctas[*id as usize].all_at_cluster(waiting, alive)
+        };
+        if ctas.iter().all(all) {
+            for (id, _, alive) in ctas {
+                self.ctas[*id as usize].take_cluster_arrivals(*id, &vec![u32::MAX; alive.len()]);
+            }
+            let ids: Vec<CtaId> = ctas.iter().map(|(id, ..)| *id).collect();
+            return self.synchronise_ctas(&ids);
+        }
+        let mut released = [None, None, None];
+        for (id, _, alive) in ctas {
+            let arrived = self.ctas[*id as usize].take_cluster_arrivals(*id, alive);
+            for (all, arrived) in released.iter_mut().zip(&arrived) {
+                clock::join(all, arrived);
+            }
+        }
+        for (id, waiting, _) in ctas {
+            let cta = &mut self.ctas[*id as usize];
+            cta.release_cluster(released.clone());
+            for (warp, &mask) in waiting.iter().enumerate() {
+                cta.wait_at_cluster(warp as u32, mask);
+            }
+        }
+    }
+
     /// Orders the accesses of all threads of several CTAs: a barrier of their cluster.
-    pub fn synchronise_ctas(&mut self, ids: &[CtaId]) {
+    fn synchronise_ctas(&mut self, ids: &[CtaId]) {
         let mut all = None;
         for &id in ids {
             let released = self.ctas[id as usize].release_all(id);

@@ -24,7 +24,7 @@ impl Now {
     /// Returns what is known about the accesses of a group.
     fn about(&self, groups: &[Group], group: GroupId) -> About {
         let group = &groups[group as usize - 1];
-        if group.cta != self.cta || group.copies.is_some() {
+        if group.cta != self.cta || group.copy.is_some() {
             return About::Open;
         }
         let of_warp = group.warp == self.warp;
@@ -62,7 +62,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
                 || match about(other) {
                     About::Over => false,
                     About::Current => true,
-                    About::Open => !of_warp && group.copies.is_none(),
+                    About::Open => !of_warp && group.copy.is_none(),
                 })
     };
     let ended = |other: &Entry| covers(other) && about(other) == About::Over;
@@ -98,11 +98,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         } else if about(&same) != About::Over && !is_known_elsewhere(groups, now, &same, further) {
             let group = &groups[same.group as usize - 1];
             let of_warp = group.cta == now.cta && group.warp == now.warp;
-            if entry.writes
-                || of_warp
-                || !now.plain
-                || !further.is_empty()
-                || group.copies.is_some()
+            if entry.writes || of_warp || !now.plain || !further.is_empty() || group.copy.is_some()
             {
                 return false;
             }
@@ -128,7 +124,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
 fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entry]) -> bool {
     let of = |entry: &Entry| &groups[entry.group as usize - 1];
     let group = of(read);
-    if read.writes || group.strong.is_some() || group.copies.is_some() {
+    if read.writes || group.strong.is_some() || group.copy.is_some() {
         return false;
     }
     let own = group.cta == now.cta;
@@ -170,7 +166,7 @@ impl Detector {
         let last = first + 31 - active.leading_zeros();
         let cta = &self.ctas[id as usize];
         let weak = access.strong.is_none() && !access.asynchronous;
-        if !weak || cta.has_locks() || first / 32 != last / 32 {
+        if !weak || cta.has_locks() || cta.has_issues() || first / 32 != last / 32 {
             for lane in lanes(active) {
                 let range = (address(lane), bytes);
                 self.access(id, first + lane, (site, access), range, |race| {
@@ -192,7 +188,7 @@ impl Detector {
             barriers_only: cta.barriers_only,
         };
         let writes = access.writes;
-        let group = self.group(leader, (site, access), writes);
+        let group = self.group(leader, (site, access, None), writes);
         let lowest = active.trailing_zeros();
         let one = address(lowest);
         if !writes && active != 1 << lowest && lanes(active).all(|lane| address(lane) == one) {
@@ -221,9 +217,15 @@ impl Detector {
                     writes,
                 };
                 if !record(&mut self.cells, &self.groups, &now, index, entry) {
-                    self.touch(by, (site, access, writes), (index, mask), &mut |race| {
-                        report(lane, race);
-                    });
+                    self.touch(
+                        by,
+                        (site, access, None),
+                        writes,
+                        (index, mask),
+                        &mut |race| {
+                            report(lane, race);
+                        },
+                    );
                 }
             }
         }

@@ -9,10 +9,13 @@ const ATOMIC: Access = Access {
     reads: true,
     writes: true,
     strong: Some(Scope::Device),
+    element: 4,
+    window: Window::Global,
     acquires: false,
     releases: false,
     volatile: false,
     asynchronous: false,
+    signals: false,
     repeats: false,
     swaps: false,
 };
@@ -533,4 +536,232 @@ fn lanes_together_race_like_lanes_apart() {
         }
     }
     assert!(found > 1000);
+}
+
+#[test]
+fn atomics_of_different_sizes_race() {
+    let wide = Access {
+        element: 8,
+        ..ATOMIC
+    };
+    let mut run = Run::new();
+    run.access(0, 1, wide, X, 8);
+    run.access(1, 2, ATOMIC, X + 4, 4);
+    assert_eq!(run.missing(), [Missing::Size]);
+    run.races.clear();
+    run.access(1, 1, wide, X + 8, 8);
+    run.access(0, 2, wide, X + 8, 8);
+    assert_eq!(run.races, []);
+}
+
+const SIGNAL: Access = Access {
+    releases: true,
+    signals: true,
+    element: 8,
+    ..ATOMIC
+};
+const WAIT: Access = Access {
+    acquires: true,
+    element: 8,
+    ..STRONG_READ
+};
+
+#[test]
+fn a_bulk_copy_ends_with_a_wait_for_its_mbarrier() {
+    let mut run = Run::new();
+    run.detector.begin_copy(0, 0, Completion::Object, true);
+    run.write(0, 0);
+    run.access(0, 0, SIGNAL, FLAG, 8);
+    run.detector.end_copy(0, 0);
+    run.barrier(0);
+    run.read(0, 0);
+    run.read(0, 5);
+    assert_eq!(run.missing(), [Missing::ObjectWait; 2]);
+    run.races.clear();
+    run.access(0, 5, WAIT, FLAG, 8);
+    run.read(0, 5);
+    assert_eq!(run.races, []);
+    // The wait of one thread orders the accesses of others that it synchronises with.
+    run.read(0, 40);
+    assert_eq!(run.missing(), [Missing::ObjectWait]);
+    run.barrier(0);
+    run.read(0, 41);
+    assert_eq!(run.races.len(), 1);
+}
+
+#[test]
+fn each_mbarrier_ends_its_own_copies() {
+    let mut run = Run::new();
+    for (flag, at) in [(FLAG, X), (FLAG + 8, X + 4)] {
+        run.detector.begin_copy(0, 0, Completion::Object, true);
+        run.access(0, 0, Access::WRITE, at, 4);
+        run.access(0, 0, SIGNAL, flag, 8);
+        run.detector.end_copy(0, 0);
+    }
+    run.access(0, 5, WAIT, FLAG, 8);
+    run.access(0, 5, Access::READ, X, 4);
+    assert_eq!(run.races, []);
+    run.access(0, 5, Access::READ, X + 4, 4);
+    assert_eq!(run.missing(), [Missing::ObjectWait]);
+}
+
+#[test]
+fn a_bulk_group_has_two_waits() {
+    let mut run = Run::new();
+    run.detector.begin_copy(0, 0, Completion::BulkGroup, false);
+    run.access(0, 0, Access::READ, X, 4);
+    run.access(0, 0, Access::WRITE, FLAG, 4);
+    run.detector.end_copy(0, 0);
+    run.detector.commit_bulk(0, 0);
+    run.write(0, 0);
+    assert_eq!(run.missing(), [Missing::BulkWait]);
+    run.races.clear();
+    run.detector.wait_for_bulk(0, 0, 0, true);
+    run.write(0, 0);
+    assert_eq!(run.races, [], "the source has been read");
+    run.access(0, 0, Access::READ, FLAG, 4);
+    assert_eq!(run.missing(), [Missing::BulkWait]);
+    run.races.clear();
+    run.detector.wait_for_bulk(0, 0, 0, false);
+    run.access(0, 0, Access::READ, FLAG, 4);
+    assert_eq!(run.races, []);
+}
+
+/// Thread 0 writes, and after a barrier thread 40 lets a bulk copy read. `fence` is the thread that performs a fence
+/// between the proxies after its part.
+fn copied_by_proxy(fence: Option<u32>, window: Window) -> Vec<Missing> {
+    let shared = |access| Access {
+        window: Window::Shared,
+        ..access
+    };
+    let mut run = Run::new();
+    run.access(0, 0, shared(Access::WRITE), X, 4);
+    if fence == Some(0) {
+        run.detector.fence_proxy(0, 0, &[window]);
+    }
+    run.barrier(0);
+    if fence == Some(40) {
+        run.detector.fence_proxy(0, 40, &[window]);
+    }
+    run.detector.begin_copy(0, 40, Completion::BulkGroup, true);
+    run.access(0, 40, shared(Access::READ), X, 4);
+    run.detector.end_copy(0, 40);
+    run.missing()
+}
+
+#[test]
+fn bulk_copies_need_a_fence_between_the_proxies() {
+    assert_eq!(copied_by_proxy(None, Window::Shared), [Missing::ProxyFence]);
+    assert_eq!(copied_by_proxy(Some(0), Window::Shared), []);
+    assert_eq!(copied_by_proxy(Some(40), Window::Shared), []);
+    assert_eq!(
+        copied_by_proxy(Some(0), Window::Global),
+        [Missing::ProxyFence]
+    );
+}
+
+/// The first thread of CTA 0 writes before or after it arrives, and CTA 1 reads after the barrier of the cluster.
+fn through_cluster(relaxed: bool, before: bool) -> Vec<Missing> {
+    let mut run = Run::new();
+    if before {
+        run.write(0, 0);
+    }
+    for (cta, warp) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        run.detector.arrive_at_cluster(cta, warp, u32::MAX, relaxed);
+    }
+    if !before {
+        run.write(0, 0);
+    }
+    let all = || vec![u32::MAX; 2];
+    let ctas = [(0, all(), all()), (1, all(), all())];
+    run.detector.complete_cluster(&ctas);
+    run.read(1, 7);
+    run.missing()
+}
+
+#[test]
+fn relaxed_arrivals_at_a_cluster_release_nothing() {
+    assert_eq!(through_cluster(false, true), []);
+    assert_eq!(through_cluster(false, false).len(), 1);
+    assert_eq!(through_cluster(true, true).len(), 1);
+}
+
+#[test]
+fn a_fence_releases_before_a_relaxed_arrival() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    run.detector.fence(0, 0, Scope::Cluster);
+    for (cta, warp) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        run.detector.arrive_at_cluster(cta, warp, u32::MAX, true);
+    }
+    // The second CTA waits when the barrier is complete.
+    let (all, none) = (|| vec![u32::MAX; 2], || vec![0; 2]);
+    run.detector
+        .complete_cluster(&[(0, all(), all()), (1, none(), all())]);
+    run.detector.wait_at_cluster(1, 0, 0b10);
+    run.read(1, 1);
+    assert_eq!(run.races, []);
+    run.read(1, 2);
+    assert_eq!(run.races.len(), 1);
+}
+
+#[test]
+fn launches_that_may_overlap_race() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    let later = run.detector.add_cta(7, 0, 0, 64);
+    run.detector.add_overlap(0, 7);
+    run.write(later, 5);
+    assert_eq!(run.missing(), [Missing::StreamOrder]);
+    let mut found = Vec::new();
+    run.detector.add_overlap(9, 7);
+    run.detector
+        .conflicts(9, (X + 1, 2), false, |conflict| found.push(conflict));
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].cta, found[0].thread, found[0].address),
+        (later, 5, X + 1)
+    );
+    found.clear();
+    run.detector
+        .conflicts(9, (X + 4, 4), true, |conflict| found.push(conflict));
+    assert_eq!(found, []);
+}
+
+#[test]
+fn locks_depend_on_the_schedule_and_barriers_do_not() {
+    let mut run = Run::new();
+    run.write(0, 0);
+    run.barrier(0);
+    run.access(0, 1, ATOMIC, X + 8, 4);
+    run.access(0, 2, ATOMIC, X + 8, 4);
+    run.access(0, 1, SIGNAL, X + 16, 8);
+    run.access(0, 2, WAIT, X + 16, 8);
+    assert!(!run.detector.depends_on_schedule());
+    // A lock with fences.
+    run.detector.fence(0, 0, Scope::Device);
+    run.access(0, 0, ATOMIC, FLAG, 4);
+    run.access(1, 0, ATOMIC, FLAG, 4);
+    assert!(!run.detector.depends_on_schedule());
+    run.detector.fence(1, 0, Scope::Device);
+    assert!(run.detector.depends_on_schedule());
+}
+
+#[test]
+fn polling_loops_depend_on_the_schedule() {
+    let mut run = Run::new();
+    let release = Access {
+        releases: true,
+        ..STRONG_WRITE
+    };
+    let poll = Access {
+        acquires: true,
+        repeats: true,
+        ..STRONG_READ
+    };
+    run.access(1, 0, poll, FLAG, 4);
+    assert!(!run.detector.depends_on_schedule());
+    run.access(0, 0, release, FLAG, 4);
+    run.access(1, 0, poll, FLAG, 4);
+    assert!(run.detector.depends_on_schedule());
 }

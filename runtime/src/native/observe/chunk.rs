@@ -150,6 +150,17 @@ impl Examiner<'_> {
             }
             return Some(used);
         }
+        if self.launch.waits.is_observed() {
+            for lane in chunk.lanes() {
+                let own = Observed {
+                    thread: at.thread + lane,
+                    ..*at
+                };
+                let range = (chunk.addresses.of(lane), at.access.bytes);
+                let waits = &self.launch.waits;
+                waits.note(cta, &own, range, &chunk.operands_of(lane));
+            }
+        }
         self.initialisation_of_lanes(at, chunk);
         if self.orders() {
             self.order_lanes(at, chunk);

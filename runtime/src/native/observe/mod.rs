@@ -106,6 +106,10 @@ impl<'a> Examiner<'a> {
             self.report_access(at, (address, bytes), kind);
             return self.spare(at.thread, at.access);
         }
+        if self.launch.waits.is_observed() {
+            let waits = &self.launch.waits;
+            waits.note(cta, at, (address, bytes), operands);
+        }
         self.initialisation(at, address, bytes);
         if self.orders() {
             self.order(at, address, bytes, operands);

@@ -1,14 +1,16 @@
 //! Passes accesses and synchronisation of a CTA to the race detector, and reports the races that it finds.
 
-use margay_exec::SyncEvent;
-use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_exec::{ClusterLanes, SyncEvent};
+use margay_ir::observe::{AccessMode, Asynchronous, ObservedAccess, PROXY_GLOBAL, PROXY_SHARED};
 use margay_ops::meaning::Bits;
 use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope as PtxScope, StateSpace};
-use margay_shadow::race::{self, Access, CtaId, Missing, Race, Scope, Site};
+use margay_shadow::race::{self, Access, Completion, CtaId, Missing, Race, Scope, Site, Window};
 
-use super::report::{access_of, place_of, space_name};
+use super::report::{place_of, space_name};
 use super::{Chunk, Examiner, Observed};
-use crate::checks::{Finding, Kind, Other, Races, Severity, SiteInfo, ThreadPlace};
+use crate::checks::{
+    Access as CheckAccess, Extents, Finding, Kind, Other, Races, Severity, SiteInfo,
+};
 
 /// Returns the scope in the terms of the race detector.
 pub(super) fn scope_of(scope: PtxScope) -> Scope {
@@ -20,7 +22,7 @@ pub(super) fn scope_of(scope: PtxScope) -> Scope {
 }
 
 /// Returns an access in the terms of the race detector.
-fn described(access: &ObservedAccess, writes: bool) -> Access {
+fn described(access: &ObservedAccess, writes: bool, window: Window) -> Access {
     let order = access.order;
     let strong = order != MemOrder::Weak;
     let update = access.mode == AccessMode::Update;
@@ -28,10 +30,13 @@ fn described(access: &ObservedAccess, writes: bool) -> Access {
         reads: !access.mode.writes() || update,
         writes: access.mode.writes() && writes,
         strong: strong.then(|| scope_of(access.scope)),
+        element: access.element / access.packed.max(1),
+        window,
         acquires: matches!(order, MemOrder::Acquire | MemOrder::AcqRel | MemOrder::Sc),
         releases: matches!(order, MemOrder::Release | MemOrder::AcqRel | MemOrder::Sc),
         volatile: order == MemOrder::Volatile,
         asynchronous: access.only_copied && access.mode != AccessMode::Load,
+        signals: update && matches!(access.op, AtomOp::Signal | AtomOp::SignalDrop),
         repeats: access.repeats,
         swaps: access.op == AtomOp::Cas,
     }
@@ -46,7 +51,12 @@ fn missing_text(missing: Missing) -> &'static str {
         Missing::GridOrder => "grid barrier or atomic flag",
         Missing::Fence => "fence.gpu",
         Missing::Scope => "scope gpu",
+        Missing::Size => "one size of atomic accesses",
         Missing::CopyWait => "cp.async wait",
+        Missing::BulkWait => "cp.async.bulk wait",
+        Missing::ObjectWait => "mbarrier wait",
+        Missing::ProxyFence => "fence.proxy.async",
+        Missing::StreamOrder => "stream order",
     }
 }
 
@@ -69,7 +79,11 @@ impl Examiner<'_> {
         let races = &mut *races;
         let id = self.cta_id(races);
         let site = self.site(races, at);
-        let access = described(at.access, self.writes(at.access, address, operands));
+        let window = match self.is_in_shared_window(address) {
+            true => Window::Shared,
+            false => Window::Global,
+        };
+        let access = described(at.access, self.writes(at.access, address, operands), window);
         let mut found: Vec<Race> = Vec::new();
         let range = (address, bytes);
         races
@@ -80,6 +94,7 @@ impl Examiner<'_> {
         let stored =
             (at.access.mode == AccessMode::Store).then(|| stored_bytes(at.access, operands));
         self.add_races(races, &found, (site, id), at, (address, stored.as_deref()));
+        self.order_with_host(races, (site, id), at, (range, access.writes));
         if let Some(bytes) = stored {
             record_store(races, address, &bytes);
         }
@@ -93,7 +108,13 @@ impl Examiner<'_> {
         if at.access.space == StateSpace::Const {
             return;
         }
-        if at.access.order != MemOrder::Weak || at.access.mode == AccessMode::Update {
+        let is_issuing = {
+            let mut races = races.lock();
+            let id = self.cta_id(&mut races);
+            races.detector.is_issuing(id)
+        };
+        let is_weak = at.access.order == MemOrder::Weak && at.access.mode != AccessMode::Update;
+        if !is_weak || is_issuing {
             for lane in chunk.lanes() {
                 let own = Observed {
                     thread: at.thread + lane,
@@ -108,7 +129,7 @@ impl Examiner<'_> {
         let races = &mut *races;
         let id = self.cta_id(races);
         let site = self.site(races, at);
-        let access = described(at.access, true);
+        let access = described(at.access, true, Window::Global);
         let mut found: Vec<(u32, Race)> = Vec::new();
         races.detector.access_lanes(
             id,
@@ -136,6 +157,17 @@ impl Examiner<'_> {
             self.add_races(races, &[race], (site, id), &own, place);
         }
         races.forget_stores();
+        if !races.has_host() {
+            return;
+        }
+        for lane in chunk.lanes() {
+            let own = Observed {
+                thread: at.thread + lane,
+                ..*at
+            };
+            let range = (chunk.addresses.of(lane), at.access.bytes);
+            self.order_with_host(races, (site, id), &own, (range, access.writes));
+        }
     }
 
     /// Adds races of an access to `address` to the findings. `stored` are the bytes that the access stores.
@@ -158,14 +190,37 @@ impl Examiner<'_> {
                 (false, true) => Severity::Warning,
                 (false, false) => Severity::Error,
             };
-            let pair = (race.earlier.0, site);
+            let pair = (race.earlier.0.min(site), race.earlier.0.max(site));
             let volatile = race.volatile.then_some(address);
-            if !races.count_pair(pair, severity, volatile) {
+            let missing = missing_text(race.missing);
+            if !races.count_pair(pair, severity, volatile, missing) {
                 let finding = self.race_finding(races, race, (site, id), at, severity);
                 let call = self.launch.shape.call.clone();
                 races.add_pair(pair, self.info.grid_id, volatile, (finding, call));
             }
         }
+    }
+
+    /// Reports the races of an access with copies and fills in other streams.
+    fn order_with_host(
+        &self,
+        races: &mut Races,
+        (site, id): (Site, CtaId),
+        at: &Observed<'_>,
+        (range, writes): ((u64, u32), bool),
+    ) {
+        let launch = self.info.grid_id;
+        let Some((host, address)) = races.host_conflict(launch, range, writes) else {
+            return;
+        };
+        if races.count_host_pair((site, host.work)) {
+            return;
+        }
+        let thread = races.thread_place(id, at.thread);
+        let memory = (address, self.visible.describe(address));
+        let finding = host.race_with(races.info(site), thread, memory);
+        let call = self.launch.shape.call.clone();
+        races.add_host_pair((site, host.work), launch, (finding, call));
     }
 
     /// Returns whether an access is going to write: a compare-and-swap only if the comparison succeeds.
@@ -190,7 +245,11 @@ impl Examiner<'_> {
             return id;
         }
         let cluster = self.cluster();
-        let (id, new) = races.cta((launch, linear), cluster, self.info.threads());
+        let extents = Extents {
+            grid: self.info.grid,
+            block: self.info.block,
+        };
+        let (id, new) = races.cta((launch, linear), cluster, extents);
         if new && self.launch.code.barriers_only {
             races.detector.order_by_barriers_only(id);
         }
@@ -237,24 +296,16 @@ impl Examiner<'_> {
     ) -> Finding {
         let (other_site, other_cta, other_thread) = race.earlier;
         let (own, other) = (races.info(site), races.info(other_site));
-        let (_, other_index) = races.detector.cta(other_cta);
-        let thread = |cta: u64, thread: u32| ThreadPlace {
-            thread: self.info.thread_index(thread),
-            block: self.info.cta_index(cta),
-        };
-        let here = (own, thread(races.detector.cta(id).1, race.thread));
-        let there = (other, thread(other_index, other_thread));
+        let here = (own, races.thread_place(id, race.thread));
+        let there = (other, races.thread_place(other_cta, other_thread));
         // The order in which the accesses occurred means nothing, so the report has the order of the source.
-        let (first, second) = match other.place.ptx_line <= own.place.ptx_line {
+        let order = |info: &SiteInfo| (info.place.ptx_line, std::sync::Arc::clone(&info.kernel));
+        let (first, second) = match order(other) <= order(own) {
             true => (there, here),
             false => (here, there),
         };
         let space = space_name(self.space_of(at.access.space, race.address));
-        let name = |info: &SiteInfo| match access_of(info.access.mode) {
-            crate::checks::Access::Read => "Read",
-            crate::checks::Access::Write => "Write",
-            crate::checks::Access::Atomic => "Atomic",
-        };
+        let name = |info: &SiteInfo| CheckAccess::of(info.access.mode).title();
         let text = format!(
             "Race reported between {} access and {} access to {space} memory",
             name(first.0),
@@ -264,7 +315,7 @@ impl Examiner<'_> {
         finding.severity = severity;
         finding.kernel = Some(first.0.kernel.to_string());
         finding.place = first.0.place.clone();
-        finding.access = Some(access_of(first.0.access.mode));
+        finding.access = Some(CheckAccess::of(first.0.access.mode));
         finding.space = Some(space);
         finding.size = Some(u64::from(first.0.access.bytes));
         finding.thread = Some(first.1);
@@ -276,10 +327,10 @@ impl Examiner<'_> {
         finding.other = Some(Box::new(Other {
             kernel: Some(second.0.kernel.to_string()),
             place: second.0.place.clone(),
-            access: access_of(second.0.access.mode),
+            access: CheckAccess::of(second.0.access.mode),
             thread: Some(second.1),
         }));
-        finding.missing = (severity != Severity::Info).then(|| missing_text(race.missing));
+        finding.missing = Some(missing_text(race.missing));
         if race.volatile {
             let text = "volatile accesses are not atomic in CUDA C++";
             finding.explanation = Some(text.to_owned());
@@ -287,16 +338,37 @@ impl Examiner<'_> {
         finding
     }
 
-    /// Passes an operation on groups of asynchronous copies to the race detector.
+    /// Passes the begin or the end of an asynchronous operation, an operation on groups of copies, or a fence between
+    /// proxies to the race detector.
     pub(in crate::native) fn copy_group(&mut self, cta: u64, thread: u32, mode: Mode, count: u32) {
         self.move_to(cta);
         if let Some(races) = &self.findings.shadow().races {
             let mut races = races.lock();
             let id = self.cta_id(&mut races);
+            let detector = &mut races.detector;
             match mode {
-                Mode::Arrive => races.detector.commit_copies(id, thread),
-                Mode::Sync => races.detector.wait_for_copies(id, thread, Some(count)),
-                _ => races.detector.wait_for_copies(id, thread, None),
+                Mode::Arrive => detector.commit_copies(id, thread),
+                Mode::Sync => detector.wait_for_copies(id, thread, Some(count)),
+                Mode::Begin => match Asynchronous::ALL.get(count as usize) {
+                    Some(Asynchronous::Object) => {
+                        detector.begin_copy(id, thread, Completion::Object, true);
+                    }
+                    Some(Asynchronous::Store) => {
+                        detector.begin_copy(id, thread, Completion::Object, false);
+                    }
+                    _ => detector.begin_copy(id, thread, Completion::BulkGroup, true),
+                },
+                Mode::End => detector.end_copy(id, thread),
+                Mode::BulkArrive => detector.commit_bulk(id, thread),
+                Mode::BulkSync => detector.wait_for_bulk(id, thread, count, false),
+                Mode::BulkRead => detector.wait_for_bulk(id, thread, count, true),
+                Mode::ProxyFence => {
+                    let of = |bit, window| (count & bit != 0).then_some(window);
+                    let shared = of(PROXY_SHARED, Window::Shared);
+                    let windows = shared.into_iter().chain(of(PROXY_GLOBAL, Window::Global));
+                    detector.fence_proxy(id, thread, &windows.collect::<Vec<_>>());
+                }
+                _ => detector.wait_for_copies(id, thread, None),
             }
         }
     }
@@ -334,19 +406,31 @@ impl Examiner<'_> {
                 released,
                 alive,
             } => detector.complete_barrier(id, barrier as usize, released, alive),
+            SyncEvent::ClusterArrive {
+                warp,
+                lanes,
+                relaxed,
+            } => detector.arrive_at_cluster(id, warp, lanes, relaxed),
+            SyncEvent::ClusterWait { warp, lanes } => detector.wait_at_cluster(id, warp, lanes),
         }
     }
 }
 
 /// Passes a barrier of a cluster, whose CTAs have these examiners, to the race detector.
-pub(in crate::native) fn synchronise_cluster(ctas: &mut [Examiner<'_>]) {
-    let Some(findings) = ctas.first().map(|cta| cta.findings) else {
+///
+/// With each examiner are the lanes of each warp that wait at the barrier, and that have not exited.
+pub(in crate::native) fn synchronise_cluster(ctas: Vec<(Examiner<'_>, ClusterLanes)>) {
+    let Some(findings) = ctas.first().map(|(cta, _)| cta.findings) else {
         return;
     };
     if let Some(races) = &findings.shadow().races {
         let mut races = races.lock();
-        let ids: Vec<CtaId> = ctas.iter_mut().map(|cta| cta.cta_id(&mut races)).collect();
-        races.detector.synchronise_ctas(&ids);
+        let ctas = ctas.into_iter().map(|(mut examiner, lanes)| {
+            let id = examiner.cta_id(&mut races);
+            (id, lanes.waiting, lanes.alive)
+        });
+        let ctas: Vec<_> = ctas.collect();
+        races.detector.complete_cluster(&ctas);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Creates the findings about accesses.
 
 use margay_ir::function::SourceLoc;
-use margay_ir::observe::AccessMode;
 use margay_ops::mods::StateSpace;
 
 use super::{Examiner, Observed};
@@ -21,7 +20,7 @@ impl Examiner<'_> {
     ) {
         self.report(at, kind, |examiner| {
             let space = space_name(examiner.space_of(at.access.space, address));
-            let what = access_of(at.access.mode).name();
+            let what = Access::of(at.access.mode).name();
             let text = format!(
                 "Invalid {space} {what} of size {}",
                 grouped_bytes(bytes.into())
@@ -92,7 +91,7 @@ impl Examiner<'_> {
         let code = &self.launch.code;
         finding.kernel = Some(code.name.clone());
         finding.place = place_of(code, at.loc);
-        finding.access = Some(access_of(at.access.mode));
+        finding.access = Some(Access::of(at.access.mode));
         finding.thread = Some(ThreadPlace {
             thread: self.info.thread_index(at.thread),
             block: self.info.cta_index(self.cta.linear),
@@ -184,13 +183,5 @@ pub(super) fn space_name(space: StateSpace) -> &'static str {
         StateSpace::Global | StateSpace::None => "__global__",
         StateSpace::Const => "__constant__",
         StateSpace::Param | StateSpace::ParamFunc => "__parameter__",
-    }
-}
-
-pub(super) fn access_of(mode: AccessMode) -> Access {
-    match mode {
-        AccessMode::Load | AccessMode::Copy => Access::Read,
-        AccessMode::Store | AccessMode::Release => Access::Write,
-        AccessMode::Update => Access::Atomic,
     }
 }

@@ -1,0 +1,151 @@
+//! Asynchronous copies: when the accesses that they make are complete.
+//!
+//! The thread that issues a copy does not perform its accesses. They begin when the copy is issued, and they are over
+//! when a thread has waited for the copy: for its group, in the thread that has issued it, or for the mbarrier that the
+//! copy signals, in any thread.
+
+use super::clock::{CtaId, Thread, Time};
+
+/// How the end of an asynchronous operation is awaited.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Completion {
+    /// A wait for the bulk group, in the thread that has issued the operation.
+    BulkGroup,
+    /// A wait for the mbarrier that the operation signals.
+    Object,
+}
+
+/// The two sequences of groups that a thread has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Sequence {
+    /// The groups of `cp.async`.
+    Thread,
+    /// The groups of bulk copies.
+    Bulk,
+}
+
+/// What ends a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// A wait for a group, by its sequence and its number.
+    Group(Sequence, u32),
+    /// A wait for an mbarrier, by the number of the copy in the detector.
+    Object(u32),
+}
+
+/// The copy that performs an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Copy {
+    pub(super) end: End,
+    /// Whether the copy accesses memory through the asynchronous proxy.
+    pub(super) proxy: bool,
+}
+
+/// An asynchronous operation that a thread is issuing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Issue {
+    pub(super) completion: Completion,
+    pub(super) copy: Copy,
+}
+
+/// The index of the first sequence of copies in clocks. The indices of CTAs are below it.
+const FIRST: CtaId = 1 << 31;
+
+/// The copies that one thread issues for one mbarrier. They complete in order, so in clocks they are a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) sequence: u32,
+    pub(super) number: u32,
+}
+
+impl Place {
+    /// Returns the thread that stands for the sequence in clocks.
+    pub(super) fn thread(self) -> Thread {
+        Thread {
+            cta: FIRST + self.sequence,
+            index: 0,
+        }
+    }
+
+    /// Returns the time of the copy in the sequence.
+    pub(super) fn time(self) -> Time {
+        Time {
+            epoch: u32::MAX,
+            interval: self.number,
+        }
+    }
+}
+
+/// Maximum number of waits that are kept for a thread.
+const WAITS: usize = 256;
+
+/// Waits of a thread, in their order: the number of groups that were complete, and the time of the wait.
+#[derive(Debug, Default)]
+struct Waits(Vec<(u32, Time)>);
+
+impl Waits {
+    /// Adds a wait. Returns whether it completes groups.
+    fn add(&mut self, complete: u32, time: Time) -> bool {
+        if self.0.last().is_some_and(|&(before, _)| before >= complete) {
+            return false;
+        }
+        if self.0.len() == WAITS {
+            self.0.remove(0);
+        }
+        self.0.push((complete, time));
+        true
+    }
+
+    fn of(&self, group: u32) -> Option<Time> {
+        let wait = self.0.partition_point(|&(complete, _)| complete <= group);
+        self.0.get(wait).map(|&(_, time)| time)
+    }
+}
+
+/// The groups of one sequence of a thread.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// Number of groups that the thread has ended.
+    ended: u32,
+    waits: Waits,
+    /// Waits after which the copies have read their sources, and may not have written.
+    reads: Waits,
+}
+
+impl Groups {
+    /// Returns the number of the group to which the next copy belongs.
+    pub(super) fn open(&self) -> u32 {
+        self.ended
+    }
+
+    /// Ends the open group.
+    pub(super) fn commit(&mut self) {
+        self.ended += 1;
+    }
+
+    /// Records a wait until at most `open` groups are incomplete; with `None`, until all copies are complete. Returns
+    /// whether the wait completes groups.
+    pub(super) fn wait(&mut self, open: Option<u32>, only_reads: bool, time: Time) -> bool {
+        let complete = match open {
+            Some(open) => self.ended.saturating_sub(open),
+            None => {
+                self.ended += 1;
+                self.ended
+            }
+        };
+        match only_reads {
+            true => self.reads.add(complete, time),
+            false => self.waits.add(complete, time),
+        }
+    }
+
+    /// Returns when the thread has waited for an access of a group; `None` if it has not.
+    pub(super) fn complete(&self, group: u32, writes: bool) -> Option<Time> {
+        let end = self.waits.of(group);
+        let read = self.reads.of(group).filter(|_| !writes);
+        match (end, read) {
+            (Some(a), Some(b)) => Some(if b.interval < a.interval { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}

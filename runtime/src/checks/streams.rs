@@ -1,0 +1,163 @@
+//! Races between work of different streams: launches against copies and fills of the host, and copies against copies.
+
+use super::finding::{Access, Finding, Other};
+use super::kind::Kind;
+use super::shadow::SiteInfo;
+use super::{Place, ThreadPlace};
+
+/// The bytes that a copy or a fill reads or writes: rows of equal width at equal distances, in slices at equal distances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rows {
+    /// The address of the first byte.
+    pub(crate) start: u64,
+    /// Number of bytes of a row.
+    pub(crate) width: u64,
+    /// Number of rows of a slice.
+    pub(crate) height: u64,
+    /// Bytes from one row to the next.
+    pub(crate) pitch: u64,
+    /// Number of slices.
+    pub(crate) depth: u64,
+    /// Bytes from one slice to the next.
+    pub(crate) slice: u64,
+}
+
+impl Rows {
+    /// Returns the address and the length of each row. Rows without a gap between them are one row.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u64, u64)> {
+        let rows = *self;
+        let (width, height) = match rows.pitch == rows.width || rows.height == 1 {
+            true => (rows.width * rows.height, 1),
+            false => (rows.width, rows.height),
+        };
+        (0..rows.depth).flat_map(move |slice| {
+            let start = rows.start + slice * rows.slice;
+            (0..height).map(move |row| (start + row * rows.pitch, width))
+        })
+    }
+
+    /// Returns the first byte of `bytes` bytes at `address` that a row contains.
+    pub(crate) fn first_common(&self, address: u64, bytes: u64) -> Option<u64> {
+        let end = address + bytes;
+        (0..self.depth).find_map(|slice| {
+            let start = self.start + slice * self.slice;
+            let pitch = self.pitch.max(1);
+            // The row that contains the address or lies before it, and the next row.
+            let row = (address.saturating_sub(start) / pitch).min(self.height.saturating_sub(1));
+            [row, row + 1].into_iter().find_map(|row| {
+                let from = start + row * self.pitch;
+                let first = address.max(from);
+                let is_row = row < self.height;
+                (is_row && first < end && first < from + self.width).then_some(first)
+            })
+        })
+    }
+}
+
+/// An access of a copy or a fill.
+#[derive(Clone, Debug)]
+pub(crate) struct HostAccess {
+    /// The number of the work.
+    pub(crate) work: u32,
+    /// The bytes.
+    pub(crate) rows: Rows,
+    /// Whether the work writes the bytes.
+    pub(crate) writes: bool,
+    /// What the work is.
+    pub(crate) what: &'static str,
+}
+
+impl HostAccess {
+    fn access(&self) -> Access {
+        match self.writes {
+            true => Access::Write,
+            false => Access::Read,
+        }
+    }
+
+    /// Returns the finding about a race with the access of a thread.
+    pub(crate) fn race_with(
+        &self,
+        site: &SiteInfo,
+        thread: ThreadPlace,
+        (address, allocation): (u64, Option<String>),
+    ) -> Finding {
+        let access = Access::of(site.access.mode);
+        let mut finding = self.race(access, address, allocation);
+        finding.kernel = Some(site.kernel.to_string());
+        finding.place = site.place.clone();
+        finding.size = Some(u64::from(site.access.bytes));
+        finding.thread = Some(thread);
+        finding
+    }
+
+    /// Returns the finding about a race with another copy or fill.
+    pub(crate) fn race_with_host(
+        &self,
+        other: &HostAccess,
+        (address, allocation): (u64, Option<String>),
+    ) -> Finding {
+        self.race(other.access(), address, allocation)
+    }
+
+    fn race(&self, access: Access, address: u64, allocation: Option<String>) -> Finding {
+        let text = format!(
+            "Race reported between {} access and {} access to __global__ memory",
+            access.title(),
+            self.access().title()
+        );
+        let mut finding = Finding::new(Kind::Race, text);
+        finding.explanation = Some(format!("the other access belongs to {}", self.what));
+        finding.access = Some(access);
+        finding.space = Some("__global__");
+        finding.address = Some(address);
+        finding.allocation = allocation;
+        finding.other = Some(Box::new(Other {
+            kernel: None,
+            place: Place::default(),
+            access: self.access(),
+            thread: None,
+        }));
+        finding.missing = Some("stream order");
+        finding
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_contain_no_bytes_between_them() {
+        let rows = Rows {
+            start: 100,
+            width: 4,
+            height: 3,
+            pitch: 16,
+            depth: 2,
+            slice: 100,
+        };
+        assert_eq!(rows.each().count(), 6);
+        assert_eq!(rows.first_common(90, 10), None);
+        assert_eq!(rows.first_common(90, 11), Some(100));
+        assert_eq!(rows.first_common(104, 12), None);
+        assert_eq!(rows.first_common(104, 13), Some(116));
+        assert_eq!(rows.first_common(136, 10), None);
+        assert_eq!(rows.first_common(136, 100), Some(200));
+        assert_eq!(rows.first_common(500, 8), None);
+    }
+
+    #[test]
+    fn rows_side_by_side_are_one() {
+        let rows = Rows {
+            start: 100,
+            width: 16,
+            height: 3,
+            pitch: 16,
+            depth: 1,
+            slice: 48,
+        };
+        assert_eq!(rows.each().collect::<Vec<_>>(), [(100, 48)]);
+        assert_eq!(rows.first_common(120, 8), Some(120));
+    }
+}

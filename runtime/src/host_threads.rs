@@ -1,0 +1,71 @@
+//! Counts the threads of the program that use the driver, and those of them that wait for work.
+//!
+//! If all of them wait, no call of the program can change device memory before the work is complete.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::service::in_host_function;
+
+/// Number of live threads of the program that have used the driver.
+static USERS: AtomicUsize = AtomicUsize::new(0);
+/// Number of these threads that wait for work now.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread that has used the driver. The destructor runs when the thread ends.
+struct User;
+
+impl User {
+    fn new() -> User {
+        USERS.fetch_add(1, Ordering::SeqCst);
+        User
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        USERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+thread_local! {
+    static USER: RefCell<Option<User>> = const { RefCell::new(None) };
+}
+
+/// Records that the calling thread uses the driver. Threads of this library do not count.
+pub fn note() {
+    if in_host_function() {
+        return;
+    }
+    // A destructor of an ending thread may call the driver.
+    let _ = USER.try_with(|user| {
+        let mut user = user.borrow_mut();
+        if user.is_none() {
+            *user = Some(User::new());
+        }
+    });
+}
+
+/// A wait of the calling thread for work.
+pub(crate) struct Wait(());
+
+impl Wait {
+    /// Begins a wait, which ends when the value is dropped.
+    pub(crate) fn begin() -> Wait {
+        note();
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        Wait(())
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Returns whether all threads of the program that have used the driver wait for work.
+pub(crate) fn all_wait() -> bool {
+    let users = USERS.load(Ordering::SeqCst);
+    users > 0 && WAITING.load(Ordering::SeqCst) >= users
+}

@@ -1,0 +1,226 @@
+//! What a launch contributes to the search for hangs (`scheduler::hang`): whether its threads only poll memory, and what
+//! they poll.
+//!
+//! In a run that examines the order of accesses, the accesses show this. In other runs, the code must show it: the loops
+//! in which threads wait contain no stores.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use margay_ir::analysis::Cfg;
+use margay_ir::analysis::loops::Loops;
+use margay_ir::entity::Block;
+use margay_ir::function::{Function, SourceLoc};
+use margay_ir::observe::AccessMode;
+use margay_ops::meaning::Bits;
+use margay_ops::mods::AtomOp;
+use margay_ops::ops::{Effects, Opcode};
+use parking_lot::Mutex;
+
+use super::faults;
+use super::launch::PtxLaunch;
+use super::observe::Observed;
+use crate::checks::Tool;
+use crate::engine::{Hang, Polling};
+use crate::memory::MemoryKind;
+
+/// Maximum number of polled places that are kept.
+const MOST: usize = 16;
+
+/// What the threads of a launch do while the launch makes no progress.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    is_observed: AtomicBool,
+    /// Whether a thread has changed memory.
+    changed: AtomicBool,
+    polls: Mutex<Vec<Poll>>,
+}
+
+/// A read of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Poll {
+    address: u64,
+    bytes: u32,
+    loc: SourceLoc,
+    cta: u64,
+    thread: u32,
+}
+
+impl Waits {
+    /// Returns whether [`Waits::note`] must be called for each access.
+    #[inline]
+    pub(super) fn is_observed(&self) -> bool {
+        self.is_observed.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) {
+        self.polls.lock().clear();
+        self.changed.store(false, Ordering::SeqCst);
+        self.is_observed.store(true, Ordering::SeqCst);
+    }
+
+    /// Records an access of a thread of the CTA with the linear index `cta`.
+    #[cold]
+    pub(super) fn note(
+        &self,
+        cta: u64,
+        at: &Observed<'_>,
+        (address, bytes): (u64, u32),
+        operands: &[Bits],
+    ) {
+        if at.access.mode.writes() && changes(at, address, operands) {
+            self.changed.store(true, Ordering::SeqCst);
+        }
+        if !matches!(at.access.mode, AccessMode::Load | AccessMode::Update) {
+            return;
+        }
+        let mut polls = self.polls.lock();
+        let is_known = |poll: &Poll| (poll.address, poll.loc) == (address, at.loc);
+        if polls.len() < MOST && !polls.iter().any(is_known) {
+            polls.push(Poll {
+                address,
+                bytes,
+                loc: at.loc,
+                cta,
+                thread: at.thread,
+            });
+        } else if !polls.iter().any(is_known) {
+            // Threads that poll so many places do not only wait.
+            self.changed.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Returns whether a write is going to change memory.
+fn changes(at: &Observed<'_>, address: u64, operands: &[Bits]) -> bool {
+    let access = at.access;
+    let mut bytes = [0; 16];
+    let count = access.element.min(16) as usize;
+    if operands.is_empty()
+        || access.bytes != access.element
+        || crate::fault::access::read(&mut bytes[..count], address).is_err()
+    {
+        return true;
+    }
+    let old = Bits::from_le_bytes(bytes);
+    let mask = margay_ops::meaning::mask(count as u32 * 8);
+    let value = operands[0] & mask;
+    match (access.mode, access.op) {
+        (AccessMode::Store, _) | (_, AtomOp::Exch | AtomOp::Cas) if access.op != AtomOp::Cas => {
+            value != old
+        }
+        (_, AtomOp::Cas) => value == old,
+        (_, AtomOp::Add | AtomOp::Xor) => value != 0,
+        (_, AtomOp::Or) => old | value != old,
+        (_, AtomOp::And) => old & value != old,
+        _ => true,
+    }
+}
+
+impl PtxLaunch {
+    pub(super) fn begin_observing_waits(&self) {
+        self.waits.begin();
+    }
+
+    /// Returns the hang of the launch, if its threads wait for memory that nothing changes.
+    pub(super) fn find_hang(&self) -> Option<Hang> {
+        let function = match &self.code.native {
+            Ok(kernel) => &kernel.compiled.function,
+            Err(_) => &self.code.module.functions[self.code.id],
+        };
+        let examines = self.info.spare_shared != 0;
+        let findings = self.shape.findings.as_ref();
+        let orders = findings.is_some_and(|findings| findings.shadow().races.is_some());
+        let visible = self.shape.visible.as_ref()?;
+        let is_quiet = match examines && orders {
+            true => !self.waits.changed.load(Ordering::SeqCst),
+            false => writes_nothing_while_waiting(function),
+        };
+        if !is_quiet || reads_time(function) {
+            return None;
+        }
+        let polls = self.waits.polls.lock().clone();
+        let by_driver_only = |kind| matches!(kind, MemoryKind::Device | MemoryKind::Pool);
+        let in_window = |address: &u64| visible.is_in_windows(*address);
+        let is_safe = match polls.is_empty() {
+            true => visible.holds_only(by_driver_only),
+            false => polls.iter().all(|poll| {
+                in_window(&poll.address) || visible.kind(poll.address).is_some_and(by_driver_only)
+            }),
+        };
+        if !is_safe || visible.is_exported() {
+            return None;
+        }
+        let polling = |poll: &Poll| Polling {
+            cta: self.info.cta_index(poll.cta),
+            thread: self.info.thread_index(poll.thread),
+            address: poll.address,
+            ptx_line: (poll.loc.ptx_line != 0).then_some(poll.loc.ptx_line),
+            source: faults::source_of(&self.code, poll.loc),
+        };
+        Some(Hang {
+            ends: findings.is_some_and(|findings| findings.tools().contains(Tool::Synchronisation)),
+            first: polls.first().map(polling),
+            polled: polls.iter().map(|poll| self.describe_poll(poll)).collect(),
+        })
+    }
+
+    fn describe_poll(&self, poll: &Poll) -> String {
+        let [x, y, z] = self.info.cta_index(poll.cta);
+        let [a, b, c] = self.info.thread_index(poll.thread);
+        let mut bytes = [0; 16];
+        let count = poll.bytes.min(16) as usize;
+        let value = crate::fault::access::read(&mut bytes[..count], poll.address);
+        let value = match value {
+            Ok(()) => format!(", which holds {:#x}", Bits::from_le_bytes(bytes)),
+            Err(_) => String::new(),
+        };
+        let visible = self.shape.visible.as_ref();
+        let memory = visible.and_then(|visible| visible.describe(poll.address));
+        let memory = memory.unwrap_or_else(|| "shared memory".to_owned());
+        let place = match faults::source_of(&self.code, poll.loc) {
+            Some(source) => format!("at {source}, PTX line {}", poll.loc.ptx_line),
+            None => format!("at PTX line {}", poll.loc.ptx_line),
+        };
+        format!(
+            "block ({x},{y},{z}), thread ({a},{b},{c}) polls {:#x} ({memory}){value}, {place}",
+            poll.address
+        )
+    }
+}
+
+/// Returns whether a function reads a clock.
+fn reads_time(function: &Function) -> bool {
+    insts(function, function.blocks()).any(|opcode| opcode == Opcode::Clock)
+}
+
+fn insts<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item = Opcode> + 'a {
+    let insts = |&block: &Block| function.layout.insts[block].iter();
+    blocks
+        .iter()
+        .flat_map(insts)
+        .map(|&inst| function.dfg.insts[inst].opcode)
+}
+
+/// Returns whether the loops in which threads wait, and the loops around them, change no memory. Exchanges do not count:
+/// they store the same value again and again.
+fn writes_nothing_while_waiting(function: &Function) -> bool {
+    let loops = Loops::new(function, &Cfg::new(function));
+    function.blocks().iter().all(|&block| {
+        let waits = function.layout.insts[block].iter().any(|&inst| {
+            let opcode = function.dfg.insts[inst].opcode;
+            opcode.effects().contains(Effects::YIELDS)
+        });
+        let outermost = loops.and_around(loops.innermost(block)).last();
+        let Some(outermost) = outermost.filter(|_| waits) else {
+            return true;
+        };
+        loops.body(outermost).iter().all(|&block| {
+            function.layout.insts[block].iter().all(|&inst| {
+                let data = &function.dfg.insts[inst];
+                let exchanges = matches!(data.mods.atom_op(), AtomOp::Cas | AtomOp::Exch);
+                data.opcode == Opcode::Atom && exchanges
+                    || !data.opcode.effects().contains(Effects::WRITES)
+            })
+        })
+    })
+}
