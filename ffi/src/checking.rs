@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use margay::checks::{CallStack, Finding, Kind, Tool, Tools, grouped_bytes};
+use margay::checks::{ApiErrors, CallStack, Finding, Kind, Tool, Tools, grouped_bytes};
 use margay::memory::Allocation;
 use margay::{Direction, PointerKind, Runtime, Transfer};
 
@@ -115,14 +115,27 @@ const QUESTIONS: [&str; 9] = [
 /// The result of launches by NVIDIA's runtime with invalid dimensions, which is an error of the runtime.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
+/// Returns whether the failure of the current call is one of those that the run reports.
+fn is_selected(name: &str) -> bool {
+    let level = match Runtime::global() {
+        Ok(runtime) => runtime.api_errors(),
+        Err(_) => ApiErrors::default(),
+    };
+    match level {
+        ApiErrors::All => true,
+        ApiErrors::Extended => !QUESTIONS.contains(&name),
+        ApiErrors::Explicit => !QUESTIONS.contains(&name) && !CallStack::capture().is_of_library(),
+    }
+}
+
 /// Reports a failed call.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
     if !selected(Tool::Api)
         || NO_FAILURES.contains(&code)
-        || QUESTIONS.contains(&name)
         || !name.starts_with("cu")
         || IS_EXPLAINED.try_with(Cell::get).unwrap_or(true)
+        || !is_selected(name)
     {
         return;
     }

@@ -353,10 +353,14 @@ impl Launcher for Launched {
             return;
         };
         if let Some(owner) = task.owner() {
+            let mut fault = fault;
             if let Some(findings) = &self.kernel.module().context().machine().findings {
                 findings.end_launch(self.id);
                 if let Some(fault) = &fault {
                     findings.add_fault(fault);
+                }
+                if findings.spares_context(self.id) {
+                    fault = None;
                 }
             }
             owner.printed(&self.services.take_printed());

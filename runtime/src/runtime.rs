@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::call_stack::CallStack;
-use crate::checks::{Finding, Findings, Tool, Tools};
+use crate::checks::{ApiErrors, Finding, Findings, Tool, Tools};
 use crate::context::{Context, PointerInfo, leaks};
 use crate::device::Device;
 use crate::device_config::DeviceConfig;
@@ -255,9 +255,16 @@ impl Runtime {
     /// checking run. Call this function when the process exits.
     pub fn finish_checks(&self) {
         leaks::report_all(&self.inner.machine);
+        self.inner.machine.memory.report_unused(None);
         if let Some(findings) = &self.inner.machine.findings {
             findings.log_counts();
         }
+    }
+
+    /// Returns which failed calls of the API a checking run reports.
+    pub fn api_errors(&self) -> ApiErrors {
+        let findings = self.inner.machine.findings.as_ref();
+        findings.map_or_else(ApiErrors::default, |findings| findings.options().api_errors)
     }
 
     /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.

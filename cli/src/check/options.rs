@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use margay::checks::{KernelFilter, Tool, is_implemented};
+use margay::checks::{KernelFilter, Tool};
 
 /// The options of `margay check` besides those of `margay run`.
 #[derive(clap::Args)]
@@ -15,17 +15,17 @@ pub(crate) struct Options {
     /// Report memory that the program does not free (default: if --tool contains leakcheck).
     #[arg(long, value_enum, value_name = "full|no")]
     leak_check: Option<LeakCheck>,
-    /// Failed calls to report: those of the program only (explicit), all except queries (extended), or all [default:
-    /// extended].
+    /// Failed calls to report: those of the program (explicit), also those of CUDA's libraries (extended), also those
+    /// that ask for a state (all), or none (no) [default: extended].
     #[arg(long, value_enum, value_name = "LEVEL")]
     report_api_errors: Option<ApiErrors>,
     /// Memory whose reads initcheck reports.
     #[arg(long, value_enum, value_name = "SPACE", default_value = "global")]
     pub(crate) initcheck_address_space: InitSpace,
-    /// Report allocations that the program does not write.
+    /// Report allocations of which nobody writes some bytes.
     #[arg(long)]
     track_unused_memory: bool,
-    /// Written share of an allocation, in percent, up to which it is reported as unused [default: 0].
+    /// Unwritten share of an allocation, in percent, below which it is not reported [default: 0].
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     unused_memory_threshold: Option<u8>,
     /// Uses of memory to check against the order of streams [default: all].
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     /// Minimum number of bytes between two allocations [default: 256].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
     padding: Option<u64>,
-    /// What to end after a wrong access [default: nothing; the access is suppressed].
+    /// What to end after an error in a kernel [default: nothing; a wrong access is suppressed].
     #[arg(long, value_enum, value_name = "WHAT")]
     destroy_on_device_error: Option<Destroy>,
     /// Complete each launch before the call returns.
@@ -236,13 +236,6 @@ pub(crate) enum Demangle {
     No,
 }
 
-/// An option that the library acts on.
-struct Passed {
-    option: &'static str,
-    variable: &'static str,
-    value: String,
-}
-
 impl Options {
     /// Returns the selected tools.
     pub(crate) fn tools(&self) -> Vec<Tool> {
@@ -270,15 +263,11 @@ impl Options {
         }
     }
 
-    /// Returns the options that the program's command line names and that the library acts on.
-    fn passed(&self) -> Vec<Passed> {
+    /// Returns the variables of the options that the command line names and that the library acts on.
+    fn passed(&self) -> Vec<(&'static str, String)> {
         let mut list = Vec::new();
-        let mut pass = |option, variable, value: Option<String>| {
-            list.extend(value.map(|value| Passed {
-                option,
-                variable,
-                value,
-            }));
+        let mut pass = |variable, value: Option<String>| {
+            list.extend(value.map(|value| (variable, value)));
         };
         let lines = |filters: &[String]| {
             let right = |text: &&String| KernelFilter::parse(text).is_ok();
@@ -287,62 +276,39 @@ impl Options {
         };
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let switch = |is_on: bool| is_on.then(|| "1".to_owned());
+        pass("MARGAY_CHECK_KERNELS", lines(&self.kernel_name));
         pass(
-            "--kernel-name",
-            "MARGAY_CHECK_KERNELS",
-            lines(&self.kernel_name),
-        );
-        pass(
-            "--kernel-name-exclude",
             "MARGAY_CHECK_KERNELS_EXCLUDED",
             lines(&self.kernel_name_exclude),
         );
+        pass("MARGAY_CHECK_LAUNCH_SKIP", number(self.launch_skip));
+        pass("MARGAY_CHECK_LAUNCH_COUNT", number(self.launch_count));
         pass(
-            "--launch-skip",
-            "MARGAY_CHECK_LAUNCH_SKIP",
-            number(self.launch_skip),
-        );
-        pass(
-            "--launch-count",
-            "MARGAY_CHECK_LAUNCH_COUNT",
-            number(self.launch_count),
-        );
-        pass(
-            "--dump-kernel-launches",
             "MARGAY_CHECK_LIST_LAUNCHES",
             switch(self.output.dump_kernel_launches),
         );
-        pass("--padding", "MARGAY_CHECK_PADDING", number(self.padding));
+        pass("MARGAY_CHECK_PADDING", number(self.padding));
         pass(
-            "--destroy-on-device-error",
             "MARGAY_CHECK_AFTER_ERROR",
             self.destroy_on_device_error.map(name),
         );
         let level = self
             .report_api_errors
             .filter(|level| *level != ApiErrors::No);
+        pass("MARGAY_CHECK_API_ERRORS", level.map(name));
         pass(
-            "--report-api-errors",
-            "MARGAY_CHECK_API_ERRORS",
-            level.map(name),
-        );
-        pass(
-            "--track-unused-memory",
             "MARGAY_CHECK_UNUSED_MEMORY",
             switch(self.track_unused_memory),
         );
         pass(
-            "--unused-memory-threshold",
             "MARGAY_CHECK_UNUSED_THRESHOLD",
             number(self.unused_memory_threshold.map(u64::from)),
         );
         pass(
-            "--track-stream-ordered-races",
             "MARGAY_CHECK_STREAM_ORDER",
             self.track_stream_ordered_races.map(name),
         );
         pass(
-            "--force-blocking-launches",
             "MARGAY_CHECK_BLOCKING",
             switch(self.force_blocking_launches),
         );
@@ -356,14 +322,12 @@ impl Options {
             true => "0".to_owned(),
             false => tools.join(","),
         };
-        // This command leaves out the findings about other memory itself, so the variable is no condition for that.
         let spaces = name(self.initcheck_address_space);
         let mut variables = vec![
             ("MARGAY_CHECK", tools),
             ("MARGAY_CHECK_INIT_SPACES", spaces),
         ];
-        let passed = self.passed().into_iter();
-        variables.extend(passed.map(|passed| (passed.variable, passed.value)));
+        variables.extend(self.passed());
         variables
     }
 
@@ -379,14 +343,6 @@ impl Options {
                 if let Err(error) = KernelFilter::parse(text) {
                     notes.push(format!("{option} {text} is ignored: {error}"));
                 }
-            }
-        }
-        for passed in self.passed() {
-            if !is_implemented(passed.variable) {
-                notes.push(format!(
-                    "{} has no effect: it is not implemented yet",
-                    passed.option
-                ));
             }
         }
         let without = [
@@ -489,10 +445,6 @@ pub(crate) mod tests {
             notes[1],
             "--check-cache-control has no effect: Margay simulates no caches"
         );
-        for passed in options("--force-blocking-launches --track-unused-memory").passed() {
-            let named = options(passed.option).notes().len();
-            assert_eq!(named, usize::from(!is_implemented(passed.variable)));
-        }
     }
 
     #[test]

@@ -44,6 +44,27 @@ const FOREIGN_FILES: [&str; 10] = [
     "/.cargo/registry/",
 ];
 
+/// Beginnings of the file names of CUDA's libraries that call the driver for the program.
+const LIBRARIES: [&str; 17] = [
+    "libcublas",
+    "libcudnn",
+    "libcudss",
+    "libcufft",
+    "libcufile",
+    "libcupti",
+    "libcurand",
+    "libcusolver",
+    "libcusparse",
+    "libcutensor",
+    "libnccl",
+    "libnpp",
+    "libnvJitLink",
+    "libnvjpeg",
+    "libnvrtc",
+    "libnvshmem",
+    "libnvvm",
+];
+
 impl HostFrame {
     pub(crate) fn to_json(&self) -> Value {
         json!({"function": self.function, "file": self.file, "line": self.line})
@@ -160,6 +181,20 @@ impl CallStack {
         captured
             .frames
             .get_or_init(|| without_own(resolve::frames(&captured.addresses, &captured.python)))
+    }
+
+    /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's runtime
+    /// is no such library, because its functions only pass on the calls of the program.
+    pub fn is_of_library(&self) -> bool {
+        let mappings = resolve::mappings();
+        let file = |&address: &usize| {
+            let mapping = mappings.iter().find(|mapping| mapping.holds(address));
+            mapping.map(|mapping| mapping.file.rsplit('/').next().unwrap_or_default())
+        };
+        let mut files = self.addresses().iter().filter_map(file);
+        files
+            .find(|file| !file.starts_with("libcudart"))
+            .is_some_and(|file| LIBRARIES.iter().any(|name| file.starts_with(name)))
     }
 
     /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns

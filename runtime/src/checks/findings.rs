@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use margay_ir::observe::AccessMode;
 use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 
 use super::filter::LaunchFilter;
@@ -96,6 +96,8 @@ pub struct Findings {
     filter: LaunchFilter,
     /// Device memory that suppressed accesses use: for loads, and for other accesses.
     spare: OnceLock<[u64; 2]>,
+    /// The launches that a finding has ended.
+    ended: Mutex<FxHashSet<u64>>,
     shadow: Shadow,
 }
 
@@ -118,9 +120,20 @@ impl Findings {
         &self.options
     }
 
-    /// Returns what ends after an error that would end a kernel on a GPU.
-    pub fn after_error(&self) -> AfterError {
-        self.options.after_error
+    /// Records that a launch has done something that would end it on a GPU. Returns whether the launch must end.
+    pub(crate) fn ends(&self, launch: u64) -> bool {
+        let ends = self.options.after_error != AfterError::Continue;
+        if ends {
+            self.ended.lock().insert(launch);
+        }
+        ends
+    }
+
+    /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch, and
+    /// only the kernel is to end. Must be called at most once for each launch.
+    pub(crate) fn spares_context(&self, launch: u64) -> bool {
+        let by_finding = self.ended.lock().remove(&launch);
+        by_finding && self.options.after_error == AfterError::EndKernel
     }
 
     /// Returns whether a launch is examined. Must be called once for each launch.

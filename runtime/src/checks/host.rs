@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 use margay_shadow::init::Initialised;
 use parking_lot::RwLock;
 
-use super::{Access, Finding, Findings, Kind};
-use crate::memory::AddressSpace;
+use super::{Access, CallStack, Finding, Findings, Kind};
+use crate::memory::{AddressSpace, grouped_bytes};
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
@@ -58,6 +58,50 @@ pub(crate) fn freed(address: u64) {
     with(address, |_, initialised| initialised.forget(address));
 }
 
+/// Returns whether a checking run reports unused memory.
+pub(crate) fn reports_unused() -> bool {
+    let reports = |findings: Arc<Findings>| findings.options().unused_memory.is_some();
+    ANY.load(Ordering::Relaxed)
+        && RUNS
+            .read()
+            .iter()
+            .any(|(_, findings)| findings.upgrade().is_some_and(reports))
+}
+
+/// Reports the bytes of an allocation that nobody has written, if the run reports unused memory. Must be called before
+/// the memory is freed. `call` is the stack of the call that allocated the memory.
+pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
+    with(address, |findings, initialised| {
+        let Some(threshold) = findings.options().unused_memory else {
+            return;
+        };
+        let Some(size) = initialised.tracked(address) else {
+            return;
+        };
+        let Some((offset, missing, _)) = initialised.missing(address, size) else {
+            return;
+        };
+        let percent = |bytes: u64| u128::from(bytes) * 100;
+        if percent(missing) < u128::from(size) * u128::from(threshold) {
+            return;
+        }
+        let text = format!(
+            "Unused memory in allocation {address:#x} of size {}",
+            grouped_bytes(size)
+        );
+        let mut finding = Finding::new(Kind::UnusedMemory, text);
+        let share = percent(missing) / u128::from(size);
+        finding.explanation = Some(format!(
+            "Not written {}, the first at offset {offset}; {share}% of the allocation",
+            grouped_bytes(missing)
+        ));
+        finding.space = Some("__global__");
+        finding.address = Some(address);
+        finding.size = Some(missing);
+        findings.add(finding, call);
+    });
+}
+
 /// Records that bytes were written.
 pub(crate) fn written(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.set(address, bytes));
@@ -67,7 +111,10 @@ pub(crate) fn written(address: u64, bytes: u64) {
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
     with(dst, |_, initialised| initialised.copy(dst, src, bytes));
     with(src, |findings, initialised| {
-        if to_host && let Some((offset, missing, longest)) = initialised.missing(src, bytes) {
+        if to_host
+            && findings.options().init_global
+            && let Some((offset, missing, longest)) = initialised.missing(src, bytes)
+        {
             let whole = missing == bytes;
             let kind = match whole || longest >= NOT_PADDING {
                 true => Kind::UninitializedCopy,

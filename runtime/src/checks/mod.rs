@@ -28,7 +28,7 @@ pub(crate) use filter::are_filters;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
-pub use options::{AfterError, ApiErrors, Options, StreamOrder, is_implemented};
+pub use options::{AfterError, ApiErrors, Options, StreamOrder};
 pub(crate) use shadow::{Races, Shadow, SiteInfo};
 
 /// A set of tools.
