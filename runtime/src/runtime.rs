@@ -2,7 +2,7 @@
 //!
 //! Invariant: a runtime's worker threads start once, with the first launch, and are never joined.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use crate::args::KernelArgs;
@@ -259,6 +259,26 @@ impl Runtime {
         if let Some(findings) = &self.inner.machine.findings {
             findings.log_counts();
         }
+    }
+
+    /// Waits until all submitted work is complete, for at most `limit`, and writes to the log of a checking run how often
+    /// each finding has occurred. Returns whether all work is complete.
+    pub fn settle(&self, limit: Duration) -> bool {
+        let runtime = self.clone();
+        let (done, wait) = mpsc::channel();
+        // The waits have no time limit, so another thread performs them.
+        let waiter = std::thread::Builder::new().name("margay-settle".to_owned());
+        let waiter = waiter.spawn(move || {
+            for context in Context::all_of(&runtime.inner.machine) {
+                context.settle();
+            }
+            let _ = done.send(());
+        });
+        let is_complete = waiter.is_ok() && wait.recv_timeout(limit).is_ok();
+        if let Some(findings) = &self.inner.machine.findings {
+            findings.log_counts();
+        }
+        is_complete
     }
 
     /// Returns which failed calls of the API a checking run reports.

@@ -6,6 +6,7 @@
 //! lib/margay/libcuda.so  libnvidia_ml.so  libmargay_audit.so  libgpuocelot.so
 //! share/man/man1/margay*.1
 //! share/bash-completion/completions/margay  share/zsh/site-functions/_margay  share/fish/vendor_completions.d/margay.fish
+//! margay/pytest_plugin.py in the folder of Python packages, which pytest loads by its entry point
 //! ```
 //!
 //! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay_cli.data`. The

@@ -1,9 +1,12 @@
 //! The options of `margay check`, and the environment variables that pass some of them to the library.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use margay::checks::{KernelFilter, Tool};
+use margay::checks::{KernelFilter, Severity, Tool};
+
+use super::accepted::AcceptedOptions;
 
 /// The options of `margay check` besides those of `margay run`.
 #[derive(clap::Args)]
@@ -20,7 +23,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "LEVEL")]
     report_api_errors: Option<ApiErrors>,
     /// Memory whose reads initcheck reports.
-    #[arg(long, value_enum, value_name = "SPACE", default_value = "global")]
+    #[arg(long, value_enum, value_name = "SPACE", default_value = "all")]
     pub(crate) initcheck_address_space: InitSpace,
     /// Report allocations of which nobody writes some bytes.
     #[arg(long)]
@@ -39,10 +42,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILTER")]
     kernel_name_exclude: Vec<String>,
     /// Do not check the first N launches of matching kernels [default: 0].
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 's', value_name = "N")]
     launch_skip: Option<u64>,
-    /// Check N launches of matching kernels [default: all].
-    #[arg(long, value_name = "N")]
+    /// Check N launches of matching kernels; 0 for all [default: 0].
+    #[arg(long, short = 'c', value_name = "N")]
     launch_count: Option<u64>,
     /// Minimum number of bytes between two allocations [default: 256].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
@@ -59,15 +62,17 @@ pub(crate) struct Options {
     /// Report a program that does not initialise CUDA as an error.
     #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
     pub(crate) require_cuda_init: YesNo,
-    /// Accepted, without effect: Margay simulates no caches.
-    #[arg(long)]
-    check_cache_control: bool,
-    /// Accepted, without effect: Margay executes wgmma instructions in program order.
-    #[arg(long, value_enum, value_name = "yes|no")]
-    check_warpgroup_mma: Option<YesNo>,
-    /// Accepted, without effect: a deadlock is detected without a time limit.
-    #[arg(long, value_name = "MILLISECONDS")]
-    racecheck_deadlock_timeout: Option<u64>,
+    /// Report reads of unwritten memory by copies to the host.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
+    pub(crate) check_api_memory_access: YesNo,
+    /// Lowest severity of races that count.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "info")]
+    racecheck_detect_level: RaceLevel,
+    /// Libraries that the program loads before all others, with commas between them.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    preload_library: Vec<OsString>,
+    #[command(flatten)]
+    accepted: AcceptedOptions,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -95,9 +100,27 @@ pub(crate) struct Output {
     /// Stacks to print: of the host, of inlined device functions, both (yes) or none.
     #[arg(long, value_enum, value_name = "STACKS", default_value = "yes")]
     pub(crate) show_backtrace: Backtrace,
+    /// Functions of the host to print of each stack; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) num_callers_host: usize,
+    /// Inlined device functions to print of each stack; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) num_callers_device: usize,
+    /// Print only the names of files, without their folders.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "no")]
+    pub(crate) strip_paths: YesNo,
     /// How to print names of C++ kernels: with parameters, without them (simple), or mangled (no).
     #[arg(long, value_enum, value_name = "FORM", default_value = "full")]
     pub(crate) demangle: Demangle,
+    /// Print errors only, and nothing if there are none.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Start of each line of the report.
+    #[arg(long, value_name = "TEXT", default_value = "=========")]
+    pub(crate) prefix: String,
+    /// Print the command and the number of the program's process.
+    #[arg(long)]
+    pub(crate) print_session_details: bool,
     /// List all launches.
     #[arg(long)]
     pub(crate) dump_kernel_launches: bool,
@@ -199,6 +222,14 @@ pub(crate) enum PrintLevel {
     Fatal,
 }
 
+/// The lowest severity of races that count.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RaceLevel {
+    Info,
+    Warn,
+    Error,
+}
+
 /// How races are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum RaceReport {
@@ -254,9 +285,35 @@ impl Options {
         tools
     }
 
+    /// Returns the lowest severity of races that count.
+    pub(crate) fn race_level(&self) -> Severity {
+        match self.racecheck_detect_level {
+            RaceLevel::Info => Severity::Info,
+            RaceLevel::Warn => Severity::Warning,
+            RaceLevel::Error => Severity::Error,
+        }
+    }
+
+    /// Returns the value of `LD_PRELOAD` for the program, if it differs from the present one.
+    pub(crate) fn preloaded(&self) -> Option<OsString> {
+        let mut list = self.preload_library.join(":".as_ref());
+        if list.is_empty() {
+            return None;
+        }
+        if let Some(present) = std::env::var_os("LD_PRELOAD").filter(|present| !present.is_empty())
+        {
+            list.push(":");
+            list.push(present);
+        }
+        Some(list)
+    }
+
     /// Returns the lowest severity that is printed.
     pub(crate) fn print_level(&self) -> PrintLevel {
         match (self.output.print_level, self.output.dump_kernel_launches) {
+            (PrintLevel::Auto | PrintLevel::Info | PrintLevel::Warn, _) if self.output.quiet => {
+                PrintLevel::Error
+            }
             (PrintLevel::Auto, true) => PrintLevel::Info,
             (PrintLevel::Auto, false) => PrintLevel::Warn,
             (level, _) => level,
@@ -345,22 +402,7 @@ impl Options {
                 }
             }
         }
-        let without = [
-            (
-                self.check_cache_control,
-                "--check-cache-control has no effect: Margay simulates no caches",
-            ),
-            (
-                self.check_warpgroup_mma.is_some(),
-                "--check-warpgroup-mma has no effect: Margay executes wgmma instructions in program order",
-            ),
-            (
-                self.racecheck_deadlock_timeout.is_some(),
-                "--racecheck-deadlock-timeout has no effect: a deadlock is detected without a time limit",
-            ),
-        ];
-        let given = without.iter().filter(|(is_given, _)| *is_given);
-        notes.extend(given.map(|(_, note)| (*note).to_owned()));
+        notes.extend(self.accepted.notes());
         notes
     }
 }
@@ -414,14 +456,14 @@ pub(crate) mod tests {
 
     #[test]
     fn options_become_variables() {
-        let spaces = ("MARGAY_CHECK_INIT_SPACES", "global".to_owned());
+        let spaces = ("MARGAY_CHECK_INIT_SPACES", "all".to_owned());
         assert_eq!(variables(""), [spaces]);
         let set = variables(
             "--kernel-name kns=a,kns=b --kernel-name regex=c --launch-skip 3 --padding 512 \
-             --destroy-on-device-error kernel --initcheck-address-space all",
+             --destroy-on-device-error kernel --initcheck-address-space shared",
         );
         let expected = [
-            ("MARGAY_CHECK_INIT_SPACES", "all"),
+            ("MARGAY_CHECK_INIT_SPACES", "shared"),
             ("MARGAY_CHECK_KERNELS", "kns=a,kns=b\nregex=c"),
             ("MARGAY_CHECK_LAUNCH_SKIP", "3"),
             ("MARGAY_CHECK_PADDING", "512"),

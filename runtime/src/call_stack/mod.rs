@@ -93,6 +93,13 @@ impl HostFrame {
         self.line.is_some() && file.is_some_and(|file| file.ends_with(".py"))
     }
 
+    /// Returns whether the function belongs to an installed Python package, or to Python itself.
+    fn is_of_package(&self) -> bool {
+        const FOLDERS: [&str; 3] = ["/site-packages/", "/dist-packages/", "/lib/python"];
+        let file = self.file.as_ref();
+        file.is_some_and(|file| FOLDERS.iter().any(|folder| file.contains(folder)))
+    }
+
     /// Returns whether the function belongs to CUDA's libraries.
     fn is_of_cuda(&self) -> bool {
         ["cuda", "__cuda", "cu", "libcudart"]
@@ -121,7 +128,10 @@ pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
         .map_or(0, |at| at + 2)
         .min(frames.len().saturating_sub(1));
     let frames = &frames[first..];
-    let python = frames.iter().find(|frame| frame.is_python());
+    let python = || frames.iter().filter(|frame| frame.is_python());
+    let python = python()
+        .find(|frame| !frame.is_of_package())
+        .or_else(|| python().next());
     let with_line = || frames.iter().find(|frame| frame.line.is_some());
     let named = || frames.iter().find(|frame| !frame.is_of_cuda());
     let own = || frames.iter().find(|frame| frame.is_of_program());
@@ -256,5 +266,12 @@ mod tests {
         let script = frame("train", Some("/src/train.py"), Some(8));
         let interpreter = frame("call", Some("/build/callproc.c"), Some(923));
         assert_eq!(site(&[&interpreter, &script]), "at train.py:8");
+        let package = frame(
+            "alloc",
+            Some("/venv/lib/python3/site-packages/x.py"),
+            Some(2),
+        );
+        assert_eq!(site(&[&interpreter, &package, &script]), "at train.py:8");
+        assert_eq!(site(&[&interpreter, &package]), "at x.py:2");
     }
 }

@@ -91,6 +91,8 @@ pub struct Findings {
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
     log: Option<PathBuf>,
+    /// A text that each line of the log repeats.
+    label: Option<String>,
     tools: Tools,
     options: Options,
     filter: LaunchFilter,
@@ -107,6 +109,7 @@ impl Findings {
             tools,
             shadow: Shadow::new(tools),
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
+            label: std::env::var("MARGAY_CHECK_LABEL").ok(),
             options: Options::from_env(),
             filter: LaunchFilter::from_env(),
             ..Findings::default()
@@ -277,16 +280,23 @@ impl Findings {
         }
         let mut record = finding.to_json();
         record["id"] = id.into();
-        record["pid"] = std::process::id().into();
-        self.write(&format!("{record}\n"));
+        self.write(&self.line(record));
     }
 
     /// Writes to the log what happened in the process, if there is a log.
-    fn log_event(&self, mut event: serde_json::Value) {
+    fn log_event(&self, event: serde_json::Value) {
         if self.log.is_some() {
-            event["pid"] = std::process::id().into();
-            self.write(&format!("{event}\n"));
+            self.write(&self.line(event));
         }
+    }
+
+    /// Returns a line of the log.
+    fn line(&self, mut record: serde_json::Value) -> String {
+        record["pid"] = std::process::id().into();
+        if let Some(label) = &self.label {
+            record["label"] = label.as_str().into();
+        }
+        format!("{record}\n")
     }
 
     /// Writes to the log how often each finding has occurred, if that has changed.
@@ -305,9 +315,9 @@ impl Findings {
             entry.logged = entry.finding.count;
             let severity = entry.finding.severity.name();
             let update = json!({
-                "id": entry.id, "pid": std::process::id(), "count": entry.logged, "severity": severity,
+                "id": entry.id, "count": entry.logged, "severity": severity,
             });
-            text.push_str(&format!("{update}\n"));
+            text.push_str(&self.line(update));
         }
         if !text.is_empty() {
             self.write(&text);

@@ -1,5 +1,5 @@
-//! Collects the wheel's files other than the program in the folder `margay_cli.data`. maturin includes a folder with
-//! this name (derived from the name of the crate's library) if it is in the folder of `pyproject.toml`.
+//! Collects the wheel's files other than the program in the folder `margay_cli.data`. maturin includes the
+//! folder, which `pyproject.toml` names.
 //!
 //! Invariant: the folder is removed after the wheel is built, so that no old file is included in another wheel.
 
