@@ -359,9 +359,13 @@ impl Frame<'_> {
     /// Writes the places that inlined functions were called from.
     fn device_frames(&mut self, spot: &Spot) {
         if self.style.backtrace.device() {
-            for (file, line) in spot.stack().iter().skip(1).take(self.style.callers[1]) {
-                let file = self.file(file);
+            let stack = spot.stack();
+            for &(path, line) in stack.iter().skip(1).take(self.style.callers[1]) {
+                let file = self.file(path);
                 self.line(&format!("        Device Frame: inlined at {file}:{line}"));
+                if let Some(text) = self.sources.line(path, line) {
+                    self.inked(&format!("            {line} | {text}"), Ink::Source);
+                }
             }
         }
     }

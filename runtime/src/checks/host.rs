@@ -3,6 +3,7 @@
 //! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address tells
 //! to which run memory belongs.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -33,6 +34,13 @@ pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
 
 /// Calls `action` for the checking run whose memory contains an address.
 fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
+    with_memory(address, |_, findings, initialised| {
+        action(findings, initialised);
+    });
+}
+
+/// Calls `action` for the checking run whose memory contains an address, and for this memory.
+fn with_memory(address: u64, action: impl Fn(&AddressSpace, &Findings, &Initialised)) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
@@ -43,9 +51,30 @@ fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
         if memory.contains(address)
             && let Some(initialised) = &findings.shadow().initialised
         {
-            action(&findings, initialised);
+            action(&memory, &findings, initialised);
         }
     }
+}
+
+thread_local! {
+    /// The stack of the call that submitted the copy that this thread performs.
+    static SUBMITTED: RefCell<Option<CallStack>> = const { RefCell::new(None) };
+}
+
+/// Returns the stack of the present call, if findings about copies can name it.
+pub(crate) fn submission() -> Option<CallStack> {
+    ANY.load(Ordering::Relaxed).then(CallStack::capture)
+}
+
+/// Performs a copy. Findings about it name the call that has submitted it.
+pub(crate) fn perform<R>(call: Option<CallStack>, copy: impl FnOnce() -> R) -> R {
+    if call.is_none() {
+        return copy();
+    }
+    SUBMITTED.set(call);
+    let result = copy();
+    SUBMITTED.set(None);
+    result
 }
 
 /// Records an allocation in which nothing has been written.
@@ -110,7 +139,7 @@ pub(crate) fn written(address: u64, bytes: u64) {
 /// Records a copy. If `to_host`, reports the bytes of the source that have not been written.
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
     with(dst, |_, initialised| initialised.copy(dst, src, bytes));
-    with(src, |findings, initialised| {
+    with_memory(src, |memory, findings, initialised| {
         if to_host
             && findings.options().init_global
             && let Some((offset, missing, longest)) = initialised.missing(src, bytes)
@@ -130,7 +159,9 @@ pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
             finding.space = Some("__global__");
             finding.address = Some(src + offset);
             finding.size = Some(missing);
-            findings.add(finding, None);
+            finding.allocation = memory.describe(src + offset);
+            let call = SUBMITTED.with_borrow(Clone::clone);
+            findings.add(finding, call.as_ref());
         }
     });
 }
