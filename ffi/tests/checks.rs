@@ -11,6 +11,11 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/abi/checked.c")
 }
 
+/// Returns the program whose only subject is wrong calls.
+fn calls() -> PathBuf {
+    source().with_file_name("checked_calls.c")
+}
+
 /// A folder with the library and the program; dropping this value removes the folder.
 struct Folder(PathBuf);
 
@@ -102,7 +107,11 @@ fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>
 
 /// Returns the number of the line with a mark.
 fn line(mark: &str) -> u64 {
-    let text = fs::read_to_string(source()).expect("the source");
+    line_of(&source(), mark)
+}
+
+fn line_of(source: &Path, mark: &str) -> u64 {
+    let text = fs::read_to_string(source).expect("the source");
     let found = text
         .lines()
         .position(|line| line.ends_with(&format!("// @{mark}")));
@@ -240,6 +249,124 @@ fn wrong_calls_are_reported() {
         "{gone}"
     );
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Runs the program of wrong calls. Returns kind, line and message of each finding.
+fn found_calls(arguments: &str) -> Vec<(String, u64, String)> {
+    let folder = Folder::new(&format!("calls {arguments}").replace(' ', "-"));
+    let program = folder.0.join("calls");
+    folder.build(&program, &calls(), &[], &[]);
+    let mut command = Command::new(program);
+    command.args(arguments.split(' '));
+    let (passes, found) = run(&folder, &mut command, "apicheck");
+    assert!(passes, "{arguments} does not pass");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let parts = found.iter().map(|finding| {
+        let line = finding["host"][0]["line"].as_u64().unwrap_or_default();
+        (text(&finding["kind"]), line, text(&finding["message"]))
+    });
+    parts.collect()
+}
+
+#[test]
+fn ranges_host_memory_and_old_contexts_are_examined() {
+    let tests: [(&str, &[(&str, &str, &str)]); 3] = [
+        (
+            "ranges",
+            &[
+                (
+                    "outside-allocation",
+                    "unified",
+                    "The destination of cuMemcpy is 401 bytes",
+                ),
+                (
+                    "outside-allocation",
+                    "rows",
+                    "The source of cuMemcpy2D_v2 is 364 bytes",
+                ),
+                (
+                    "outside-allocation",
+                    "fill-rows",
+                    "The destination of cuMemsetD2D32_v2 is 500",
+                ),
+                (
+                    "outside-allocation",
+                    "async",
+                    "of cuMemcpyHtoDAsync_v2 is 500 bytes",
+                ),
+            ],
+        ),
+        (
+            "host",
+            &[
+                (
+                    "invalid-pointer",
+                    "unreadable",
+                    "The source 0x40 of cuMemcpyHtoD_v2 is no access",
+                ),
+                (
+                    "invalid-pointer",
+                    "unwritable",
+                    "The destination 0x0 of cuMemcpyDtoH_v2 is no",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister-pinned",
+                    "is not registered host memory",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister-inside",
+                    "is inside registered memory",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister",
+                    "the memory is not registered",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister-twice",
+                    "is not registered any more",
+                ),
+                ("invalid-pointer", "free-host-twice", "is freed already"),
+                (
+                    "invalid-pointer",
+                    "free-foreign",
+                    "no memory is allocated there",
+                ),
+            ],
+        ),
+        (
+            "reset",
+            &[
+                (
+                    "invalid-pointer",
+                    "copy-after-reset",
+                    "where no memory is allocated",
+                ),
+                ("destroyed-handle", "stream-after-reset", "uses the stream"),
+                ("destroyed-handle", "event-after-reset", "uses the event"),
+                (
+                    "destroyed-handle",
+                    "launch-after-reset",
+                    "uses the function",
+                ),
+                ("destroyed-handle", "unload-after-reset", "uses the module"),
+            ],
+        ),
+    ];
+    for (what, expected) in tests {
+        let found = found_calls(what);
+        assert_eq!(found.len(), expected.len(), "{what}: {found:#?}");
+        for (one, (kind, mark, text)) in found.iter().zip(expected) {
+            let line = line_of(&calls(), mark);
+            assert_eq!((one.0.as_str(), one.1), (*kind, line), "{mark}: {one:?}");
+            assert!(one.2.contains(text), "{mark}: {one:?}");
+        }
+        let clean = found_calls(&format!("{what} clean"));
+        assert!(clean.is_empty(), "{what}: {clean:#?}");
+    }
 }
 
 #[test]

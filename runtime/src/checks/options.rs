@@ -104,7 +104,7 @@ mod tests {
     fn the_environment_page_names_the_variables() {
         let page = include_str!("../../../docs/environment.md");
         let source = include_str!("options.rs");
-        let is_name = |word: &&str| word.starts_with("MARGAY_CHECK_") && word.len() > 14;
+        let is_name = |word: &&str| word.starts_with(concat!("MARGAY", "_CHECK_"));
         let names: Vec<&str> = source.split('"').filter(is_name).collect();
         assert!(names.len() > 8);
         for name in names {
