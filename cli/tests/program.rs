@@ -460,6 +460,58 @@ fn check_names_options_that_are_wrong_or_have_no_effect() {
 }
 
 #[test]
+fn check_prints_in_the_form_that_options_select() {
+    let folder = Folder::new("check_form");
+    let (_, said) = check(&folder, "--tool memcheck --quiet", TOO_FAR);
+    assert!(
+        said.starts_with("========= Invalid __global__ read"),
+        "{said}"
+    );
+    assert!(!said.contains("SUMMARY"), "{said}");
+    let (_, said) = check(&folder, "--quiet", &format!("{ARGS} -a zeros:f32:6"));
+    assert_eq!(said, "");
+    let options = "--tool memcheck --prefix ## --print-session-details --num-callers-host 1 --strip-paths yes";
+    let (_, said) = check(&folder, options, TOO_FAR);
+    assert!(
+        said.starts_with("## COMPUTE-SANITIZER\n## Process "),
+        "{said}"
+    );
+    assert!(said.lines().all(|line| line.starts_with("## ")), "{said}");
+    let frames = said.matches("Host Frame: ").count();
+    let stacks = said.matches("Saved host backtrace").count();
+    assert_eq!(frames, stacks, "{said}");
+    assert!(!said.contains(" in /"), "{said}");
+}
+
+#[test]
+fn check_ends_what_an_option_names() {
+    let folder = Folder::new("check_ends");
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/ptx/semantics/undefined.ptx"
+    );
+    let undefined = format!("launch {file} --kernel not_in_mask --block 32");
+    for (option, fails) in [
+        ("", false),
+        ("--destroy-on-device-error kernel", false),
+        ("--destroy-on-device-error context", true),
+    ] {
+        let options = format!("--tool synccheck --error-exitcode 9 {option}");
+        let (code, said) = check(&folder, &options, &undefined);
+        let expected = if fails { Some(1) } else { Some(9) };
+        assert_eq!(code, expected, "{option}: {said}");
+        assert!(said.contains("Barrier error detected"), "{said}");
+    }
+    let (code, said) = check(
+        &folder,
+        "--tool memcheck --destroy-on-device-error context --error-exitcode 9",
+        TOO_FAR,
+    );
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("illegal memory access"), "{said}");
+}
+
+#[test]
 fn run_names_what_is_missing() {
     let folder = Folder::new("missing");
     let none = folder.margay("run -- /no/such/program");

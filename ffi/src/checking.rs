@@ -6,10 +6,11 @@
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use margay::checks::{CallStack, Finding, Kind, Tool, Tools, grouped_bytes};
+use margay::checks::{ApiErrors, CallStack, Finding, Kind, Tool, Tools, grouped_bytes};
 use margay::memory::Allocation;
 use margay::{Direction, PointerKind, Runtime, Transfer};
 
+use crate::readable;
 use crate::result::CuResult;
 
 fn tools() -> Tools {
@@ -115,14 +116,27 @@ const QUESTIONS: [&str; 9] = [
 /// The result of launches by NVIDIA's runtime with invalid dimensions, which is an error of the runtime.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
+/// Returns whether the failure of the current call is one of those that the run reports.
+fn is_selected(name: &str) -> bool {
+    let level = match Runtime::global() {
+        Ok(runtime) => runtime.api_errors(),
+        Err(_) => ApiErrors::default(),
+    };
+    match level {
+        ApiErrors::All => true,
+        ApiErrors::Extended => !QUESTIONS.contains(&name),
+        ApiErrors::Explicit => !QUESTIONS.contains(&name) && !CallStack::capture().is_of_library(),
+    }
+}
+
 /// Reports a failed call.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
     if !selected(Tool::Api)
         || NO_FAILURES.contains(&code)
-        || QUESTIONS.contains(&name)
         || !name.starts_with("cu")
         || IS_EXPLAINED.try_with(Cell::get).unwrap_or(true)
+        || !is_selected(name)
     {
         return;
     }
@@ -187,43 +201,11 @@ pub(crate) fn copy(transfer: &Transfer) {
     let Ok(runtime) = Runtime::global() else {
         return;
     };
-    let (src_on_host, dst_on_host) = match transfer.direction {
-        Direction::HostToDevice => (true, false),
-        Direction::DeviceToHost => (false, true),
-        Direction::DeviceToDevice => (false, false),
-        Direction::HostToHost => (true, true),
-        Direction::Unified => return,
-    };
     let (src, dst) = (transfer.src, transfer.dst);
-    let wrong = |on_host: bool, memory: &Memory| match memory {
-        Memory::Device(_) => on_host,
-        Memory::Host => !on_host,
-        Memory::Shared(_) | Memory::Unallocated => false,
-    };
     let (from, to) = (memory_at(runtime, src), memory_at(runtime, dst));
     let name = name();
-    match (wrong(src_on_host, &from), wrong(dst_on_host, &to)) {
-        (true, true) if src_on_host != dst_on_host => {
-            let text = format!(
-                "Source and destination pointers in {name}({dst:#x}, {src:#x}) are reversed in directionality"
-            );
-            return found(Kind::WrongDirection, text, None);
-        }
-        (false, false) => {}
-        (of_src, _) => {
-            let (side, address, on_host) = match of_src {
-                true => ("source", src, src_on_host),
-                false => ("destination", dst, dst_on_host),
-            };
-            let (is, wanted) = match on_host {
-                true => ("device", "host"),
-                false => ("host", "device"),
-            };
-            let text = format!(
-                "The {side} {address:#x} of {name} is {is} memory; the call expects {wanted} memory"
-            );
-            return found(Kind::WrongDirection, text, Some(address));
-        }
+    if let Some((text, address)) = wrong_direction(transfer, name, &from, &to) {
+        return found(Kind::WrongDirection, text, address);
     }
     let last = |pitch: u64, slice: u64| {
         let rows = pitch.checked_mul(transfer.height.saturating_sub(1))?;
@@ -245,12 +227,80 @@ pub(crate) fn copy(transfer: &Transfer) {
         ),
     ];
     for (side, address, memory, span) in sides {
-        if let Some(span) = span
-            && outside(&format!("The {side} of {name}"), address, span, &memory)
-        {
+        let Some(span) = span else {
+            continue;
+        };
+        let is_wrong = match memory {
+            Memory::Host => inaccessible(side, name, address, span),
+            _ => outside(&format!("The {side} of {name}"), address, span, &memory),
+        };
+        if is_wrong {
             return;
         }
     }
+}
+
+/// Returns what is wrong with the direction of a copy, and the address that is wrong if it is one of the two.
+fn wrong_direction(
+    transfer: &Transfer,
+    name: &str,
+    from: &Memory,
+    to: &Memory,
+) -> Option<(String, Option<u64>)> {
+    let (src_on_host, dst_on_host) = match transfer.direction {
+        Direction::HostToDevice => (true, false),
+        Direction::DeviceToHost => (false, true),
+        Direction::DeviceToDevice => (false, false),
+        Direction::HostToHost => (true, true),
+        // The pointers determine the direction.
+        Direction::Unified => return None,
+    };
+    let (src, dst) = (transfer.src, transfer.dst);
+    let wrong = |on_host: bool, memory: &Memory| match memory {
+        Memory::Device(_) => on_host,
+        Memory::Host => !on_host,
+        Memory::Shared(_) | Memory::Unallocated => false,
+    };
+    let (side, address, on_host) = match (wrong(src_on_host, from), wrong(dst_on_host, to)) {
+        (true, true) if src_on_host != dst_on_host => {
+            let text = format!(
+                "Source and destination pointers in {name}({dst:#x}, {src:#x}) are reversed in directionality"
+            );
+            return Some((text, None));
+        }
+        (false, false) => return None,
+        (true, _) => ("source", src, src_on_host),
+        (false, true) => ("destination", dst, dst_on_host),
+    };
+    let (is, wanted) = match on_host {
+        true => ("device", "host"),
+        false => ("host", "device"),
+    };
+    let text = format!(
+        "The {side} {address:#x} of {name} is {is} memory; the call expects {wanted} memory"
+    );
+    Some((text, Some(address)))
+}
+
+/// Reports host memory that the process cannot access. Returns whether there is a finding.
+fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
+    let (Ok(start), Ok(len)) = (usize::try_from(address), usize::try_from(span)) else {
+        return false;
+    };
+    let have = readable::readable(start, len);
+    if have == len {
+        return false;
+    }
+    let bytes = grouped_bytes(span);
+    let text = match have {
+        0 => format!("The {side} {address:#x} of {name} is no accessible memory"),
+        _ => {
+            let have = grouped_bytes(have as u64);
+            format!("The {side} {address:#x} of {name} is {bytes}, of which {have} are accessible")
+        }
+    };
+    found(Kind::InvalidPointer, text, Some(address));
+    true
 }
 
 /// Reports bytes that are not inside one allocation. Returns whether there is a finding.
@@ -319,8 +369,32 @@ pub(crate) fn bad_free(address: u64) {
     let what = match space.find(address) {
         Some(found) if found.base == address => "the memory cannot be freed by this call",
         Some(_) => "the pointer is inside an allocation, not at its start",
-        None if space.was_freed(address) => "the memory is freed already",
+        None if space.contains(address) && space.was_freed(address) => {
+            "the memory is freed already"
+        }
         None => "no memory is allocated there",
+    };
+    let text = format!("Pointer to {name}({address:#x}) is invalid: {what}");
+    found(Kind::InvalidPointer, text, Some(address));
+}
+
+/// Examines the pointer of a call that ends the registration of host memory, after the call has failed.
+#[cold]
+pub(crate) fn bad_unregister(address: u64) {
+    if !selected(Tool::Api) {
+        return;
+    }
+    let Ok(runtime) = Runtime::global() else {
+        return;
+    };
+    let (name, space) = (name(), runtime.memory());
+    let what = match space.find(address) {
+        Some(found) if found.kind == margay::memory::MemoryKind::Registered => {
+            "the pointer is inside registered memory, not at its start"
+        }
+        Some(_) => "the memory is not registered host memory",
+        None if space.was_freed(address) => "the memory is not registered any more",
+        None => "the memory is not registered",
     };
     let text = format!("Pointer to {name}({address:#x}) is invalid: {what}");
     found(Kind::InvalidPointer, text, Some(address));

@@ -5,7 +5,7 @@
 //! never dereferenced), argument conversion, `cuGetProcAddress`, and the tables that NVIDIA's runtimes request with
 //! `cuGetExportTable`.
 //!
-//! Invariants: every export comes from the table. No panic leaves an entry point. One module maps all errors to result
+//! Invariants: every entry point of the driver comes from the table; [`control`] exports what is no entry point. No panic leaves an entry point. One module maps all errors to result
 //! codes. Set `MARGAY_TRACE_API=1` to trace the calls.
 
 pub mod api;
@@ -13,6 +13,7 @@ mod callback;
 mod checking;
 mod client;
 mod context_storage;
+pub mod control;
 mod convert;
 mod dump;
 mod error_log;

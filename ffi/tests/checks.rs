@@ -11,6 +11,11 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/abi/checked.c")
 }
 
+/// Returns the program whose only subject is wrong calls.
+fn calls() -> PathBuf {
+    source().with_file_name("checked_calls.c")
+}
+
 /// A folder with the library and the program; dropping this value removes the folder.
 struct Folder(PathBuf);
 
@@ -28,9 +33,16 @@ impl Folder {
         Folder(folder)
     }
 
-    /// Compiles the program.
+    /// Compiles the program, and the library that it uses.
     fn compile(&self) -> PathBuf {
-        let program = self.0.join("checked");
+        let (program, library) = (self.0.join("checked"), self.0.join("libcublas.so.13"));
+        let other = source().with_file_name("checked_library.c");
+        self.build(&library, &other, &["-shared", "-fPIC"], &[]);
+        self.build(&program, &source(), &[], &[&library]);
+        program
+    }
+
+    fn build(&self, result: &Path, source: &Path, options: &[&str], libraries: &[&Path]) {
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let built = Command::new(compiler)
             .args([
@@ -41,13 +53,14 @@ impl Folder {
                 "-Werror",
                 "-Wno-unused-function",
             ])
+            .args(options)
             .arg("-o")
-            .arg(&program)
-            .arg(source())
+            .arg(result)
+            .arg(source)
+            .args(libraries)
             .arg(self.0.join("libcuda.so.1"))
             .status();
         assert!(built.expect("a compiler").success());
-        program
     }
 }
 
@@ -59,8 +72,15 @@ impl Drop for Folder {
 
 /// Runs the program with some tools, and returns the findings.
 fn findings(what: &str, tools: &str) -> Vec<Value> {
-    let folder = Folder::new(&what.replace(' ', "-"));
+    findings_with(what, tools, &[])
+}
+
+/// Runs the program with some tools and environment variables, and returns the findings.
+fn findings_with(what: &str, tools: &str, variables: &[(&str, &str)]) -> Vec<Value> {
+    let values: Vec<&str> = variables.iter().map(|(_, value)| *value).collect();
+    let folder = Folder::new(&format!("{what} {}", values.join("-")).replace(' ', "-"));
     let mut command = Command::new(folder.compile());
+    command.envs(variables.iter().copied());
     let (passes, found) = run(&folder, command.args(what.split(' ')), tools);
     assert!(passes, "{what} does not pass");
     found
@@ -87,7 +107,11 @@ fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>
 
 /// Returns the number of the line with a mark.
 fn line(mark: &str) -> u64 {
-    let text = fs::read_to_string(source()).expect("the source");
+    line_of(&source(), mark)
+}
+
+fn line_of(source: &Path, mark: &str) -> u64 {
+    let text = fs::read_to_string(source).expect("the source");
     let found = text
         .lines()
         .position(|line| line.ends_with(&format!("// @{mark}")));
@@ -227,6 +251,124 @@ fn wrong_calls_are_reported() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Runs the program of wrong calls. Returns kind, line and message of each finding.
+fn found_calls(arguments: &str) -> Vec<(String, u64, String)> {
+    let folder = Folder::new(&format!("calls {arguments}").replace(' ', "-"));
+    let program = folder.0.join("calls");
+    folder.build(&program, &calls(), &[], &[]);
+    let mut command = Command::new(program);
+    command.args(arguments.split(' '));
+    let (passes, found) = run(&folder, &mut command, "apicheck");
+    assert!(passes, "{arguments} does not pass");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let parts = found.iter().map(|finding| {
+        let line = finding["host"][0]["line"].as_u64().unwrap_or_default();
+        (text(&finding["kind"]), line, text(&finding["message"]))
+    });
+    parts.collect()
+}
+
+#[test]
+fn ranges_host_memory_and_old_contexts_are_examined() {
+    let tests: [(&str, &[(&str, &str, &str)]); 3] = [
+        (
+            "ranges",
+            &[
+                (
+                    "outside-allocation",
+                    "unified",
+                    "The destination of cuMemcpy is 401 bytes",
+                ),
+                (
+                    "outside-allocation",
+                    "rows",
+                    "The source of cuMemcpy2D_v2 is 364 bytes",
+                ),
+                (
+                    "outside-allocation",
+                    "fill-rows",
+                    "The destination of cuMemsetD2D32_v2 is 500",
+                ),
+                (
+                    "outside-allocation",
+                    "async",
+                    "of cuMemcpyHtoDAsync_v2 is 500 bytes",
+                ),
+            ],
+        ),
+        (
+            "host",
+            &[
+                (
+                    "invalid-pointer",
+                    "unreadable",
+                    "The source 0x40 of cuMemcpyHtoD_v2 is no access",
+                ),
+                (
+                    "invalid-pointer",
+                    "unwritable",
+                    "The destination 0x0 of cuMemcpyDtoH_v2 is no",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister-pinned",
+                    "is not registered host memory",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister-inside",
+                    "is inside registered memory",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister",
+                    "the memory is not registered",
+                ),
+                (
+                    "invalid-pointer",
+                    "unregister-twice",
+                    "is not registered any more",
+                ),
+                ("invalid-pointer", "free-host-twice", "is freed already"),
+                (
+                    "invalid-pointer",
+                    "free-foreign",
+                    "no memory is allocated there",
+                ),
+            ],
+        ),
+        (
+            "reset",
+            &[
+                (
+                    "invalid-pointer",
+                    "copy-after-reset",
+                    "where no memory is allocated",
+                ),
+                ("destroyed-handle", "stream-after-reset", "uses the stream"),
+                ("destroyed-handle", "event-after-reset", "uses the event"),
+                (
+                    "destroyed-handle",
+                    "launch-after-reset",
+                    "uses the function",
+                ),
+                ("destroyed-handle", "unload-after-reset", "uses the module"),
+            ],
+        ),
+    ];
+    for (what, expected) in tests {
+        let found = found_calls(what);
+        assert_eq!(found.len(), expected.len(), "{what}: {found:#?}");
+        for (one, (kind, mark, text)) in found.iter().zip(expected) {
+            let line = line_of(&calls(), mark);
+            assert_eq!((one.0.as_str(), one.1), (*kind, line), "{mark}: {one:?}");
+            assert!(one.2.contains(text), "{mark}: {one:?}");
+        }
+        let clean = found_calls(&format!("{what} clean"));
+        assert!(clean.is_empty(), "{what}: {clean:#?}");
+    }
+}
+
 #[test]
 fn correct_calls_are_not_reported() {
     is_clean("correct-calls");
@@ -298,6 +440,93 @@ fn unordered_uses_of_stream_ordered_memory_are_reported() {
 #[test]
 fn ordered_uses_of_stream_ordered_memory_are_not_reported() {
     is_clean("ordered");
+}
+
+#[test]
+fn one_kind_of_stream_order_can_be_selected() {
+    let found = |selected| {
+        let variables = [("MARGAY_CHECK_STREAM_ORDER", selected)];
+        let found = findings_with("use-before unordered", "memcheck", &variables);
+        found
+            .iter()
+            .map(|f| f["kind"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found("use-before-alloc"), ["\"use-before-allocation\""]);
+    assert_eq!(found("use-after-free"), ["\"use-after-stream-free\""]);
+    assert_eq!(found("all").len(), 2);
+    assert!(found("no").is_empty());
+}
+
+#[test]
+fn memory_that_nobody_writes_is_reported_if_wanted() {
+    assert!(findings("unused", "initcheck").is_empty());
+    let found = |threshold| {
+        let variables = [
+            ("MARGAY_CHECK_UNUSED_MEMORY", "1"),
+            ("MARGAY_CHECK_UNUSED_THRESHOLD", threshold),
+        ];
+        findings_with("unused", "initcheck", &variables)
+    };
+    let mut all = found("0");
+    let half = take(&mut all, "unused-memory", "alloc", "of size 1,000 bytes");
+    let text = "Not written 500 bytes, the first at offset 500; 50% of the allocation";
+    assert_eq!(half["explanation"], text);
+    assert_eq!(half["severity"], "warning");
+    take(&mut all, "unused-memory", "alloc", "of size 64 bytes");
+    assert!(all.is_empty(), "{all:#?}");
+    assert_eq!(found("50").len(), 2);
+    assert_eq!(found("51").len(), 1);
+}
+
+#[test]
+fn a_wrong_access_ends_what_the_option_says() {
+    for (what, ends, engine) in [
+        ("ends-nothing", "continue", "native"),
+        ("ends-kernel", "kernel", "native"),
+        ("ends-kernel", "kernel", "interpreter"),
+        ("ends-context", "context", "native"),
+        ("ends-context", "context", "interpreter"),
+    ] {
+        let variables = [
+            ("MARGAY_CHECK_AFTER_ERROR", ends),
+            ("MARGAY_ENGINE", engine),
+        ];
+        let found = findings_with(what, "memcheck", &variables);
+        let [finding] = &found[..] else {
+            panic!("{what}, {engine}: {found:#?}");
+        };
+        assert_eq!(finding["kind"], "out-of-bounds");
+    }
+}
+
+#[test]
+fn launches_block_if_wanted() {
+    let variables = [("MARGAY_CHECK_BLOCKING", "1")];
+    assert!(findings_with("blocking", "memcheck", &variables).is_empty());
+}
+
+#[test]
+fn failed_calls_are_selected_by_level() {
+    let found = |level| {
+        let variables = [("MARGAY_CHECK_API_ERRORS", level)];
+        let mut found = findings_with("levels", "apicheck", &variables);
+        take(&mut found, "failed-call", "too-much-here", "cuMemAlloc_v2");
+        found
+            .iter()
+            .map(|f| f["message"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert!(found("explicit").is_empty());
+    let [library] = &found("extended")[..] else {
+        panic!("one call of a library");
+    };
+    assert!(library.contains("call to cuMemAlloc_v2"), "{library}");
+    let all = found("all");
+    assert!(
+        all.iter().any(|text| text.contains("cuGetProcAddress")),
+        "{all:?}"
+    );
 }
 
 #[test]

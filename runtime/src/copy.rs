@@ -176,7 +176,8 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
         let staged = transfer.stage()?;
         Box::new(move || transfer.run_staged(&staged))
     } else {
-        Box::new(move || transfer.run())
+        let call = checks::host::submission();
+        Box::new(move || checks::host::perform(call, || transfer.run()))
     };
     stream.submit(Work::Device { job, short });
     Ok(())
@@ -187,7 +188,7 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     let task = stream.submit(Work::Caller);
     task.wait_turn();
     let outcome = match stream.context().fault_status() {
-        Ok(()) => transfer.run(),
+        Ok(()) => checks::host::perform(checks::host::submission(), || transfer.run()),
         failed => failed,
     };
     task.complete();

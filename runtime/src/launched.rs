@@ -33,6 +33,8 @@ struct Launched {
     id: u64,
     /// The priority of the launch. `None` selects the priority of the launch's task.
     priority: Option<i32>,
+    /// The stack of the call that submitted the launch, if the launch is checked.
+    call: Option<CallStack>,
     /// The launch's task. It is set when the launch starts.
     task: OnceLock<Arc<Task>>,
     children: Mutex<LaunchedState>,
@@ -222,11 +224,11 @@ fn start_nested(
         call: findings.map(|_| CallStack::capture()),
         findings: findings.cloned(),
     };
-    let (id, units) = (shape.grid_id, shape.units());
+    let (id, units, call) = (shape.grid_id, shape.units(), shape.call.clone());
     let (least, greatest) = context.stream_priority_range();
     let prepared = kernel.engine().prepare(shape)?;
     let priority = config.priority.map(|asked| asked.clamp(greatest, least));
-    let launched = Launched::new(kernel.clone(), services, (id, priority), pending);
+    let launched = Launched::new(kernel.clone(), services, (id, priority), call, pending);
     let run = Run::new(RunSpec {
         launcher: Arc::clone(&launched) as _,
         id,
@@ -246,6 +248,7 @@ impl Launched {
         kernel: Kernel,
         services: Arc<LaunchServices>,
         (id, priority): (u64, Option<i32>),
+        call: Option<CallStack>,
         pending: Option<Pending>,
     ) -> Arc<Launched> {
         Arc::new(Launched {
@@ -253,6 +256,7 @@ impl Launched {
             services,
             id,
             priority,
+            call,
             task: OnceLock::new(),
             children: Mutex::default(),
             pending: Mutex::new(pending),
@@ -353,10 +357,14 @@ impl Launcher for Launched {
             return;
         };
         if let Some(owner) = task.owner() {
+            let mut fault = fault;
             if let Some(findings) = &self.kernel.module().context().machine().findings {
                 findings.end_launch(self.id);
                 if let Some(fault) = &fault {
-                    findings.add_fault(fault);
+                    findings.add_fault(fault, self.call.as_ref());
+                }
+                if findings.spares_context(self.id) {
+                    fault = None;
                 }
             }
             owner.printed(&self.services.take_printed());

@@ -248,6 +248,7 @@ impl DeviceMemory {
         if !matches {
             return Err(MemoryError::NotAllocated(base).into());
         }
+        checks::host::unused(base, self.space.allocated_by(base).as_ref());
         self.space.free(base, &ALL_KINDS)?;
         checks::host::freed(base);
         Ok(())
@@ -270,7 +271,18 @@ impl DeviceMemory {
 
     /// Frees everything that belongs to a context.
     pub(crate) fn release_context(&self, context: u64) {
+        self.report_unused(Some(context));
         self.space.free_owned(context);
+    }
+
+    /// Reports the allocations of which nobody has written some bytes, in runs that report unused memory. If `owner` is
+    /// not `None`, reports only the memory of this context.
+    pub(crate) fn report_unused(&self, owner: Option<u64>) {
+        if checks::host::reports_unused() {
+            for (allocation, call) in self.unfreed(owner) {
+                checks::host::unused(allocation.base, call.as_ref());
+            }
+        }
     }
 
     /// Returns the memory that the program can free and has not freed, with the stacks of the calls that allocated it.

@@ -2,13 +2,13 @@
 //!
 //! Invariant: a runtime's worker threads start once, with the first launch, and are never joined.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::call_stack::CallStack;
-use crate::checks::{Finding, Findings, Tool, Tools};
+use crate::checks::{ApiErrors, Finding, Findings, Tool, Tools};
 use crate::context::{Context, PointerInfo, leaks};
 use crate::device::Device;
 use crate::device_config::DeviceConfig;
@@ -263,9 +263,36 @@ impl Runtime {
     /// checking run. Call this function when the process exits.
     pub fn finish_checks(&self) {
         leaks::report_all(&self.inner.machine);
+        self.inner.machine.memory.report_unused(None);
         if let Some(findings) = &self.inner.machine.findings {
             findings.log_counts();
         }
+    }
+
+    /// Waits until all submitted work is complete, for at most `limit`, and writes to the log of a checking run how often
+    /// each finding has occurred. Returns whether all work is complete.
+    pub fn settle(&self, limit: Duration) -> bool {
+        let runtime = self.clone();
+        let (done, wait) = mpsc::channel();
+        // The waits have no time limit, so another thread performs them.
+        let waiter = std::thread::Builder::new().name("margay-settle".to_owned());
+        let waiter = waiter.spawn(move || {
+            for context in Context::all_of(&runtime.inner.machine) {
+                context.settle();
+            }
+            let _ = done.send(());
+        });
+        let is_complete = waiter.is_ok() && wait.recv_timeout(limit).is_ok();
+        if let Some(findings) = &self.inner.machine.findings {
+            findings.log_counts();
+        }
+        is_complete
+    }
+
+    /// Returns which failed calls of the API a checking run reports.
+    pub fn api_errors(&self) -> ApiErrors {
+        let findings = self.inner.machine.findings.as_ref();
+        findings.map_or_else(ApiErrors::default, |findings| findings.options().api_errors)
     }
 
     /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.

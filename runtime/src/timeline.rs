@@ -308,6 +308,14 @@ impl Timeline {
     }
 
     fn report(&self, space: &AddressSpace, kind: Kind, text: String, address: u64) {
+        let selected = self.findings.options().stream_order;
+        let is_selected = match kind {
+            Kind::UseAfterStreamFree => selected.use_after_free,
+            _ => selected.use_before_alloc,
+        };
+        if !is_selected {
+            return;
+        }
         let mut finding = Finding::new(kind, text);
         finding.address = Some(address);
         finding.allocation = space.describe(address);

@@ -159,6 +159,53 @@ static void accesses(void) {
     REQUIRE(cuCtxSynchronize());
 }
 
+// Two allocations of which some bytes are not written, and one that is written.
+static void unused(void) {
+    CUdeviceptr half = allocate(1000), none = allocate(64), whole = allocate(500);
+    REQUIRE(cuMemsetD8_v2(half, 1, 500));
+    REQUIRE(cuMemsetD8_v2(whole, 1, 500));
+    REQUIRE(cuMemFree_v2(half));
+    REQUIRE(cuMemFree_v2(whole));
+    (void)none;
+}
+
+// A kernel accesses memory that is not there. `wanted` is the result of the next calls.
+static void wrong_access(CUresult wanted, CUresult later) {
+    CUdeviceptr block = allocate(4096), other;
+    int value = 0;
+    REQUIRE(cuMemsetD8_v2(block, 0, 4096));
+    poke(block + 4108, NULL);
+    EXPECT(cuCtxSynchronize(), wanted);
+    EXPECT(cuMemAlloc_v2(&other, 4), later);
+    if (later != SUCCESS)
+        return;
+    poke(block + 8, NULL);
+    REQUIRE(cuMemcpyDtoH_v2(&value, block + 8, 4));
+    CHECK(value != 0);
+    REQUIRE(cuMemFree_v2(other));
+    REQUIRE(cuMemFree_v2(block));
+}
+
+// A launch is complete when the call returns.
+static void blocking(void) {
+    CUdeviceptr block = allocate(4);
+    CUstream stream;
+    REQUIRE(cuStreamCreate(&stream, 1));
+    for (int i = 0; i < 200; ++i) {
+        poke(block, stream);
+        EXPECT(cuStreamQuery(stream), SUCCESS);
+    }
+}
+
+// Calls that fail: of the program, of a library of CUDA, and a question.
+static void levels(void) {
+    void library_fails(void), *pointer;
+    CUdeviceptr memory;
+    EXPECT(cuMemAlloc_v2(&memory, (size_t)1 << 60), OUT_OF_MEMORY); // @too-much-here
+    library_fails();
+    EXPECT_ERROR(cuGetProcAddress("cuNoSuchFunction", &pointer, 13000, 0)); // @question
+}
+
 static CUstream streams[2];
 
 // Allocates stream-ordered memory in the first stream.
@@ -308,6 +355,18 @@ int main(int count, char **arguments) {
         accesses();
     else if (!strcmp(what, "ordered"))
         ordered();
+    else if (!strcmp(what, "unused"))
+        unused();
+    else if (!strcmp(what, "ends-nothing"))
+        wrong_access(SUCCESS, SUCCESS);
+    else if (!strcmp(what, "ends-kernel"))
+        wrong_access(SUCCESS, SUCCESS);
+    else if (!strcmp(what, "ends-context"))
+        wrong_access(ILLEGAL_ADDRESS, ILLEGAL_ADDRESS);
+    else if (!strcmp(what, "blocking"))
+        blocking();
+    else if (!strcmp(what, "levels"))
+        levels();
     else if (count > 2)
         unordered(what);
     else

@@ -574,7 +574,8 @@ fn the_library_exports_the_interface_and_nothing_else() {
     assert!(missing.is_empty(), "not exported: {missing:?}");
     let foreign: Vec<_> = exported
         .iter()
-        .filter(|name| !name.starts_with("cu"))
+        // The plugin for pytest calls this function.
+        .filter(|name| !name.starts_with("cu") && *name != "margay_settle")
         .collect();
     assert!(
         foreign.is_empty(),

@@ -6,9 +6,10 @@
 //! lib/margay/libcuda.so  libnvidia_ml.so  libmargay_audit.so  libgpuocelot.so
 //! share/man/man1/margay*.1
 //! share/bash-completion/completions/margay  share/zsh/site-functions/_margay  share/fish/vendor_completions.d/margay.fish
+//! margay/pytest_plugin.py in the folder of Python packages, which pytest loads by its entry point
 //! ```
 //!
-//! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay_cli.data`. The
+//! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay.data`. The
 //! wheel's tag contains the C library version that its files need; [`glibc`] determines this version from the files.
 //! `--try` installs the wheel into a fresh environment and runs programs with it ([`trial`]).
 

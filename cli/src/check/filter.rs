@@ -1,6 +1,6 @@
 //! Selects the findings that count, and those that are printed.
 
-use margay::checks::{Severity, Tool};
+use margay::checks::{Kind, Severity, Tool};
 
 use super::options::{InitSpace, PrintLevel};
 use super::record::Record;
@@ -16,19 +16,39 @@ pub(crate) struct Selection {
     pub(crate) elsewhere: u64,
 }
 
-/// Selects the findings that count. A file that `--read` names can contain findings of other tools.
+/// What the options say about the findings that count.
+pub(crate) struct Choice {
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) spaces: InitSpace,
+    /// Whether copies of unwritten memory to the host count.
+    pub(crate) copies: bool,
+    /// The lowest severity of races that count.
+    pub(crate) races: Severity,
+}
+
+impl Choice {
+    /// Returns whether a finding counts if its memory is selected. A file that `--read` names can contain findings of
+    /// other tools.
+    fn takes(&self, record: &Record) -> bool {
+        let is_selected = Tool::named(&record.tool).is_none_or(|tool| self.tools.contains(&tool));
+        let is_copy = record.kind == Kind::UninitializedCopy.name();
+        let is_minor = record.is_of(Tool::Race) && record.severity < self.races;
+        is_selected && (self.copies || !is_copy) && !is_minor
+    }
+}
+
+/// Selects the findings that count.
 pub(crate) fn select(
     records: Vec<Record>,
-    tools: &[Tool],
-    spaces: InitSpace,
+    choice: &Choice,
     suppressions: &Suppressions,
 ) -> Selection {
     let mut selection = Selection::default();
     for record in records {
-        if Tool::named(&record.tool).is_some_and(|tool| !tools.contains(&tool)) {
+        if !choice.takes(&record) {
             continue;
         }
-        if !is_in(&record, spaces) {
+        if !is_in(&record, choice.spaces) {
             selection.elsewhere += 1;
         } else if suppressions.describe(&record) {
             selection.suppressed += 1;
@@ -68,13 +88,39 @@ mod tests {
     use super::super::record::tests::{ACCESS, LEAK, RACE, records};
     use super::*;
 
+    fn choice(tools: &[Tool], spaces: InitSpace) -> Choice {
+        Choice {
+            tools: tools.to_vec(),
+            spaces,
+            copies: true,
+            races: Severity::Info,
+        }
+    }
+
+    #[test]
+    fn copies_and_races_can_be_left_out() {
+        let copy = ACCESS.replace("memcheck", "initcheck");
+        let copy = copy.replace("out-of-bounds", "uninitialized-copy");
+        let warning = RACE.replace(r#""error""#, r#""warning""#);
+        let count = |choice: Choice| {
+            let all = records(&[ACCESS, &copy, &warning]);
+            select(all, &choice, &Suppressions::default()).records.len()
+        };
+        let all = || choice(&Tool::ALL, InitSpace::All);
+        assert_eq!(count(all()), 3);
+        let copies = false;
+        assert_eq!(count(Choice { copies, ..all() }), 2);
+        let races = Severity::Error;
+        assert_eq!(count(Choice { races, ..all() }), 2);
+    }
+
     #[test]
     fn unselected_memory_does_not_count() {
         let global = ACCESS.replace("memcheck", "initcheck");
         let shared = global.replace("__global__", "__shared__");
         let count = |spaces| {
             let all = records(&[&global, &shared.replace("fill", "full"), RACE]);
-            let selection = select(all, &Tool::ALL, spaces, &Suppressions::default());
+            let selection = select(all, &choice(&Tool::ALL, spaces), &Suppressions::default());
             (selection.records.len(), selection.elsewhere)
         };
         assert_eq!(count(InitSpace::All), (3, 0));
@@ -93,7 +139,12 @@ mod tests {
                 .replace(r#""kind":"leak""#, r#""kind":"x""#),
         ]);
         let tools = [Tool::Race];
-        let kept = select(all, &tools, InitSpace::All, &Suppressions::default()).records;
+        let kept = select(
+            all,
+            &choice(&tools, InitSpace::All),
+            &Suppressions::default(),
+        )
+        .records;
         let tools: Vec<&str> = kept.iter().map(|record| record.tool.as_str()).collect();
         // Findings of a tool that this version does not know always count.
         assert_eq!(tools, ["racecheck", "newcheck"]);

@@ -19,6 +19,14 @@ pub(crate) struct Style {
     pub(crate) limit: usize,
     pub(crate) races: RaceReport,
     pub(crate) backtrace: Backtrace,
+    /// Maximum number of functions of the host, and of inlined device functions, that are printed of a stack.
+    pub(crate) callers: [usize; 2],
+    /// Print names of files without their folders.
+    pub(crate) strips: bool,
+    /// Print findings only.
+    pub(crate) quiet: bool,
+    /// The start of each line.
+    pub(crate) prefix: String,
     pub(crate) demangle: Demangle,
     pub(crate) colours: bool,
 }
@@ -30,6 +38,8 @@ pub(crate) struct Content<'a> {
     pub(crate) summary: Summary,
     /// States how the program ended, if it did not end with exit code 0.
     pub(crate) end: Option<String>,
+    /// The number of the program's process and the command, if they are printed.
+    pub(crate) session: Option<(u32, String)>,
 }
 
 /// The colour of a line.
@@ -69,7 +79,12 @@ pub(crate) fn write(content: &Content, style: &Style) -> String {
         style,
         sources: Sources::default(),
     };
-    frame.line("COMPUTE-SANITIZER");
+    if !style.quiet {
+        frame.line("COMPUTE-SANITIZER");
+    }
+    if let Some((pid, command)) = &content.session {
+        frame.line(&format!("Process {pid}: {command}"));
+    }
     if style.level <= PrintLevel::Info {
         content
             .launches
@@ -84,7 +99,9 @@ pub(crate) fn write(content: &Content, style: &Style) -> String {
     if let Some(end) = &content.end {
         frame.inked(end, Ink::Error);
     }
-    frame.summary(&content.summary);
+    if !style.quiet {
+        frame.summary(&content.summary);
+    }
     frame.out
 }
 
@@ -112,7 +129,8 @@ impl Frame<'_> {
     /// Writes a line in a colour, if the report has colours.
     fn inked(&mut self, text: &str, ink: Ink) {
         let text: String = text.chars().map(words::visible).collect();
-        self.out.push_str("========= ");
+        self.out.push_str(&self.style.prefix);
+        self.out.push(' ');
         match ink.code().filter(|_| self.style.colours) {
             Some(code) => self.out.push_str(&format!("\x1b[{code}m{text}\x1b[0m")),
             None => self.out.push_str(&text),
@@ -308,9 +326,17 @@ impl Frame<'_> {
             text.push_str(&format!("+{pc:#x}"));
         }
         if let Some((file, line)) = spot.stack().first() {
-            text.push_str(&format!(" in {file}:{line}"));
+            text.push_str(&format!(" in {}:{line}", self.file(file)));
         }
         text
+    }
+
+    /// Returns the name of a file as it is printed.
+    fn file<'f>(&self, file: &'f str) -> &'f str {
+        match self.style.strips {
+            true => file.rsplit('/').next().unwrap_or(file),
+            false => file,
+        }
     }
 
     /// Writes the text of the source line.
@@ -333,8 +359,13 @@ impl Frame<'_> {
     /// Writes the places that inlined functions were called from.
     fn device_frames(&mut self, spot: &Spot) {
         if self.style.backtrace.device() {
-            for (file, line) in spot.stack().iter().skip(1) {
+            let stack = spot.stack();
+            for &(path, line) in stack.iter().skip(1).take(self.style.callers[1]) {
+                let file = self.file(path);
                 self.line(&format!("        Device Frame: inlined at {file}:{line}"));
+                if let Some(text) = self.sources.line(path, line) {
+                    self.inked(&format!("            {line} | {text}"), Ink::Source);
+                }
             }
         }
     }
@@ -344,14 +375,16 @@ impl Frame<'_> {
             return;
         }
         self.continued(words::host_heading(record));
-        for frame in &record.host {
+        for frame in record.host.iter().take(self.style.callers[0]) {
             let mut text = format!("        Host Frame: {}", frame.function);
             match (&frame.file, frame.line) {
-                (Some(file), Some(line)) => text.push_str(&format!(" in {file}:{line}")),
-                (Some(file), None) => text.push_str(&format!(" in {file}")),
+                (Some(file), Some(line)) => {
+                    text.push_str(&format!(" in {}:{line}", self.file(file)));
+                }
+                (Some(file), None) => text.push_str(&format!(" in {}", self.file(file))),
                 (None, _) => {
                     let module = frame.module.as_ref();
-                    text.extend(module.map(|module| format!(" in {module}")));
+                    text.extend(module.map(|module| format!(" in {}", self.file(module))));
                 }
             }
             self.line(&text);
@@ -466,6 +499,10 @@ mod tests {
             limit: 100,
             races: RaceReport::Analysis,
             backtrace: Backtrace::Yes,
+            callers: [usize::MAX; 2],
+            strips: false,
+            quiet: false,
+            prefix: "=========".to_owned(),
             demangle: Demangle::Full,
             colours: false,
         }
@@ -480,6 +517,7 @@ mod tests {
             records: &selection.records,
             launches: &[],
             summary: Summary::of(&selection),
+            session: None,
             end: None,
         };
         write(&content, style)

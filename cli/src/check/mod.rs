@@ -5,6 +5,7 @@
 //! [`html`], [`sarif`] and [`suppressions`] write them. Invariant: reports depend only on the findings and not on their
 //! order in the file.
 
+mod accepted;
 mod files;
 mod filter;
 mod frame;
@@ -28,7 +29,7 @@ use std::process::ExitStatus;
 
 use crate::output::{Failure, Outcome, Report, colours, note};
 use crate::run;
-use filter::Selection;
+use filter::{Choice, Selection};
 use frame::{Content, Style};
 use options::{Options, Processes, YesNo};
 use record::Log;
@@ -124,8 +125,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let launches = &ended.log.launches;
     let selection = filter::select(
         ended.log.records.clone(),
-        &options.tools(),
-        options.initcheck_address_space,
+        &Choice {
+            tools: options.tools(),
+            spaces: options.initcheck_address_space,
+            copies: options.check_api_memory_access == YesNo::Yes,
+            races: options.race_level(),
+        },
         &suppressions,
     );
     let summary = Summary {
@@ -139,6 +144,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         launches,
         summary,
         end: ended.status.and_then(|status| end_of(options, status)),
+        session: (options.output.print_session_details && ended.status.is_some())
+            .then(|| (ended.pid, command_line(&arguments.program))),
     };
     print(&content, options, ended.pid)?;
     save(options, &ended, &selection)?;
@@ -188,6 +195,9 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     command
         .envs(arguments.options.environment())
         .env("MARGAY_CHECK_LOG", file.path());
+    if let Some(list) = arguments.options.preloaded() {
+        command.env("LD_PRELOAD", list);
+    }
     let failed = |error| run::cannot_run(&arguments.program, &error);
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id();
@@ -220,6 +230,13 @@ fn print(content: &Content, options: &Options, pid: u32) -> Result<(), Failure> 
         limit: output.print_limit,
         races: output.racecheck_report,
         backtrace: output.show_backtrace,
+        callers: [output.num_callers_host, output.num_callers_device].map(|number| match number {
+            0 => usize::MAX,
+            number => number,
+        }),
+        strips: output.strip_paths == YesNo::Yes,
+        quiet: output.quiet,
+        prefix: output.prefix.clone(),
         demangle: output.demangle,
         colours: output.log_file.is_none() && colours(&io::stderr()),
     };

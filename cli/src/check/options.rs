@@ -1,9 +1,12 @@
 //! The options of `margay check`, and the environment variables that pass some of them to the library.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use margay::checks::{KernelFilter, Tool, is_implemented};
+use margay::checks::{KernelFilter, Severity, Tool};
+
+use super::accepted::AcceptedOptions;
 
 /// The options of `margay check` besides those of `margay run`.
 #[derive(clap::Args)]
@@ -15,17 +18,17 @@ pub(crate) struct Options {
     /// Report memory that the program does not free (default: if --tool contains leakcheck).
     #[arg(long, value_enum, value_name = "full|no")]
     leak_check: Option<LeakCheck>,
-    /// Failed calls to report: those of the program only (explicit), all except queries (extended), or all [default:
-    /// extended].
+    /// Failed calls to report: those of the program (explicit), also those of CUDA's libraries (extended), also those
+    /// that ask for a state (all), or none (no) [default: extended].
     #[arg(long, value_enum, value_name = "LEVEL")]
     report_api_errors: Option<ApiErrors>,
     /// Memory whose reads initcheck reports.
-    #[arg(long, value_enum, value_name = "SPACE", default_value = "global")]
+    #[arg(long, value_enum, value_name = "SPACE", default_value = "all")]
     pub(crate) initcheck_address_space: InitSpace,
-    /// Report allocations that the program does not write.
+    /// Report allocations of which nobody writes some bytes.
     #[arg(long)]
     track_unused_memory: bool,
-    /// Written share of an allocation, in percent, up to which it is reported as unused [default: 0].
+    /// Unwritten share of an allocation, in percent, below which it is not reported [default: 0].
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     unused_memory_threshold: Option<u8>,
     /// Uses of memory to check against the order of streams [default: all].
@@ -39,15 +42,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILTER")]
     kernel_name_exclude: Vec<String>,
     /// Do not check the first N launches of matching kernels [default: 0].
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 's', value_name = "N")]
     launch_skip: Option<u64>,
-    /// Check N launches of matching kernels [default: all].
-    #[arg(long, value_name = "N")]
+    /// Check N launches of matching kernels; 0 for all [default: 0].
+    #[arg(long, short = 'c', value_name = "N")]
     launch_count: Option<u64>,
     /// Minimum number of bytes between two allocations [default: 256].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
     padding: Option<u64>,
-    /// What to end after a wrong access [default: nothing; the access is suppressed].
+    /// What to end after an error in a kernel [default: nothing; a wrong access is suppressed].
     #[arg(long, value_enum, value_name = "WHAT")]
     destroy_on_device_error: Option<Destroy>,
     /// Complete each launch before the call returns.
@@ -59,15 +62,17 @@ pub(crate) struct Options {
     /// Report a program that does not initialise CUDA as an error.
     #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
     pub(crate) require_cuda_init: YesNo,
-    /// Accepted, without effect: Margay simulates no caches.
-    #[arg(long)]
-    check_cache_control: bool,
-    /// Accepted, without effect: Margay executes wgmma instructions in program order.
-    #[arg(long, value_enum, value_name = "yes|no")]
-    check_warpgroup_mma: Option<YesNo>,
-    /// Accepted, without effect: a deadlock is detected without a time limit.
-    #[arg(long, value_name = "MILLISECONDS")]
-    racecheck_deadlock_timeout: Option<u64>,
+    /// Report reads of unwritten memory by copies to the host.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
+    pub(crate) check_api_memory_access: YesNo,
+    /// Lowest severity of races that count.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "info")]
+    racecheck_detect_level: RaceLevel,
+    /// Libraries that the program loads before all others, with commas between them.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    preload_library: Vec<OsString>,
+    #[command(flatten)]
+    accepted: AcceptedOptions,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -95,9 +100,27 @@ pub(crate) struct Output {
     /// Stacks to print: of the host, of inlined device functions, both (yes) or none.
     #[arg(long, value_enum, value_name = "STACKS", default_value = "yes")]
     pub(crate) show_backtrace: Backtrace,
+    /// Functions of the host to print of each stack; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) num_callers_host: usize,
+    /// Inlined device functions to print of each stack; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) num_callers_device: usize,
+    /// Print only the names of files, without their folders.
+    #[arg(long, value_enum, value_name = "yes|no", default_value = "no")]
+    pub(crate) strip_paths: YesNo,
     /// How to print names of C++ kernels: with parameters, without them (simple), or mangled (no).
     #[arg(long, value_enum, value_name = "FORM", default_value = "full")]
     pub(crate) demangle: Demangle,
+    /// Print errors only, and nothing if there are none.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Start of each line of the report.
+    #[arg(long, value_name = "TEXT", default_value = "=========")]
+    pub(crate) prefix: String,
+    /// Print the command and the number of the program's process.
+    #[arg(long)]
+    pub(crate) print_session_details: bool,
     /// List all launches.
     #[arg(long)]
     pub(crate) dump_kernel_launches: bool,
@@ -199,6 +222,14 @@ pub(crate) enum PrintLevel {
     Fatal,
 }
 
+/// The lowest severity of races that count.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RaceLevel {
+    Info,
+    Warn,
+    Error,
+}
+
 /// How races are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum RaceReport {
@@ -236,13 +267,6 @@ pub(crate) enum Demangle {
     No,
 }
 
-/// An option that the library acts on.
-struct Passed {
-    option: &'static str,
-    variable: &'static str,
-    value: String,
-}
-
 impl Options {
     /// Returns the selected tools.
     pub(crate) fn tools(&self) -> Vec<Tool> {
@@ -261,24 +285,46 @@ impl Options {
         tools
     }
 
+    /// Returns the lowest severity of races that count.
+    pub(crate) fn race_level(&self) -> Severity {
+        match self.racecheck_detect_level {
+            RaceLevel::Info => Severity::Info,
+            RaceLevel::Warn => Severity::Warning,
+            RaceLevel::Error => Severity::Error,
+        }
+    }
+
+    /// Returns the value of `LD_PRELOAD` for the program, if it differs from the present one.
+    pub(crate) fn preloaded(&self) -> Option<OsString> {
+        let mut list = self.preload_library.join(":".as_ref());
+        if list.is_empty() {
+            return None;
+        }
+        if let Some(present) = std::env::var_os("LD_PRELOAD").filter(|present| !present.is_empty())
+        {
+            list.push(":");
+            list.push(present);
+        }
+        Some(list)
+    }
+
     /// Returns the lowest severity that is printed.
     pub(crate) fn print_level(&self) -> PrintLevel {
         match (self.output.print_level, self.output.dump_kernel_launches) {
+            (PrintLevel::Auto | PrintLevel::Info | PrintLevel::Warn, _) if self.output.quiet => {
+                PrintLevel::Error
+            }
             (PrintLevel::Auto, true) => PrintLevel::Info,
             (PrintLevel::Auto, false) => PrintLevel::Warn,
             (level, _) => level,
         }
     }
 
-    /// Returns the options that the program's command line names and that the library acts on.
-    fn passed(&self) -> Vec<Passed> {
+    /// Returns the variables of the options that the command line names and that the library acts on.
+    fn passed(&self) -> Vec<(&'static str, String)> {
         let mut list = Vec::new();
-        let mut pass = |option, variable, value: Option<String>| {
-            list.extend(value.map(|value| Passed {
-                option,
-                variable,
-                value,
-            }));
+        let mut pass = |variable, value: Option<String>| {
+            list.extend(value.map(|value| (variable, value)));
         };
         let lines = |filters: &[String]| {
             let right = |text: &&String| KernelFilter::parse(text).is_ok();
@@ -287,62 +333,39 @@ impl Options {
         };
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let switch = |is_on: bool| is_on.then(|| "1".to_owned());
+        pass("MARGAY_CHECK_KERNELS", lines(&self.kernel_name));
         pass(
-            "--kernel-name",
-            "MARGAY_CHECK_KERNELS",
-            lines(&self.kernel_name),
-        );
-        pass(
-            "--kernel-name-exclude",
             "MARGAY_CHECK_KERNELS_EXCLUDED",
             lines(&self.kernel_name_exclude),
         );
+        pass("MARGAY_CHECK_LAUNCH_SKIP", number(self.launch_skip));
+        pass("MARGAY_CHECK_LAUNCH_COUNT", number(self.launch_count));
         pass(
-            "--launch-skip",
-            "MARGAY_CHECK_LAUNCH_SKIP",
-            number(self.launch_skip),
-        );
-        pass(
-            "--launch-count",
-            "MARGAY_CHECK_LAUNCH_COUNT",
-            number(self.launch_count),
-        );
-        pass(
-            "--dump-kernel-launches",
             "MARGAY_CHECK_LIST_LAUNCHES",
             switch(self.output.dump_kernel_launches),
         );
-        pass("--padding", "MARGAY_CHECK_PADDING", number(self.padding));
+        pass("MARGAY_CHECK_PADDING", number(self.padding));
         pass(
-            "--destroy-on-device-error",
             "MARGAY_CHECK_AFTER_ERROR",
             self.destroy_on_device_error.map(name),
         );
         let level = self
             .report_api_errors
             .filter(|level| *level != ApiErrors::No);
+        pass("MARGAY_CHECK_API_ERRORS", level.map(name));
         pass(
-            "--report-api-errors",
-            "MARGAY_CHECK_API_ERRORS",
-            level.map(name),
-        );
-        pass(
-            "--track-unused-memory",
             "MARGAY_CHECK_UNUSED_MEMORY",
             switch(self.track_unused_memory),
         );
         pass(
-            "--unused-memory-threshold",
             "MARGAY_CHECK_UNUSED_THRESHOLD",
             number(self.unused_memory_threshold.map(u64::from)),
         );
         pass(
-            "--track-stream-ordered-races",
             "MARGAY_CHECK_STREAM_ORDER",
             self.track_stream_ordered_races.map(name),
         );
         pass(
-            "--force-blocking-launches",
             "MARGAY_CHECK_BLOCKING",
             switch(self.force_blocking_launches),
         );
@@ -356,14 +379,12 @@ impl Options {
             true => "0".to_owned(),
             false => tools.join(","),
         };
-        // This command leaves out the findings about other memory itself, so the variable is no condition for that.
         let spaces = name(self.initcheck_address_space);
         let mut variables = vec![
             ("MARGAY_CHECK", tools),
             ("MARGAY_CHECK_INIT_SPACES", spaces),
         ];
-        let passed = self.passed().into_iter();
-        variables.extend(passed.map(|passed| (passed.variable, passed.value)));
+        variables.extend(self.passed());
         variables
     }
 
@@ -381,30 +402,7 @@ impl Options {
                 }
             }
         }
-        for passed in self.passed() {
-            if !is_implemented(passed.variable) {
-                notes.push(format!(
-                    "{} has no effect: it is not implemented yet",
-                    passed.option
-                ));
-            }
-        }
-        let without = [
-            (
-                self.check_cache_control,
-                "--check-cache-control has no effect: Margay simulates no caches",
-            ),
-            (
-                self.check_warpgroup_mma.is_some(),
-                "--check-warpgroup-mma has no effect: Margay executes wgmma instructions in program order",
-            ),
-            (
-                self.racecheck_deadlock_timeout.is_some(),
-                "--racecheck-deadlock-timeout has no effect: a deadlock is detected without a time limit",
-            ),
-        ];
-        let given = without.iter().filter(|(is_given, _)| *is_given);
-        notes.extend(given.map(|(_, note)| (*note).to_owned()));
+        notes.extend(self.accepted.notes());
         notes
     }
 }
@@ -458,14 +456,14 @@ pub(crate) mod tests {
 
     #[test]
     fn options_become_variables() {
-        let spaces = ("MARGAY_CHECK_INIT_SPACES", "global".to_owned());
+        let spaces = ("MARGAY_CHECK_INIT_SPACES", "all".to_owned());
         assert_eq!(variables(""), [spaces]);
         let set = variables(
             "--kernel-name kns=a,kns=b --kernel-name regex=c --launch-skip 3 --padding 512 \
-             --destroy-on-device-error kernel --initcheck-address-space all",
+             --destroy-on-device-error kernel --initcheck-address-space shared",
         );
         let expected = [
-            ("MARGAY_CHECK_INIT_SPACES", "all"),
+            ("MARGAY_CHECK_INIT_SPACES", "shared"),
             ("MARGAY_CHECK_KERNELS", "kns=a,kns=b\nregex=c"),
             ("MARGAY_CHECK_LAUNCH_SKIP", "3"),
             ("MARGAY_CHECK_PADDING", "512"),
@@ -489,10 +487,6 @@ pub(crate) mod tests {
             notes[1],
             "--check-cache-control has no effect: Margay simulates no caches"
         );
-        for passed in options("--force-blocking-launches --track-unused-memory").passed() {
-            let named = options(passed.option).notes().len();
-            assert_eq!(named, usize::from(!is_implemented(passed.variable)));
-        }
     }
 
     #[test]

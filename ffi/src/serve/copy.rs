@@ -28,10 +28,10 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
         return Ok(());
     }
+    checking::copy(&transfer);
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    checking::copy(&transfer);
     // SAFETY: the caller of the entry point guarantees that host memory is valid, until the copy is complete if the
     // call does not wait.
     unsafe {

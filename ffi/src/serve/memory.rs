@@ -158,7 +158,8 @@ pub(crate) fn mem_host_unregister(_: &Call, ptr: *mut c_void) -> Served {
     if ptr.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    Ok(current_alive()?.unregister_host(ptr.cast())?)
+    let ended = current_alive()?.unregister_host(ptr.cast());
+    Ok(ended.inspect_err(|_| checking::bad_unregister(ptr as u64))?)
 }
 
 pub(crate) fn mem_alloc_managed(_: &Call, out: Out<u64>, bytes: usize, flags: c_uint) -> Served {

@@ -157,6 +157,12 @@ impl Initialised {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
+    /// Returns the length of the range that begins at `start`, if it is recorded.
+    pub fn tracked(&self, start: u64) -> Option<u64> {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        ranges.get(&start).map(|range| range.len)
+    }
+
     /// Records that `len` bytes at `start` have been written.
     pub fn set(&self, start: u64, len: u64) {
         self.each(start, len, |range, from, to| range.set(from, to));
@@ -291,6 +297,7 @@ mod tests {
         assert_eq!(init.written(40, 10), Written::All);
         assert_eq!(init.written(60, 10), Written::All);
         assert_eq!(init.written(45, 10), Written::Some);
+        assert_eq!((init.tracked(50), init.tracked(51)), (Some(10), None));
         init.forget(50);
         assert_eq!(init.written(45, 10), Written::All);
     }

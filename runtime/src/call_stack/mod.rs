@@ -44,6 +44,27 @@ const FOREIGN_FILES: [&str; 10] = [
     "/.cargo/registry/",
 ];
 
+/// Beginnings of the file names of CUDA's libraries that call the driver for the program.
+const LIBRARIES: [&str; 17] = [
+    "libcublas",
+    "libcudnn",
+    "libcudss",
+    "libcufft",
+    "libcufile",
+    "libcupti",
+    "libcurand",
+    "libcusolver",
+    "libcusparse",
+    "libcutensor",
+    "libnccl",
+    "libnpp",
+    "libnvJitLink",
+    "libnvjpeg",
+    "libnvrtc",
+    "libnvshmem",
+    "libnvvm",
+];
+
 impl HostFrame {
     pub(crate) fn to_json(&self) -> Value {
         json!({"function": self.function, "file": self.file, "line": self.line})
@@ -70,6 +91,13 @@ impl HostFrame {
     fn is_python(&self) -> bool {
         let file = self.file.as_ref();
         self.line.is_some() && file.is_some_and(|file| file.ends_with(".py"))
+    }
+
+    /// Returns whether the function belongs to an installed Python package, or to Python itself.
+    fn is_of_package(&self) -> bool {
+        const FOLDERS: [&str; 3] = ["/site-packages/", "/dist-packages/", "/lib/python"];
+        let file = self.file.as_ref();
+        file.is_some_and(|file| FOLDERS.iter().any(|folder| file.contains(folder)))
     }
 
     /// Returns whether the function belongs to CUDA's libraries.
@@ -100,7 +128,10 @@ pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
         .map_or(0, |at| at + 2)
         .min(frames.len().saturating_sub(1));
     let frames = &frames[first..];
-    let python = frames.iter().find(|frame| frame.is_python());
+    let python = || frames.iter().filter(|frame| frame.is_python());
+    let python = python()
+        .find(|frame| !frame.is_of_package())
+        .or_else(|| python().next());
     let with_line = || frames.iter().find(|frame| frame.line.is_some());
     let named = || frames.iter().find(|frame| !frame.is_of_cuda());
     let own = || frames.iter().find(|frame| frame.is_of_program());
@@ -162,6 +193,20 @@ impl CallStack {
             .get_or_init(|| without_own(resolve::frames(&captured.addresses, &captured.python)))
     }
 
+    /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's runtime
+    /// is no such library, because its functions only pass on the calls of the program.
+    pub fn is_of_library(&self) -> bool {
+        let mappings = resolve::mappings();
+        let file = |&address: &usize| {
+            let mapping = mappings.iter().find(|mapping| mapping.holds(address));
+            mapping.map(|mapping| mapping.file.rsplit('/').next().unwrap_or_default())
+        };
+        let mut files = self.addresses().iter().filter_map(file);
+        files
+            .find(|file| !file.starts_with("libcudart"))
+            .is_some_and(|file| LIBRARIES.iter().any(|name| file.starts_with(name)))
+    }
+
     /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns
     /// `None` if there are no frames.
     pub fn site(&self) -> Option<String> {
@@ -221,5 +266,12 @@ mod tests {
         let script = frame("train", Some("/src/train.py"), Some(8));
         let interpreter = frame("call", Some("/build/callproc.c"), Some(923));
         assert_eq!(site(&[&interpreter, &script]), "at train.py:8");
+        let package = frame(
+            "alloc",
+            Some("/venv/lib/python3/site-packages/x.py"),
+            Some(2),
+        );
+        assert_eq!(site(&[&interpreter, &package, &script]), "at train.py:8");
+        assert_eq!(site(&[&interpreter, &package]), "at x.py:2");
     }
 }

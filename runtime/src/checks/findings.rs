@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use margay_ir::observe::AccessMode;
 use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 
 use super::filter::LaunchFilter;
@@ -96,11 +96,15 @@ pub struct Findings {
     /// Whether the run has stated that launches ran in one order ([`Findings::ran_in_one_order`]).
     ordered: AtomicBool,
     log: Option<PathBuf>,
+    /// A text that each line of the log repeats.
+    label: Option<String>,
     tools: Tools,
     options: Options,
     filter: LaunchFilter,
     /// Device memory that suppressed accesses use: for loads, and for other accesses.
     spare: OnceLock<[u64; 2]>,
+    /// The launches that a finding has ended.
+    ended: Mutex<FxHashSet<u64>>,
     shadow: Shadow,
 }
 
@@ -110,6 +114,7 @@ impl Findings {
             tools,
             shadow: Shadow::new(tools),
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
+            label: std::env::var("MARGAY_CHECK_LABEL").ok(),
             options: Options::from_env(),
             filter: LaunchFilter::from_env(),
             ..Findings::default()
@@ -123,9 +128,20 @@ impl Findings {
         &self.options
     }
 
-    /// Returns what ends after an error that would end a kernel on a GPU.
-    pub fn after_error(&self) -> AfterError {
-        self.options.after_error
+    /// Records that a launch has done something that would end it on a GPU. Returns whether the launch must end.
+    pub(crate) fn ends(&self, launch: u64) -> bool {
+        let ends = self.options.after_error != AfterError::Continue;
+        if ends {
+            self.ended.lock().insert(launch);
+        }
+        ends
+    }
+
+    /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch, and
+    /// only the kernel is to end. Must be called at most once for each launch.
+    pub(crate) fn spares_context(&self, launch: u64) -> bool {
+        let by_finding = self.ended.lock().remove(&launch);
+        by_finding && self.options.after_error == AfterError::EndKernel
     }
 
     /// Returns whether a launch is examined. Must be called once for each launch.
@@ -234,8 +250,9 @@ impl Findings {
         Some(id)
     }
 
-    /// Records the fault that has ended a launch, if a tool reports it.
-    pub(crate) fn add_fault(&self, fault: &Fault) {
+    /// Records the fault that has ended a launch, if a tool reports it. `call` is the stack of the call that submitted the
+    /// launch.
+    pub(crate) fn add_fault(&self, fault: &Fault, call: Option<&CallStack>) {
         let text = match fault.kind {
             FaultKind::Deadlock => "Barrier error detected. Threads wait for each other",
             FaultKind::Hang => {
@@ -254,7 +271,7 @@ impl Findings {
             .zip(fault.thread)
             .map(|(block, thread)| ThreadPlace { thread, block });
         finding.explanation = Some(fault.detail.replace("\n  ", "; "));
-        self.add(finding, None);
+        self.add(finding, call);
     }
 
     /// Counts one more occurrence of the finding with a number. Returns false if the finding is not in the table any
@@ -285,8 +302,7 @@ impl Findings {
         }
         let mut record = finding.to_json();
         record["id"] = id.into();
-        record["pid"] = std::process::id().into();
-        self.write(&format!("{record}\n"));
+        self.write(&self.line(record));
     }
 
     /// States that the races of the run are those of one order of the threads.
@@ -301,11 +317,19 @@ impl Findings {
     }
 
     /// Writes to the log what happened in the process, if there is a log.
-    fn log_event(&self, mut event: serde_json::Value) {
+    fn log_event(&self, event: serde_json::Value) {
         if self.log.is_some() {
-            event["pid"] = std::process::id().into();
-            self.write(&format!("{event}\n"));
+            self.write(&self.line(event));
         }
+    }
+
+    /// Returns a line of the log.
+    fn line(&self, mut record: serde_json::Value) -> String {
+        record["pid"] = std::process::id().into();
+        if let Some(label) = &self.label {
+            record["label"] = label.as_str().into();
+        }
+        format!("{record}\n")
     }
 
     /// Writes to the log how often each finding has occurred, if that has changed.
@@ -324,9 +348,9 @@ impl Findings {
             entry.logged = entry.finding.count;
             let severity = entry.finding.severity.name();
             let update = json!({
-                "id": entry.id, "pid": std::process::id(), "count": entry.logged, "severity": severity,
+                "id": entry.id, "count": entry.logged, "severity": severity,
             });
-            text.push_str(&format!("{update}\n"));
+            text.push_str(&self.line(update));
         }
         if !text.is_empty() {
             self.write(&text);

@@ -3,14 +3,15 @@
 //! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address tells
 //! to which run memory belongs.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use margay_shadow::init::Initialised;
 use parking_lot::RwLock;
 
-use super::{Access, Finding, Findings, Kind};
-use crate::memory::AddressSpace;
+use super::{Access, CallStack, Finding, Findings, Kind};
+use crate::memory::{AddressSpace, grouped_bytes};
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
@@ -34,15 +35,23 @@ pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
 
 /// Calls `action` for the checking run whose memory contains an address, if it records initialisation.
 fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
-    with_run(address, |findings| {
+    with_memory(address, |_, findings, initialised| {
+        action(findings, initialised);
+    });
+}
+
+/// Calls `action` for the checking run whose memory contains an address, and for this memory, if it records
+/// initialisation.
+fn with_memory(address: u64, action: impl Fn(&AddressSpace, &Findings, &Initialised)) {
+    with_run(address, |memory, findings| {
         if let Some(initialised) = &findings.shadow().initialised {
-            action(findings, initialised);
+            action(memory, findings, initialised);
         }
     });
 }
 
-/// Calls `action` with the findings of the checking run whose memory contains an address.
-fn with_run(address: u64, action: impl Fn(&Findings)) {
+/// Calls `action` with the memory and the findings of the checking run whose memory contains an address.
+fn with_run(address: u64, action: impl Fn(&AddressSpace, &Findings)) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
@@ -51,15 +60,36 @@ fn with_run(address: u64, action: impl Fn(&Findings)) {
             continue;
         };
         if memory.contains(address) {
-            action(&findings);
+            action(&memory, &findings);
         }
     }
+}
+
+thread_local! {
+    /// The stack of the call that submitted the copy that this thread performs.
+    static SUBMITTED: RefCell<Option<CallStack>> = const { RefCell::new(None) };
+}
+
+/// Returns the stack of the present call, if findings about copies can name it.
+pub(crate) fn submission() -> Option<CallStack> {
+    ANY.load(Ordering::Relaxed).then(CallStack::capture)
+}
+
+/// Performs a copy. Findings about it name the call that has submitted it.
+pub(crate) fn perform<R>(call: Option<CallStack>, copy: impl FnOnce() -> R) -> R {
+    if call.is_none() {
+        return copy();
+    }
+    SUBMITTED.set(call);
+    let result = copy();
+    SUBMITTED.set(None);
+    result
 }
 
 /// Records an allocation in which nothing has been written.
 pub(crate) fn allocated(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.track(address, bytes));
-    with_run(address, |findings| {
+    with_run(address, |_, findings| {
         if let Some(races) = &findings.shadow().races {
             races.lock().forget(address, bytes);
         }
@@ -71,6 +101,50 @@ pub(crate) fn freed(address: u64) {
     with(address, |_, initialised| initialised.forget(address));
 }
 
+/// Returns whether a checking run reports unused memory.
+pub(crate) fn reports_unused() -> bool {
+    let reports = |findings: Arc<Findings>| findings.options().unused_memory.is_some();
+    ANY.load(Ordering::Relaxed)
+        && RUNS
+            .read()
+            .iter()
+            .any(|(_, findings)| findings.upgrade().is_some_and(reports))
+}
+
+/// Reports the bytes of an allocation that nobody has written, if the run reports unused memory. Must be called before
+/// the memory is freed. `call` is the stack of the call that allocated the memory.
+pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
+    with(address, |findings, initialised| {
+        let Some(threshold) = findings.options().unused_memory else {
+            return;
+        };
+        let Some(size) = initialised.tracked(address) else {
+            return;
+        };
+        let Some((offset, missing, _)) = initialised.missing(address, size) else {
+            return;
+        };
+        let percent = |bytes: u64| u128::from(bytes) * 100;
+        if percent(missing) < u128::from(size) * u128::from(threshold) {
+            return;
+        }
+        let text = format!(
+            "Unused memory in allocation {address:#x} of size {}",
+            grouped_bytes(size)
+        );
+        let mut finding = Finding::new(Kind::UnusedMemory, text);
+        let share = percent(missing) / u128::from(size);
+        finding.explanation = Some(format!(
+            "Not written {}, the first at offset {offset}; {share}% of the allocation",
+            grouped_bytes(missing)
+        ));
+        finding.space = Some("__global__");
+        finding.address = Some(address);
+        finding.size = Some(missing);
+        findings.add(finding, call);
+    });
+}
+
 /// Records that bytes were written.
 pub(crate) fn written(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.set(address, bytes));
@@ -79,8 +153,11 @@ pub(crate) fn written(address: u64, bytes: u64) {
 /// Records a copy. If `to_host`, reports the bytes of the source that have not been written.
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
     with(dst, |_, initialised| initialised.copy(dst, src, bytes));
-    with(src, |findings, initialised| {
-        if to_host && let Some((offset, missing, longest)) = initialised.missing(src, bytes) {
+    with_memory(src, |memory, findings, initialised| {
+        if to_host
+            && findings.options().init_global
+            && let Some((offset, missing, longest)) = initialised.missing(src, bytes)
+        {
             let whole = missing == bytes;
             let kind = match whole || longest >= NOT_PADDING {
                 true => Kind::UninitializedCopy,
@@ -96,7 +173,9 @@ pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
             finding.space = Some("__global__");
             finding.address = Some(src + offset);
             finding.size = Some(missing);
-            findings.add(finding, None);
+            finding.allocation = memory.describe(src + offset);
+            let call = SUBMITTED.with_borrow(Clone::clone);
+            findings.add(finding, call.as_ref());
         }
     });
 }

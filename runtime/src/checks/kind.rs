@@ -134,6 +134,8 @@ kinds! {
     PartlyUninitialized Initialisation Info "partly-uninitialized";
     /// A copy to the host of bytes that nobody has written.
     UninitializedCopy Initialisation Error "uninitialized-copy";
+    /// An allocation of which nobody has written some bytes.
+    UnusedMemory Initialisation Warning "unused-memory";
     /// Two accesses to the same memory, of which at least one is a write, that nothing orders.
     Race Race Error "race";
     /// See [`Undefined::NotInMask`].

@@ -30,7 +30,7 @@ pub(crate) use finding::more_specific;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
-pub use options::{AfterError, ApiErrors, Options, StreamOrder, is_implemented};
+pub use options::{AfterError, ApiErrors, Options, StreamOrder};
 pub(crate) use shadow::{Extents, Races, Shadow, SiteInfo};
 pub(crate) use streams::{HostAccess, Rows};
 

@@ -82,7 +82,11 @@ impl Stream {
         if let Some(words) = words {
             self.uses(words, || format!("kernel {}", kernel.name()));
         }
-        Ok(())
+        let findings = self.context().machine().findings.as_ref();
+        match findings.is_some_and(|findings| findings.options().blocking_launches) {
+            true => self.synchronize(),
+            false => Ok(()),
+        }
     }
 
     /// Copies memory in stream order. The call blocks until the copy is complete, like `cuMemcpy*` without `Async`. A

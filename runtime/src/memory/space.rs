@@ -412,6 +412,12 @@ impl AddressSpace {
         self.keeps_calls.then(CallStack::capture)
     }
 
+    /// Returns the stack of the call that allocated the memory at `base`, if the stacks of calls are stored.
+    pub fn allocated_by(&self, base: u64) -> Option<CallStack> {
+        let index = self.index.read();
+        index.get(&base)?.calls.allocated.clone()
+    }
+
     /// Returns the allocations and registrations that the program has not freed, each with the stack of the call that
     /// allocated it, in the order of the allocations. If `owner` is not `None`, returns only those of this owner.
     pub fn unfreed(&self, owner: Option<u64>) -> Vec<(Allocation, Option<CallStack>)> {

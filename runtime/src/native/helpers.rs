@@ -68,6 +68,8 @@ pub(super) struct HostData<'a> {
     examiner: Option<Examiner<'a>>,
     /// The first fault that a helper reported.
     pub(super) fault: Option<FaultKind>,
+    /// The thread and the position of the access that ends the launch in a checking run.
+    pub(super) wrong_access: Option<(u32, SourceLoc)>,
 }
 
 impl<'a> HostData<'a> {
@@ -89,6 +91,7 @@ impl<'a> HostData<'a> {
             reach,
             examiner,
             fault: None,
+            wrong_access: None,
         }
     }
 
@@ -322,6 +325,8 @@ unsafe extern "C" fn syscall(
         which,
         args,
     ) {
+        // The argument of `free` ends the launch.
+        Ok(_) if host.wrong_access.is_some() => status::HELPER,
         Ok(results) => {
             for (i, &bits) in results.iter().enumerate() {
                 // SAFETY: the area has at least 16 cells.
@@ -553,9 +558,16 @@ unsafe extern "C" fn check_access(
     };
     // SAFETY: generated code passes this number of operands.
     let operands = unsafe { std::slice::from_raw_parts(operands, (thread >> 32) as usize) };
-    match &mut host.examiner {
-        Some(examiner) => examiner.access(cta, &at, address, operands),
-        None => address,
+    let Some(examiner) = &mut host.examiner else {
+        return address;
+    };
+    match examiner.access(cta, &at, address, operands) {
+        Ok(address) => address,
+        Err(kind) => {
+            host.fail(kind);
+            host.wrong_access.get_or_insert((at.thread, loc));
+            NOWHERE
+        }
     }
 }
 
@@ -619,6 +631,10 @@ unsafe extern "C" fn check_lanes(
         width,
     };
     let used = examiner.chunk(cta, &at, &chunk);
+    if let Some((kind, thread)) = examiner.take_wrong_access() {
+        host.fail(kind);
+        host.wrong_access.get_or_insert((thread, at.loc));
+    }
     if used.is_none() && !shape.writes_back {
         return 1;
     }
@@ -642,6 +658,9 @@ unsafe extern "C" fn check_lanes(
     }
     u32::from(used.is_none())
 }
+
+/// The address of an access that ends the launch: no thread can access it.
+const NOWHERE: u64 = 0;
 
 /// Tells a tool about groups of asynchronous copies ([`Helpers::check_group`]).
 ///
@@ -741,11 +760,23 @@ pub(super) struct HostMachine<'a> {
     pub(super) textures: &'a TextureTable,
     pub(super) reach: Option<Reach<'a>>,
     pub(super) examiner: Option<Examiner<'a>>,
+    /// The fault of the access that ends the launch in a checking run, with its thread and position.
+    pub(super) wrong_access: Option<(FaultKind, u32, SourceLoc)>,
 }
 
 impl HostMachine<'_> {
     fn may(&self, address: u64, bytes: u32, access: AccessKind) -> Result<(), FaultKind> {
         allowed(self.reach.as_ref(), address, u64::from(bytes), access).map_err(faults::of_access)
+    }
+
+    /// Returns the access that ended the launch in a checking run.
+    pub(super) fn take_wrong_access(&mut self) -> Option<margay_exec::Fault> {
+        let (kind, thread, loc) = self.wrong_access.take()?;
+        Some(margay_exec::Fault {
+            kind,
+            thread: Some(thread),
+            loc,
+        })
     }
 }
 
@@ -836,9 +867,15 @@ impl Machine for HostMachine<'_> {
             loc,
             thread,
         };
-        match &mut self.examiner {
-            Some(examiner) => examiner.access(cta.linear, &at, address, operands),
-            None => address,
+        let Some(examiner) = &mut self.examiner else {
+            return address;
+        };
+        match examiner.access(cta.linear, &at, address, operands) {
+            Ok(address) => address,
+            Err(kind) => {
+                self.wrong_access.get_or_insert((kind, thread, loc));
+                NOWHERE
+            }
         }
     }
 

@@ -43,6 +43,7 @@ impl InterpretedCta {
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
             examiner: launch.examiner(self.info),
+            wrong_access: None,
         };
         let code = &launch.code;
         let mut interpreter = Interpreter::resume(
@@ -61,8 +62,14 @@ impl InterpretedCta {
             }
         };
         self.threads = interpreter.into_threads();
-        launch.hand_on_findings(&self.info, &mut self.state);
-        outcome.map_err(|fault| faults::report(launch, &self.info, fault))
+        let ended = launch.hand_on_findings(&self.info, &mut self.state);
+        // A wrong access ends the launch even if no instruction uses the loaded value.
+        let outcome = match machine.take_wrong_access() {
+            Some(fault) => Err(fault),
+            None => outcome,
+        };
+        let turn = outcome.map_err(|fault| faults::report(launch, &self.info, fault))?;
+        ended.map_or(Ok(turn), Err)
     }
 
     /// Describes which threads wait, and at which sync points.
@@ -74,6 +81,7 @@ impl InterpretedCta {
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
             examiner: launch.examiner(self.info),
+            wrong_access: None,
         };
         let code = &launch.code;
         let interpreter = Interpreter::resume(

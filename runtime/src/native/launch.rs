@@ -18,7 +18,7 @@ use super::observe::{self, Examiner, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
-use crate::checks::{Finding, Place, ThreadPlace, Tool, Undefined};
+use crate::checks::{Finding, Place, Severity, ThreadPlace, Tool, Undefined};
 use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
@@ -307,14 +307,24 @@ impl PtxLaunch {
         self.shape.reverse
     }
 
-    /// Passes the findings of a CTA to the checking run, if this launch is part of one.
-    pub(super) fn hand_on_findings(&self, cta: &CtaInfo, state: &mut CtaState) {
-        let Some(findings) = &self.shape.findings else {
-            return;
-        };
-        for finding in state.take_findings() {
-            findings.add(self.sync_finding(cta, &finding), self.shape.call.as_ref());
+    /// Passes the findings of a CTA to the checking run, if this launch is part of one. Returns the fault of the first
+    /// error, if an error ends the launch.
+    pub(super) fn hand_on_findings(&self, cta: &CtaInfo, state: &mut CtaState) -> Option<Fault> {
+        let findings = self.shape.findings.as_ref()?;
+        let mut fault = None;
+        for found in state.take_findings() {
+            let finding = self.sync_finding(cta, &found);
+            let ends = finding.severity == Severity::Error && findings.ends(self.info.grid_id);
+            if ends && fault.is_none() {
+                let mut report = self.internal(&finding.text).at_cta(cta.index);
+                report.thread = finding.thread.map(|at| at.thread);
+                report.ptx_line = finding.place.ptx_line;
+                report.source.clone_from(&finding.place.source);
+                fault = Some(report);
+            }
+            findings.add(finding, self.shape.call.as_ref());
         }
+        fault
     }
 
     /// Creates the finding of undefined synchronisation in a CTA.

@@ -157,7 +157,10 @@ impl NativeCta {
         };
         loop {
             let outcome = self.state.run(&mut runner).map(Turn::of);
-            launch.hand_on_findings(&self.info, &mut self.state);
+            let ended = launch.hand_on_findings(&self.info, &mut self.state);
+            if let (Ok(_), Some(fault)) = (&outcome, ended) {
+                return Err(fault);
+            }
             match outcome {
                 Ok(Ok(Turn::Parked { progressed: false })) => {
                     // While threads only wait in loops, their live values do not change, so the hash does not change.
@@ -315,7 +318,7 @@ pub(super) fn run_range(
         .cta_entry(specialisation)
         .map_err(|error| faults::report(launch, &cta, unsupported(error)))?;
     match call(entry, &mut context, first, count) {
-        Ok(status::OK) => Ok(()),
+        Ok(status::OK) if host.wrong_access.is_none() => Ok(()),
         ended => {
             let fault = fault_of(kernel, &context, &mut host, ended);
             let mut at = cta;
@@ -336,6 +339,16 @@ fn fault_of(
         ptx_line: context.ended_line,
         loc: context.ended_loc,
     };
+    // An access that ends a launch in a checking run states its own thread and position.
+    if let Some((thread, loc)) = host.wrong_access.take()
+        && let Some(kind) = host.fault.take()
+    {
+        return IrFault {
+            kind,
+            thread: Some(thread),
+            loc,
+        };
+    }
     let mut lane = 0;
     let (kind, loc) = match ended {
         Ok(status::HELPER) => (
@@ -400,7 +413,7 @@ impl NativeRunner<'_, '_> {
         self.context.depth = 0;
         let frames = self.frames.warp_mut(0) as u64;
         match call(entry, &mut self.context, frames, count) {
-            Ok(status::OK) => Ok(None),
+            Ok(status::OK) if self.host.wrong_access.is_none() => Ok(None),
             Ok(status::GENERAL) => {
                 let from = (SyncPoint(self.context.phase), self.context.moved);
                 let place = |warp| (self.frames.stop_words(warp), self.frames.alive(warp));
@@ -485,7 +498,7 @@ impl Runner for NativeRunner<'_, '_> {
         let frame = self.frames.warp_mut(warp) as u64;
         let packed = u64::from(mask) | u64::from(warp) << 32;
         match call(entry, &mut self.context, frame, packed) {
-            Ok(status::OK) => {
+            Ok(status::OK) if self.host.wrong_access.is_none() => {
                 let header = self.frames.stop_words(warp);
                 for lane in lanes(mask) {
                     sync_points[lane as usize] = header[lane as usize];

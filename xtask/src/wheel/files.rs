@@ -1,5 +1,5 @@
-//! Collects the wheel's files other than the program in the folder `margay_cli.data`. maturin includes a folder with
-//! this name (derived from the name of the crate's library) if it is in the folder of `pyproject.toml`.
+//! Collects the wheel's files other than the program and the Python package in the folder `margay.data`. maturin includes
+//! a folder with this name (derived from the name of the package) if it is in the folder of `pyproject.toml`.
 //!
 //! Invariant: the folder is removed after the wheel is built, so that no old file is included in another wheel.
 
@@ -30,9 +30,9 @@ pub(super) struct Data(PathBuf);
 impl Data {
     /// Creates the folder below `root` and copies the files of the last build into it.
     pub(super) fn make(root: &Path) -> Result<Data, String> {
-        let data = Data(root.join("margay_cli.data"));
+        let data = Data(root.join("margay.data"));
         let _ = fs::remove_dir_all(&data.0);
-        data.fill().map_err(|e| format!("margay_cli.data: {e}"))?;
+        data.fill().map_err(|e| format!("margay.data: {e}"))?;
         Ok(data)
     }
 

@@ -54,14 +54,17 @@ pub(super) fn run(wheel: &Path) -> Outcome {
         }
         println!("{program:<10} ok {seconds:>6.1} s");
     }
-    // Runs the test of the example of a CI job.
+    // Runs the test of the example of a CI job, also with the plugin for pytest.
     let tests = exec::root().join("examples/github");
-    let said = exec::output(
-        margay(&venv)
-            .args(["run", "pytest", "-q", "-p", "no:cacheprovider"])
-            .arg(&tests),
-    )?;
-    println!("{}", said.lines().last().unwrap_or_default());
+    for options in [&["-q"][..], &["-q", "--margay-check"]] {
+        let said = exec::output(
+            margay(&venv)
+                .args(["run", "pytest", "-p", "no:cacheprovider"])
+                .args(options)
+                .arg(&tests),
+        )?;
+        println!("{}", said.lines().last().unwrap_or_default());
+    }
     let _ = std::fs::remove_dir_all(&venv);
     Ok(())
 }

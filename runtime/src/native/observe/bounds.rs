@@ -1,5 +1,6 @@
 //! Decides whether a thread may access memory.
 
+use margay_exec::FaultKind;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::mods::StateSpace;
 
@@ -180,23 +181,31 @@ impl Examiner<'_> {
     }
 
     /// Examines the argument of `free`. Returns the address to free instead.
-    pub(super) fn release(&mut self, at: &Observed<'_>, address: u64) -> u64 {
+    ///
+    /// # Errors
+    /// The fault of the call, if a wrong call ends the launch.
+    pub(super) fn release(&mut self, at: &Observed<'_>, address: u64) -> Result<u64, FaultKind> {
         let services = &self.launch.shape.services;
         let block = services.heap_block(address);
         if block.is_some_and(|block| block.start == address) {
             // The block is freed here, so that a second lane of the warp that frees it finds it free.
             let _ = services.free(&Coordinates::default(), address);
-            return 0;
+            return Ok(0);
         }
         if address == 0 {
-            return 0;
+            return Ok(0);
         }
         let kind = match services.was_freed_in_heap(address) {
             true => Kind::DoubleFree,
             false => Kind::InvalidFree,
         };
         self.report_free(at, address, kind);
-        0
+        match self.ends(kind) {
+            true => Err(FaultKind::Unsupported {
+                what: format!("free({address:#x}): {}", kind.name()),
+            }),
+            false => Ok(0),
+        }
     }
 
     /// Returns the address of spare memory for a suppressed access, in the state space of the access.

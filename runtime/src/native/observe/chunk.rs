@@ -146,7 +146,15 @@ impl Examiner<'_> {
                     ..*at
                 };
                 let operands = chunk.operands_of(lane);
-                used[lane as usize] = self.access(cta, &own, chunk.addresses.of(lane), &operands);
+                let address = chunk.addresses.of(lane);
+                used[lane as usize] = match self.access(cta, &own, address, &operands) {
+                    Ok(address) => address,
+                    // The launch ends when the native function returns.
+                    Err(kind) => {
+                        self.wrong_access.get_or_insert((kind, own.thread));
+                        self.spare(own.thread, own.access)
+                    }
+                };
             }
             return Some(used);
         }

@@ -42,7 +42,16 @@ impl Examiner<'_> {
                 }
                 Written::Some | Written::None => Some(Kind::Uninitialized),
             };
-            if let Some(kind) = kind {
+            let is_shared = matches!(
+                self.space_of(at.access.space, address),
+                StateSpace::Shared | StateSpace::SharedCluster
+            );
+            let options = findings.options();
+            let selected = match is_shared {
+                true => options.init_shared,
+                false => options.init_global,
+            };
+            if let Some(kind) = kind.filter(|_| selected) {
                 self.report_initialisation(at, (address, bytes), kind);
             }
         }

@@ -9,7 +9,7 @@ mod initial;
 mod order;
 mod report;
 
-use margay_exec::{CtaInfo, LaunchInfo};
+use margay_exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
@@ -42,6 +42,19 @@ pub(super) struct Observed<'a> {
     pub(super) thread: u32,
 }
 
+/// Returns the fault that a wrong access causes on a GPU.
+fn fault_of(kind: Kind, address: u64, mode: AccessMode) -> FaultKind {
+    match kind {
+        Kind::Misaligned => FaultKind::Misaligned {
+            address: Some(address),
+        },
+        _ => FaultKind::IllegalAddress {
+            address: Some(address),
+            write: Some(mode != AccessMode::Load && mode != AccessMode::Copy),
+        },
+    }
+}
+
 /// Identifies reports that differ in the thread only: kind, position and properties of the access.
 type ReportKey = (Kind, u32, u32, u64);
 
@@ -60,6 +73,8 @@ pub(super) struct Examiner<'a> {
     known_cta: Option<(u64, CtaId)>,
     /// The findings that this examiner has reported.
     reported: FxHashMap<ReportKey, u64>,
+    /// The fault and the thread of the access of a chunk that ends the launch.
+    wrong_access: Option<(FaultKind, u32)>,
 }
 
 impl<'a> Examiner<'a> {
@@ -79,6 +94,7 @@ impl<'a> Examiner<'a> {
             written: View::default(),
             known_cta: None,
             reported: FxHashMap::default(),
+            wrong_access: None,
         };
         examiner.begin_shared();
         examiner
@@ -86,13 +102,16 @@ impl<'a> Examiner<'a> {
 
     /// Examines an access to `address` by a thread of the CTA with index `cta`. `operands` are the operands of the
     /// access. Returns the address that the thread accesses instead.
+    ///
+    /// # Errors
+    /// The fault of the access, if a wrong access ends the launch.
     pub(super) fn access(
         &mut self,
         cta: u64,
         at: &Observed<'_>,
         address: u64,
         operands: &[Bits],
-    ) -> u64 {
+    ) -> Result<u64, FaultKind> {
         self.move_to(cta);
         let bytes = match at.access.mode {
             AccessMode::Copy => operands.first().map_or(0, |&bytes| bytes as u32),
@@ -100,11 +119,14 @@ impl<'a> Examiner<'a> {
             _ => at.access.bytes,
         };
         if bytes == 0 {
-            return address;
+            return Ok(address);
         }
         if let Some(kind) = self.problem(at, (address, bytes)) {
             self.report_access(at, (address, bytes), kind);
-            return self.spare(at.thread, at.access);
+            return match self.ends(kind) {
+                true => Err(fault_of(kind, address, at.access.mode)),
+                false => Ok(self.spare(at.thread, at.access)),
+            };
         }
         if self.launch.waits.is_observed() {
             let waits = &self.launch.waits;
@@ -114,7 +136,18 @@ impl<'a> Examiner<'a> {
         if self.orders() {
             self.order(at, address, bytes, operands);
         }
-        address
+        Ok(address)
+    }
+
+    /// Removes and returns the fault and the thread of the access of a chunk that ends the launch.
+    pub(super) fn take_wrong_access(&mut self) -> Option<(FaultKind, u32)> {
+        self.wrong_access.take()
+    }
+
+    /// Returns whether the launch must end because of a wrong access.
+    fn ends(&self, kind: Kind) -> bool {
+        let selected = self.findings.tools().contains(kind.tool());
+        selected && self.findings.ends(self.info.grid_id)
     }
 
     /// Makes the CTA with a linear index the present one.

@@ -1,0 +1,39 @@
+//! Functions of Margay's own programs that run in the process of a CUDA program, such as the plugin for pytest.
+//!
+//! They are no part of the driver API, so they are not in the table of entry points and no check observes them.
+
+use std::ffi::{c_int, c_uint};
+use std::panic::catch_unwind;
+use std::time::Duration;
+
+use margay::Runtime;
+
+use crate::{checking, guard};
+
+/// All submitted work is complete, and all findings are in the log.
+const SETTLED: c_int = 0;
+/// Work is still running.
+const RUNNING: c_int = 1;
+/// This is no checking run.
+const UNCHECKED: c_int = 2;
+/// The process does not use the driver.
+const UNUSED: c_int = 3;
+
+/// Waits until all work that the process has submitted is complete, for at most `milliseconds`, and writes to the log
+/// how often each finding has occurred. Returns 0, or 1 if work is still running, 2 if this is no checking run, 3 if the
+/// process does not use the driver.
+#[unsafe(no_mangle)]
+pub extern "C" fn margay_settle(milliseconds: c_uint) -> c_int {
+    if !guard::is_ready() {
+        return UNUSED;
+    }
+    if !checking::any() {
+        return UNCHECKED;
+    }
+    let limit = Duration::from_millis(milliseconds.into());
+    let settled = catch_unwind(|| Runtime::global().is_ok_and(|runtime| runtime.settle(limit)));
+    match settled {
+        Ok(true) => SETTLED,
+        _ => RUNNING,
+    }
+}

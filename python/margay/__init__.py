@@ -1,0 +1,1 @@
+"""Margay runs CUDA programs on CPUs. This package contains its plugin for pytest (``margay.pytest_plugin``)."""

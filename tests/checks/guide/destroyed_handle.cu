@@ -1,0 +1,6 @@
+int main() {
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaStreamDestroy(stream);
+    cudaStreamSynchronize(stream);
+}

@@ -1,0 +1,4 @@
+int main() {
+    int *p;
+    cudaMalloc(&p, (size_t)1 << 60);
+}

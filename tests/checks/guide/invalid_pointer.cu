@@ -1,0 +1,6 @@
+int main() {
+    int *p;
+    cudaMalloc(&p, sizeof(int));
+    cudaFree(p);
+    cudaFree(p);
+}
