@@ -102,15 +102,36 @@ impl<'a> Examiner<'a> {
         if bytes == 0 {
             return address;
         }
-        if let Some(kind) = self.problem(at, (address, bytes)) {
-            self.report_access(at, (address, bytes), kind);
-            return self.spare(at.thread, at.access);
+        let permitted = match at.access.unused {
+            0 => self.part(at, address, (address, bytes), operands),
+            _ => at.access.parts().fold(true, |permitted, (offset, bytes)| {
+                let part = (address.wrapping_add(offset.into()), bytes);
+                self.part(at, address, part, operands) && permitted
+            }),
+        };
+        match permitted {
+            true => address,
+            false => self.spare(at.thread, at.access),
         }
-        self.initialisation(at, address, bytes);
+    }
+
+    /// Examines contiguous bytes of an access to `address`. Returns whether they are permitted.
+    fn part(
+        &mut self,
+        at: &Observed<'_>,
+        address: u64,
+        part: (u64, u32),
+        operands: &[Bits],
+    ) -> bool {
+        if let Some(kind) = self.problem(at, address, part) {
+            self.report_access(at, part, kind);
+            return false;
+        }
+        self.initialisation(at, part.0, part.1);
         if self.orders() {
-            self.order(at, address, bytes, operands);
+            self.order(at, part.0, part.1, operands);
         }
-        address
+        true
     }
 
     /// Makes the CTA with a linear index the present one.
@@ -127,6 +148,7 @@ impl<'a> Examiner<'a> {
         match space {
             StateSpace::None if self.is_in_shared_window(address) => StateSpace::Shared,
             StateSpace::None if self.is_in_local_window(address) => StateSpace::Local,
+            StateSpace::None if self.visible.is_constant(address) => StateSpace::Const,
             StateSpace::None => StateSpace::Global,
             space => space,
         }

@@ -126,6 +126,9 @@ impl Examiner<'_> {
         };
         match kind {
             Kind::Misaligned => format!("address is misaligned: {place}"),
+            Kind::WrongSpace if self.visible.is_constant(address) => {
+                format!("address is in constant memory, which kernels cannot write: {place}")
+            }
             _ => format!("address is out of bounds: {place}"),
         }
     }
