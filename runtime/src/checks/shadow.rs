@@ -1,12 +1,13 @@
 //! The shadow memory of a checking run, and the launches that use it.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use margay_ir::observe::ObservedAccess;
 use margay_shadow::init::Initialised;
-use margay_shadow::race::{CtaId, Detector, Site};
+use margay_shadow::race::{CtaId, Detector, Missing, Site};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -75,7 +76,26 @@ struct Pair {
     /// The first addresses of a race of volatile accesses, which is no defect if all addresses are flags.
     volatile: Vec<u64>,
     finding: Finding,
+    /// The order that is missing.
+    missing: Missing,
     call: Option<CallStack>,
+}
+
+impl Pair {
+    /// How far apart the accesses are.
+    fn gravity(&self) -> (Severity, u8) {
+        (self.finding.severity, distance(self.missing))
+    }
+}
+
+/// Returns how many threads the missing order concerns: a barrier of the CTA orders also the threads of a warp.
+fn distance(missing: Missing) -> u8 {
+    match missing {
+        Missing::WarpBarrier => 0,
+        Missing::Barrier => 1,
+        Missing::ClusterBarrier => 2,
+        Missing::GridOrder | Missing::Fence | Missing::Scope | Missing::CopyWait => 3,
+    }
 }
 
 /// Maximum number of addresses that are kept for a race of volatile accesses.
@@ -89,15 +109,17 @@ impl Races {
         self.launches.insert(launch);
     }
 
-    /// Counts one more occurrence of a race between two sites. Returns whether the race is known.
+    /// Counts one more occurrence of a race between two sites. Returns whether [`Races::add_pair`] must be called: the
+    /// race is new, or this occurrence is worse than the one that the finding describes.
     pub(crate) fn count_pair(
         &mut self,
         pair: (Site, Site),
         severity: Severity,
+        missing: Missing,
         volatile: Option<u64>,
     ) -> bool {
         let Some(known) = self.pairs.get_mut(&pair) else {
-            return false;
+            return true;
         };
         if let Some(address) = volatile
             && known.volatile.len() < FLAGS
@@ -106,31 +128,37 @@ impl Races {
             known.volatile.push(address);
         }
         known.finding.count += 1;
-        known.finding.severity = known.finding.severity.max(severity);
-        true
+        (severity, distance(missing)) > known.gravity()
     }
 
-    /// Adds a race between two sites.
+    /// Adds a race between two sites. If it is known, the new finding replaces the old one.
     pub(crate) fn add_pair(
         &mut self,
         pair: (Site, Site),
         launch: u64,
         volatile: Option<u64>,
-        (finding, call): (Finding, Option<CallStack>),
+        (mut finding, missing, call): (Finding, Missing, Option<CallStack>),
     ) {
+        if let Some(known) = self.pairs.get_mut(&pair) {
+            finding.count = known.finding.count;
+            known.finding = finding;
+            known.missing = missing;
+            return;
+        }
         let pair_of = Pair {
             launch,
             volatile: volatile.into_iter().collect(),
             finding,
+            missing,
             call,
         };
         self.pairs.insert(pair, pair_of);
     }
 
-    /// Records that a launch is over, and returns its races. If no launch runs, all later accesses happen after all
+    /// Records that a launch is over, and returns its races, the worst ones first. If no launch runs, all later accesses happen after all
     /// earlier ones.
     pub(crate) fn end_launch(&mut self, launch: u64) -> Vec<(Finding, Option<CallStack>)> {
-        let mut races = Vec::new();
+        let mut races: Vec<Pair> = Vec::new();
         for ((a, b), mut pair) in std::mem::take(&mut self.pairs) {
             if pair.launch != launch {
                 self.pairs.insert((a, b), pair);
@@ -143,8 +171,12 @@ impl Races {
             if pair.finding.severity == Severity::Info {
                 pair.finding.missing = None;
             }
-            races.push((pair.finding, pair.call));
+            races.push(pair);
         }
+        // The copies of an unrolled loop are one finding, and the first one gives its description.
+        races.sort_by_key(|pair| Reverse(pair.gravity()));
+        let races = races.into_iter();
+        let races = races.map(|pair| (pair.finding, pair.call)).collect();
         if !self.launches.remove(&launch) {
             return races;
         }

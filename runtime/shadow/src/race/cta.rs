@@ -115,11 +115,16 @@ pub(super) struct Cta {
     barriers: Vec<[Shared; 3]>,
     /// The asynchronous copies of each thread that has issued any.
     copies: FxHashMap<u32, Copies>,
+    /// What each thread that polls has read last.
+    polled: FxHashMap<u32, Polled>,
     /// The lock that each thread holds.
     locks: FxHashMap<u32, Lock>,
     /// The threads and the addresses of the locks that they have released.
     released: FxHashSet<(u32, u64)>,
 }
+
+/// A strong read in a loop: the address, the number of the write that it reads from, its scope, and whether it acquires.
+type Polled = (u64, u64, Scope, bool);
 
 /// The groups of asynchronous copies of a thread.
 #[derive(Debug, Default)]
@@ -170,9 +175,15 @@ impl Cta {
             pending: Vec::new(),
             barriers: Vec::new(),
             copies: FxHashMap::default(),
+            polled: FxHashMap::default(),
             locks: FxHashMap::default(),
             released: FxHashSet::default(),
         }
+    }
+
+    /// Records a strong read in a loop. Returns whether it reads the same as the thread's last such read.
+    pub(super) fn has_seen(&mut self, thread: u32, read: Polled) -> bool {
+        self.polled.insert(thread, read) == Some(read)
     }
 
     /// Returns the lock that a thread holds.

@@ -160,10 +160,10 @@ impl Examiner<'_> {
             };
             let pair = (race.earlier.0, site);
             let volatile = race.volatile.then_some(address);
-            if !races.count_pair(pair, severity, volatile) {
+            if races.count_pair(pair, severity, race.missing, volatile) {
                 let finding = self.race_finding(races, race, (site, id), at, severity);
-                let call = self.launch.shape.call.clone();
-                races.add_pair(pair, self.info.grid_id, volatile, (finding, call));
+                let found = (finding, race.missing, self.launch.shape.call.clone());
+                races.add_pair(pair, self.info.grid_id, volatile, found);
             }
         }
     }
