@@ -4,6 +4,7 @@
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
 
+use crate::call_stack::CallStack;
 use crate::checks;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -168,26 +169,28 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
         Manner::Sync => !on_device,
         Manner::Async | Manner::Staged => dst == Side::Pageable,
     };
+    let to_host = src == Side::Device && dst != Side::Device;
+    let call = to_host.then(checks::host::call).flatten();
     if waits || (src == Side::Pageable && stream.is_idle()) {
-        return copy_here(stream, &transfer);
+        return copy_here(stream, &transfer, call.as_ref());
     }
     let short = transfer.bytes().is_some_and(|bytes| bytes <= SHORT);
     let job: DeviceJob = if src == Side::Pageable || manner == Manner::Staged {
         let staged = transfer.stage()?;
         Box::new(move || transfer.run_staged(&staged))
     } else {
-        Box::new(move || transfer.run())
+        Box::new(move || transfer.run(call.as_ref()))
     };
     stream.submit(Work::Device { job, short });
     Ok(())
 }
 
 /// Waits until the earlier work of the stream is complete, and copies on the calling thread.
-fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
+fn copy_here(stream: &Stream, transfer: &Transfer, call: Option<&CallStack>) -> Result<()> {
     let task = stream.submit(Work::Caller);
     task.wait_turn();
     let outcome = match stream.context().fault_status() {
-        Ok(()) => transfer.run(),
+        Ok(()) => transfer.run(call),
         failed => failed,
     };
     task.complete();
@@ -351,10 +354,9 @@ impl Transfer {
         self.bytes().is_some_and(|bytes| bytes <= SHORT)
     }
 
-    /// Copies the bytes.
-    pub(crate) fn run(self) -> Result<()> {
+    /// Copies the bytes. `to_host` is the stack of the call if a checking run examines a copy to the host.
+    pub(crate) fn run(self, to_host: Option<&CallStack>) -> Result<()> {
         crate::fault::keep_for_copy();
-        let to_host = self.direction == Direction::DeviceToHost;
         let copy = |dst, src, bytes| {
             copy_bytes(dst, src, bytes)?;
             checks::host::copied(dst, src, bytes, to_host);
@@ -394,7 +396,7 @@ impl Transfer {
             let row = rows.next().unwrap_or_default();
             // SAFETY: the destination was looked up as memory of this runtime when the copy was submitted.
             unsafe { access::write(dst, row) }.map_err(inaccessible)?;
-            checks::host::copied(dst, src, self.width, false);
+            checks::host::copied(dst, src, self.width, None);
             Ok(())
         })
     }

@@ -38,6 +38,8 @@ struct Launched {
     children: Mutex<LaunchedState>,
     /// Counts a launch by device code as pending until its threads have ended.
     pending: Mutex<Option<Pending>>,
+    /// The stack of the call that launched the kernel, in checking runs.
+    call: Option<CallStack>,
 }
 
 /// Number of tasks in [`LaunchedState`] below which completed tasks are not removed.
@@ -203,6 +205,7 @@ fn start_nested(
     machine.scheduler().start()?;
     let findings = machine.findings.as_ref();
     let findings = findings.filter(|findings| findings.selects(kernel.name(), &config));
+    let call = findings.map(|_| CallStack::capture());
     let shape = LaunchShape {
         deadline,
         grid: config.grid,
@@ -219,14 +222,14 @@ fn start_nested(
         visible,
         services: Arc::clone(&services) as _,
         textures: machine.textures.now(),
-        call: findings.map(|_| CallStack::capture()),
+        call: call.clone(),
         findings: findings.cloned(),
     };
     let (id, units) = (shape.grid_id, shape.units());
     let (least, greatest) = context.stream_priority_range();
     let prepared = kernel.engine().prepare(shape)?;
     let priority = config.priority.map(|asked| asked.clamp(greatest, least));
-    let launched = Launched::new(kernel.clone(), services, (id, priority), pending);
+    let launched = Launched::new(kernel.clone(), services, (id, priority), pending, call);
     let run = Run::new(RunSpec {
         launcher: Arc::clone(&launched) as _,
         id,
@@ -247,6 +250,7 @@ impl Launched {
         services: Arc<LaunchServices>,
         (id, priority): (u64, Option<i32>),
         pending: Option<Pending>,
+        call: Option<CallStack>,
     ) -> Arc<Launched> {
         Arc::new(Launched {
             kernel,
@@ -256,6 +260,7 @@ impl Launched {
             task: OnceLock::new(),
             children: Mutex::default(),
             pending: Mutex::new(pending),
+            call,
         })
     }
 
@@ -356,7 +361,7 @@ impl Launcher for Launched {
             if let Some(findings) = &self.kernel.module().context().machine().findings {
                 findings.end_launch(self.id);
                 if let Some(fault) = &fault {
-                    findings.add_fault(fault);
+                    findings.add_fault(fault, self.call.as_ref());
                 }
             }
             owner.printed(&self.services.take_printed());

@@ -216,8 +216,9 @@ impl Findings {
         Some(id)
     }
 
-    /// Records the fault that has ended a launch, if a tool reports it.
-    pub(crate) fn add_fault(&self, fault: &Fault) {
+    /// Records the fault that has ended a launch, if a tool reports it. `call` is the stack of the call that launched the
+    /// kernel.
+    pub(crate) fn add_fault(&self, fault: &Fault, call: Option<&CallStack>) {
         if fault.kind != FaultKind::Deadlock {
             return;
         }
@@ -233,7 +234,7 @@ impl Findings {
             .zip(fault.thread)
             .map(|(block, thread)| ThreadPlace { thread, block });
         finding.explanation = Some(fault.detail.clone());
-        self.add(finding, None);
+        self.add(finding, call);
     }
 
     /// Counts one more occurrence of the finding with a number. Returns false if the finding is not in the table any

@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 use margay_shadow::init::Initialised;
 use parking_lot::RwLock;
 
-use super::{Access, Finding, Findings, Kind};
-use crate::memory::AddressSpace;
+use super::{Access, CallStack, Finding, Findings, Kind};
+use crate::memory::{AddressSpace, grouped_bytes};
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
@@ -32,7 +32,7 @@ pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
 }
 
 /// Calls `action` for the checking run whose memory contains an address.
-fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
+fn with(address: u64, action: impl Fn(&AddressSpace, &Findings, &Initialised)) {
     if !ANY.load(Ordering::Relaxed) {
         return;
     }
@@ -43,47 +43,59 @@ fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
         if memory.contains(address)
             && let Some(initialised) = &findings.shadow().initialised
         {
-            action(&findings, initialised);
+            action(&memory, &findings, initialised);
         }
     }
 }
 
 /// Records an allocation in which nothing has been written.
 pub(crate) fn allocated(address: u64, bytes: u64) {
-    with(address, |_, initialised| initialised.track(address, bytes));
+    with(address, |_, _, initialised| {
+        initialised.track(address, bytes)
+    });
 }
 
 /// Records that the allocation at an address was freed.
 pub(crate) fn freed(address: u64) {
-    with(address, |_, initialised| initialised.forget(address));
+    with(address, |_, _, initialised| initialised.forget(address));
 }
 
 /// Records that bytes were written.
 pub(crate) fn written(address: u64, bytes: u64) {
-    with(address, |_, initialised| initialised.set(address, bytes));
+    with(address, |_, _, initialised| initialised.set(address, bytes));
 }
 
-/// Records a copy. If `to_host`, reports the bytes of the source that have not been written.
-pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
-    with(dst, |_, initialised| initialised.copy(dst, src, bytes));
-    with(src, |findings, initialised| {
-        if to_host && let Some((offset, missing, longest)) = initialised.missing(src, bytes) {
+/// Returns the stack of the current call if there is a checking run that examines copies to the host.
+pub(crate) fn call() -> Option<CallStack> {
+    ANY.load(Ordering::Relaxed).then(CallStack::capture)
+}
+
+/// Records a copy. For a copy to the host, `to_host` is the stack of the call; such a copy is reported if it reads bytes
+/// that have not been written.
+pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: Option<&CallStack>) {
+    with(dst, |_, _, initialised| initialised.copy(dst, src, bytes));
+    with(src, |memory, findings, initialised| {
+        if to_host.is_some()
+            && let Some((offset, missing, longest)) = initialised.missing(src, bytes)
+        {
             let whole = missing == bytes;
             let kind = match whole || longest >= NOT_PADDING {
                 true => Kind::UninitializedCopy,
                 false => Kind::PartlyUninitialized,
             };
-            let unit = if missing == 1 { "byte" } else { "bytes" };
             let text = format!(
-                "Host API uninitialized memory access: a copy of {bytes} bytes to the host reads {missing} {unit} that \
-                 nobody has written, the first at offset {offset}"
+                "Host API uninitialized memory access: a copy of {} to the host reads {} that nobody has \
+                 written, the first at offset {offset}",
+                grouped_bytes(bytes),
+                grouped_bytes(missing)
             );
             let mut finding = Finding::new(kind, text);
             finding.access = Some(Access::Read);
             finding.space = Some("__global__");
             finding.address = Some(src + offset);
             finding.size = Some(missing);
-            findings.add(finding, None);
+            finding.allocation = memory.describe(src + offset);
+            findings.add(finding, to_host);
         }
     });
 }

@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 
 use super::plan::{Plan, Step, StepOp};
 use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp};
+use crate::checks;
 use crate::context::Context;
+use crate::copy::Direction;
 use crate::error::{Error, Result};
 use crate::memop;
 use crate::stream::Stream;
@@ -246,13 +248,15 @@ impl Made<'_> {
             },
             NodeOp::Memcpy(node) => {
                 let (transfer, short) = (node.transfer, node.transfer.is_short());
+                let to_host = transfer.direction == Direction::DeviceToHost;
+                let call = to_host.then(checks::host::call).flatten();
                 let work =
                     device(
                         "a graph's copy",
                         &node.context,
                         short,
                         move |context| match transfer.check(context)? {
-                            true => transfer.run(),
+                            true => transfer.run(call.as_ref()),
                             false => Ok(()),
                         },
                     );

@@ -82,7 +82,7 @@ impl Job {
                 done.map_err(|fault| failure(kernel, fault))?;
                 match self.from {
                     Source::Bytes(from) => {
-                        checks::host::copied(to, from.at(row, slice), width, false);
+                        checks::host::copied(to, from.at(row, slice), width, None);
                     }
                     Source::Value(_) => checks::host::written(to, width),
                 }
