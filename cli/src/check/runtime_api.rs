@@ -1,5 +1,5 @@
-//! Names a failed call as the program made it. NVIDIA's runtime library calls the driver, where the failure is found;
-//! the program called a function of the runtime, for example `cudaMalloc`.
+//! Names a wrong call as the program made it. NVIDIA's runtime library calls the driver, where the error is found; the
+//! program called a function of the runtime, for example `cudaMalloc`.
 
 use super::record::HostFrame;
 
@@ -24,7 +24,7 @@ const OTHER_NAMES: [(&str, &str); 17] = [
     ("UNKNOWN", "Unknown"),
 ];
 
-/// Returns the message about a failed call of the driver as a message about the runtime's function that the program
+/// Returns a message about a call of the driver as a message about the runtime's function that the program
 /// called; `None` if the program called the driver itself.
 ///
 /// The runtime has the driver's numbers for errors.
@@ -33,13 +33,35 @@ pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {
         .iter()
         .map(|frame| frame.function.as_str())
         .find(|name| !is_unnamed(name))?;
-    let rest = message.strip_prefix("Program hit CUDA_ERROR_")?;
+    if !is_runtime(call) {
+        return None;
+    }
+    let Some(rest) = message.strip_prefix("Program hit ") else {
+        return with_call(message, call);
+    };
     let (error, rest) = rest.split_once(' ')?;
     let (reason, _) = rest.rsplit_once(" on CUDA API call to ")?;
-    is_runtime(call).then(|| {
-        let error = runtime_error(error);
-        format!("Program hit {error} {reason} on CUDA API call to {call}.")
-    })
+    let error = match error.strip_prefix("CUDA_ERROR_") {
+        Some(error) => runtime_error(error),
+        None => error.to_owned(),
+    };
+    Some(format!(
+        "Program hit {error} {reason} on CUDA API call to {call}."
+    ))
+}
+
+/// Replaces the first name of a function of the driver by `call`.
+fn with_call(message: &str, call: &str) -> Option<String> {
+    let is_start = |&(at, _): &(usize, &str)| message[..at].ends_with(' ') || at == 0;
+    let is_name = |rest: &str| {
+        let rest = rest.strip_prefix("cu");
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    };
+    let starts = message.char_indices().map(|(at, _)| (at, &message[at..]));
+    let (start, rest) = starts.filter(is_start).find(|(_, rest)| is_name(rest))?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let end = start + end.unwrap_or(rest.len());
+    Some(format!("{}{call}{}", &message[..start], &message[end..]))
 }
 
 /// Returns whether a frame of a library has no name, as the inner functions of the runtime.
@@ -94,6 +116,22 @@ mod tests {
                       cudaMemcpy.";
         let host = frames(&["cudaMemcpy", "main"]);
         assert_eq!(message(invalid, &host).as_deref(), Some(wanted));
+        let launch = "Program hit cudaErrorInvalidConfiguration (error 9) due to \"x\" on CUDA API call to cuLaunchKernel.";
+        let host = frames(&["cudaLaunchKernel", "main"]);
+        let wanted = launch.replace("cuLaunchKernel", "cudaLaunchKernel");
+        assert_eq!(message(launch, &host), Some(wanted));
+    }
+
+    #[test]
+    fn sentences_name_the_call_of_the_program() {
+        let host = frames(&["libcudart.so.13+0x4d7ed", "cudaFree", "main"]);
+        let text = "Pointer to cuMemFree_v2(0x10) is invalid: the memory is freed already";
+        let wanted = "Pointer to cudaFree(0x10) is invalid: the memory is freed already";
+        assert_eq!(message(text, &host).as_deref(), Some(wanted));
+        let text = "The destination of cuMemcpyHtoD_v2 is 8 bytes at 0x10";
+        let wanted = "The destination of cudaFree is 8 bytes at 0x10";
+        assert_eq!(message(text, &host).as_deref(), Some(wanted));
+        assert_eq!(message("Leaked 8 bytes at 0x10", &host), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use margay_ir::observe::AccessMode;
 use margay_ops::mods::StateSpace;
 
 use super::{Examiner, Observed};
+use crate::call_stack::demangled;
 use crate::checks::{Access, Finding, Kind, Place, ThreadPlace};
 use crate::memory::grouped_bytes;
 use crate::native::faults;
@@ -157,7 +158,7 @@ impl Examiner<'_> {
             return format!("offset {:#x} in shared memory", offset as i64);
         };
         let size = grouped_bytes(variable.end - variable.start);
-        let name = &variable.name;
+        let name = demangled(&variable.name);
         match offset.checked_sub(variable.end) {
             None => format!(
                 "{} into {name} of {size}",
