@@ -370,6 +370,21 @@ fn ranges_host_memory_and_old_contexts_are_examined() {
 }
 
 #[test]
+fn copies_of_unwritten_memory_name_the_call_and_the_allocation() {
+    let mut found = findings("unwritten", "initcheck");
+    for mark in ["unwritten", "unwritten-unified"] {
+        let text = "a copy of 1,000 bytes to the host reads 600 bytes that nobody has written, the first at offset 400";
+        let copy = take(&mut found, "uninitialized-copy", mark, text);
+        let place = format!(
+            "400 bytes into device memory of 1,000 bytes allocated at checked.c:{}",
+            line("alloc")
+        );
+        assert_eq!(copy["allocation"], Value::from(place));
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
 fn correct_calls_are_not_reported() {
     is_clean("correct-calls");
 }

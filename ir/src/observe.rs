@@ -86,6 +86,9 @@ pub struct ObservedAccess {
     pub scope: Scope,
     /// The operation of an update.
     pub op: AtomOp,
+    /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole vectors
+    /// of which the program reads a part.
+    pub unused: u8,
 }
 
 impl ObservedAccess {
@@ -125,6 +128,22 @@ impl ObservedAccess {
             order,
             scope,
             op: data.mods.atom_op(),
+            unused: match data.opcode {
+                Opcode::CheckAccess => data.mods.unused_elements(),
+                _ => 0,
+            },
+        })
+    }
+
+    /// Returns the parts of the access that the kernel uses, each with its offset and its size in bytes.
+    pub fn parts(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let (element, unused) = (self.element.max(1), u32::from(self.unused));
+        let count = self.bytes / element;
+        let is_used = move |index: u32| index < count && unused >> index & 1 == 0;
+        let starts = move |index: &u32| is_used(*index) && (*index == 0 || !is_used(index - 1));
+        (0..count.min(8)).filter(starts).map(move |start| {
+            let end = (start..).find(|&index| !is_used(index)).unwrap_or(count);
+            (start * element, (end - start) * element)
         })
     }
 
@@ -141,6 +160,7 @@ impl ObservedAccess {
             (self.order as u64, 4),
             (self.scope as u64, 4),
             (self.op as u64, 8),
+            (u64::from(self.unused), 8),
         ];
         fields
             .iter()
@@ -165,6 +185,7 @@ impl ObservedAccess {
         let order = MemOrder::ALL.get(take(4).wrapping_sub(1)).copied();
         let scope = Scope::ALL.get(take(4).wrapping_sub(1)).copied();
         let op = AtomOp::ALL.get(take(8).wrapping_sub(1)).copied();
+        let unused = take(8) as u8;
         ObservedAccess {
             mode: mode.unwrap_or(AccessMode::Load),
             space: space.unwrap_or_default(),
@@ -176,6 +197,7 @@ impl ObservedAccess {
             order: order.unwrap_or_default(),
             scope: scope.unwrap_or_default(),
             op: op.unwrap_or_default(),
+            unused,
         }
     }
 }
@@ -199,6 +221,7 @@ mod tests {
                     order: MemOrder::Mmio,
                     scope: Scope::Sys,
                     op: AtomOp::SignalDrop,
+                    unused: 0b1000_0101,
                 };
                 assert_eq!(ObservedAccess::from_bits(access.to_bits()), access);
                 let none = ObservedAccess {
@@ -209,5 +232,24 @@ mod tests {
                 assert_eq!(ObservedAccess::from_bits(none.to_bits()), none);
             }
         }
+    }
+
+    #[test]
+    fn unused_elements_are_no_part_of_an_access() {
+        let parts = |elements: u32, unused: u8| {
+            let access = ObservedAccess {
+                bytes: 4 * elements,
+                element: 4,
+                unused,
+                ..ObservedAccess::from_bits(0)
+            };
+            access.parts().collect::<Vec<_>>()
+        };
+        assert_eq!(parts(1, 0), [(0, 4)]);
+        assert_eq!(parts(4, 0), [(0, 16)]);
+        assert_eq!(parts(4, 0b1000), [(0, 12)]);
+        assert_eq!(parts(4, 0b0100), [(0, 8), (12, 4)]);
+        assert_eq!(parts(4, 0b0001), [(4, 12)]);
+        assert_eq!(parts(8, 0b1100_0011), [(8, 16)]);
     }
 }

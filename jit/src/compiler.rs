@@ -11,6 +11,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_exec::{SyncPoint, SyncPointData};
+use margay_ir::analysis::skipping::skipped_barriers;
 use margay_ir::analysis::{
     Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
 };
@@ -21,7 +22,7 @@ use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
 use margay_ops::ops::Opcode;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::addresses::{self, DescTable, Site};
 use crate::budget::Shape;
@@ -79,6 +80,8 @@ pub struct CompiledKernel {
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
+    /// The barriers that threads can skip and then go on, computed at their first use.
+    skipped: OnceLock<FxHashSet<Inst>>,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
     /// Chunk widths. They are computed when a compiler first needs them. Callers must use a kernel with one compiler
@@ -183,6 +186,7 @@ impl CompiledKernel {
             regions,
             local_bytes,
             slots,
+            skipped: OnceLock::new(),
             content: OnceLock::new(),
             widths: OnceLock::new(),
             warp,
@@ -221,6 +225,17 @@ impl CompiledKernel {
     /// Returns the data of a sync point.
     pub fn sync_point_data(&self, sync_point: SyncPoint) -> Option<SyncPointData> {
         self.regions.sync_point_data(&self.function, sync_point)
+    }
+
+    /// Returns whether threads can skip the barrier at a sync point and then go on.
+    pub fn is_skipped(&self, sync_point: SyncPoint) -> bool {
+        let resume_point = self.regions.resume_points.get(sync_point.0 as usize);
+        let inst = resume_point.and_then(|resume_point| resume_point.sync_point);
+        let skipped = || {
+            self.skipped
+                .get_or_init(|| skipped_barriers(&self.function))
+        };
+        inst.is_some_and(|inst| skipped().contains(&inst))
     }
 
     /// Returns the warp form of a region, which is compiled at the first call.

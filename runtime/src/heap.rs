@@ -158,6 +158,7 @@ impl DeviceHeap {
                 flags: HostFlags::default(),
                 pooled: false,
                 internal: true,
+                constant: false,
             };
             match machine.memory.allocate(request) {
                 Ok(allocation) => return Some((allocation.base, bytes)),

@@ -178,6 +178,7 @@ impl LibraryInner {
                 flags: Default::default(),
                 pooled: false,
                 internal: true,
+                constant: false,
             })?;
             self.managed.push((index, allocation.base));
         }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use crate::call_stack::CallStack;
 use crate::checks;
 use crate::error::Result;
-use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind, READ_ONLY};
+use crate::memory::{
+    self, AddressSpace, CONSTANT, MemoryConfig, MemoryError, MemoryKind, READ_ONLY,
+};
 use crate::pointer::{HostFlags, PointerKind};
 
 /// An allocation.
@@ -44,6 +46,8 @@ pub(crate) struct Request {
     pub(crate) flags: HostFlags,
     pub(crate) pooled: bool,
     pub(crate) internal: bool,
+    /// Whether the memory is a variable in constant memory.
+    pub(crate) constant: bool,
 }
 
 /// All memory of a machine.
@@ -80,6 +84,7 @@ impl Request {
             | bit(read_only, READ_ONLY)
             | bit(self.pooled, POOLED)
             | bit(self.internal, INTERNAL)
+            | bit(self.constant, CONSTANT)
     }
 
     pub(crate) fn of_space(&self) -> memory::Request {
@@ -167,6 +172,7 @@ impl DeviceMemory {
                 flags: HostFlags::default(),
                 pooled: false,
                 internal: true,
+                constant: false,
             });
             Ok(allocation?.base)
         };

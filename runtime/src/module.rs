@@ -164,7 +164,7 @@ impl Module {
                 true => PointerKind::Managed,
                 false => PointerKind::Device,
             };
-            let ptr = context.alloc_internal(variable.size.max(1), kind)?;
+            let ptr = context.alloc_variable(variable.size.max(1), kind, variable.constant)?;
             owned.push(ptr.address());
             addresses.push(ptr.address());
         }

@@ -7,6 +7,7 @@
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuGraphCreate(void **graph, unsigned flags);
 CUresult cuGraphDestroy(void *graph);
 CUresult cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
@@ -120,6 +121,17 @@ static void calls(void) {
     EXPECT_ERROR(cuModuleGetFunction(&function, gone, "poke")); // @stale-module
     REQUIRE(cuDevicePrimaryCtxReset_v2(0));
     EXPECT_ERROR(cuMemFree_v2(block)); // @after-reset
+}
+
+// Copies to the host of memory that nobody has written.
+static void unwritten(void) {
+    CUdeviceptr block = allocate(1000);
+    char host[1000];
+    REQUIRE(cuMemsetD8_v2(block, 1, 400));
+    REQUIRE(cuMemcpyDtoH_v2(host, block, 400));
+    REQUIRE(cuMemcpyDtoH_v2(host, block, 1000)); // @unwritten
+    REQUIRE(cuMemcpy((CUdeviceptr)(uintptr_t)host, block, 1000)); // @unwritten-unified
+    REQUIRE(cuMemFree_v2(block));
 }
 
 // Correct uses that resemble wrong ones.
@@ -349,6 +361,8 @@ int main(int count, char **arguments) {
         exit(0);
     } else if (!strcmp(what, "calls"))
         calls();
+    else if (!strcmp(what, "unwritten"))
+        unwritten();
     else if (!strcmp(what, "correct-calls"))
         correct_calls();
     else if (!strcmp(what, "accesses"))

@@ -7,6 +7,24 @@
 struct Padded { char tag; int value; };
 struct Wide { char tag; double value; };
 
+//@ class: part of a vector
+//@ case used_element_unwritten: grid 1 block 1
+//@ arg buffer 32 uninitialised
+//@ arg buffer 64
+//@ set 0 0 8
+//@ expect initcheck uninitialized BUG1
+//@ case unused_element_unwritten: grid 1 block 1
+//@ arg buffer 32 uninitialised
+//@ arg buffer 64
+//@ set 0 0 8
+//@ set 0 12 4
+//@ expect clean
+KERNEL read_three_of_four(const int *p, int *out) {
+    // The compiler loads p[0] to p[3].
+    const int *from = (const int *)__builtin_assume_aligned(p, 16);
+    out[0] = from[0] + from[1] + from[3]; // BUG1
+}
+
 //@ class: global reads
 //@ case read_unwritten: grid 2 block 32
 //@ arg buffer 256 uninitialised

@@ -23,6 +23,35 @@ KERNEL write_exactly_to_end(int *p, int n) {
     p[i + 1] = n;
 }
 
+//@ case used_element_past_end: grid 1 block 1
+//@ arg buffer 24 iota
+//@ arg buffer 64
+//@ expect memcheck out-of-bounds BUG1
+//@ case unused_element_past_end: grid 1 block 1
+//@ arg buffer 28 iota
+//@ arg buffer 64
+//@ expect clean
+KERNEL read_part_of_vector(const int *p, int *out) {
+    // The compiler loads p[4] to p[7].
+    const int *from = (const int *)__builtin_assume_aligned(p, 16);
+    out[0] = from[4] + from[5] + from[6]; // BUG1
+}
+
+//@ case shared_element_past_end: grid 1 block 1 shared 24
+//@ arg buffer 64
+//@ arg i32 6
+//@ expect memcheck out-of-bounds BUG1
+//@ case unused_shared_element_past_end: grid 1 block 1 shared 28
+//@ arg buffer 64
+//@ arg i32 7
+//@ expect clean
+extern __shared__ __align__(16) int dynamic[];
+KERNEL read_part_of_shared_vector(int *out, int count) {
+    for (int i = 0; i < count; i++) dynamic[i] = i;
+    __syncthreads();
+    out[0] = dynamic[4] + dynamic[5] + dynamic[6]; // BUG1
+}
+
 //@ case: grid 1 block 64
 //@ arg buffer 256 iota
 //@ arg buffer 256

@@ -254,6 +254,19 @@ KERNEL constant_structure(long long *out, int at) {
     out[0] = entries[at].tag; // BUG1
 }
 
+//@ case constant_write: grid 1 block 4
+//@ arg buffer 64
+//@ arg i32 1
+//@ expect memcheck wrong-space BUG1
+//@ case constant_write_elsewhere: grid 1 block 4
+//@ arg buffer 64
+//@ arg i32 0
+//@ expect clean
+KERNEL constant_write(int *out, int wrong) {
+    int *to = wrong ? const_cast<int *>(coefficients) : out;
+    to[threadIdx.x] = out[threadIdx.x] + coefficients[threadIdx.x]; // BUG1
+}
+
 //@ class: device heap
 //@ case heap_overflow: grid 1 block 2
 //@ arg buffer 64

@@ -19,6 +19,24 @@ INLINE int cas_acquire_block(int *p, int a, int b) { int v; asm volatile("atom.a
 INLINE int exchange_release(int *p, int b) { int v; asm volatile("atom.release.gpu.exch.b32 %0, [%1], %2;" : "=r"(v) : "l"(p), "r"(b) : "memory"); return v; }
 INLINE int exchange_release_block(int *p, int b) { int v; asm volatile("atom.release.cta.exch.b32 %0, [%1], %2;" : "=r"(v) : "l"(p), "r"(b) : "memory"); return v; }
 
+//@ class: part of a vector
+//@ case used_element_written: grid 1 block 64
+//@ arg buffer 64
+//@ arg buffer 64
+//@ arg i32 3
+//@ expect racecheck race BUG1 BUG2 error
+//@ case unused_element_written: grid 1 block 64
+//@ arg buffer 64
+//@ arg buffer 64
+//@ arg i32 2
+//@ expect clean
+KERNEL read_three_of_four(int *p, int *out, int at) {
+    // The compiler loads p[0] to p[3].
+    int *from = (int *)__builtin_assume_aligned(p, 16);
+    if (T == 32) p[at] = 5; // BUG1
+    if (T == 0) out[0] = from[0] + from[1] + from[3]; // BUG2
+}
+
 //@ class: between blocks
 //@ case: grid 2 block 32
 //@ arg buffer 128

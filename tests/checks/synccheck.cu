@@ -347,6 +347,90 @@ KERNEL exit_before_barrier(int *out) {
     out[threadIdx.x] = 2;
 }
 
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 40
+//@ expect synccheck skipped-barrier BUG1
+//@ case no_barrier_skipped: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 64
+//@ expect clean
+KERNEL barrier_skipped(int *out, int limit) {
+    // The threads above the limit do not return, they go on after the condition.
+    if (threadIdx.x < limit) {
+        out[threadIdx.x] = 1;
+        __syncthreads(); // BUG1
+    }
+    out[threadIdx.x] += 2;
+}
+
+//@ case: grid 1 block 96
+//@ arg buffer 384
+//@ arg i32 32
+//@ expect synccheck skipped-barrier BUG1
+//@ case no_barrier_skipped_by_warps: grid 1 block 96
+//@ arg buffer 384
+//@ arg i32 96
+//@ expect clean
+KERNEL barrier_skipped_by_warps(int *out, int limit) {
+    if (threadIdx.x < limit) {
+        out[threadIdx.x] = 1;
+        __syncthreads(); // BUG1
+    }
+    out[threadIdx.x] += 2;
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 100
+//@ expect synccheck skipped-barrier BUG1
+//@ case loop_with_whole_blocks: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 128
+//@ expect clean
+KERNEL barrier_in_last_turn(int *out, int n) {
+    // In the last turn, some threads have no element.
+    #pragma unroll 1
+    for (int turn = 0; turn < 2; turn++)
+        if (turn * 64 + threadIdx.x < n) {
+            out[threadIdx.x] += turn;
+            __syncthreads(); // BUG1
+        }
+    if (threadIdx.x == 0) out[0] = 7;
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 40
+//@ expect synccheck skipped-barrier BUG1
+//@ case no_unaligned_barrier_skipped: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 64
+//@ expect clean
+KERNEL unaligned_barrier_skipped(int *out, int limit) {
+    if (threadIdx.x < limit) {
+        out[threadIdx.x] = 1;
+        BAR("barrier.sync 0"); // BUG1
+    }
+    out[threadIdx.x] += 2;
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 20
+//@ expect synccheck left-before-barrier BUG1 info
+KERNEL exit_in_loop(int *out, int limit) {
+    // An early exit before a barrier that is also under a uniform condition.
+    #pragma unroll 1
+    for (int turn = 0; turn < 3; turn++) {
+        if (turn == 2 && threadIdx.x >= limit) return;
+        out[threadIdx.x] += turn;
+        if (limit < 32) __syncthreads(); // BUG1
+        out[threadIdx.x] += turn;
+    }
+    out[threadIdx.x] += 2;
+}
+
 //@ case: grid 1 block 96
 //@ arg buffer 384
 //@ expect clean

@@ -13,6 +13,7 @@ mod html;
 mod json;
 mod options;
 mod record;
+mod runtime_api;
 mod sarif;
 mod source;
 mod summary;

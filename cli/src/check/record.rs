@@ -9,6 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use margay::checks::{Severity, Tool};
 use serde_json::Value;
 
+use super::runtime_api;
+
 /// Coordinates of a thread or a block.
 pub(crate) type Coordinates = [u64; 3];
 
@@ -231,11 +233,13 @@ fn update(
 }
 
 fn finding(value: &Value) -> Option<Record> {
+    let host: Vec<HostFrame> = list(value, "host").filter_map(host_frame).collect();
+    let message = text(value, "message")?;
     Some(Record {
         tool: text(value, "tool")?,
         kind: text(value, "kind")?,
         severity: severity(value)?,
-        message: text(value, "message")?,
+        message: runtime_api::message(&message, &host).unwrap_or(message),
         explanation: text(value, "explanation"),
         kernel: text(value, "kernel"),
         spot: spot(value),
@@ -250,7 +254,7 @@ fn finding(value: &Value) -> Option<Record> {
         other: value.get("other").and_then(other),
         missing: text(value, "missing"),
         count: number(value, "count").unwrap_or(1).max(1),
-        host: list(value, "host").filter_map(host_frame).collect(),
+        host,
         pids: list(value, "pids")
             .filter_map(Value::as_u64)
             .chain(number(value, "pid"))

@@ -92,6 +92,10 @@ pub(crate) fn address_sentences(record: &Record) -> Vec<String> {
     let stated = [
         ("address is out of bounds: ", " is out of bounds"),
         ("address is misaligned: ", " is misaligned"),
+        (
+            "address is in constant memory, which kernels cannot write: ",
+            " is in constant memory, which kernels cannot write",
+        ),
     ];
     let stated = stated
         .iter()

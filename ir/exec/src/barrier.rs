@@ -74,6 +74,11 @@ impl Barrier {
         (released, reduces)
     }
 
+    /// Returns whether the arrivals since the barrier last completed wait for all threads of the CTA.
+    pub fn waits_for_all(&self) -> bool {
+        self.count == 0
+    }
+
     /// Returns whether any thread has arrived since the barrier last completed.
     pub fn is_active(&self) -> bool {
         self.active

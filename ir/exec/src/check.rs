@@ -32,6 +32,9 @@ pub enum Undefined {
     /// that all threads of the warp reach the barrier. From compute capability 7.0 on, CUDA requires this only of
     /// threads that have not exited, so this finding is a remark.
     LeftBeforeBarrier,
+    /// Threads of the block skipped the `__syncthreads()` at which the other threads wait, and went on until they
+    /// exited. CUDA requires that the condition around such a barrier is equal in all threads of the block.
+    SkippedBarrier,
     /// A barrier number is above 15.
     BarrierNumber,
     /// A thread count is not a multiple of the warp size, or exceeds the number of threads of the block, rounded up to
@@ -49,13 +52,14 @@ pub enum Undefined {
 
 impl Undefined {
     /// Every kind.
-    pub const ALL: [Undefined; 12] = [
+    pub const ALL: [Undefined; 13] = [
         Undefined::NotInMask,
         Undefined::MasksDiffer,
         Undefined::AbsentSource,
         Undefined::PartOfWarp,
         Undefined::DivergentBarrier,
         Undefined::LeftBeforeBarrier,
+        Undefined::SkippedBarrier,
         Undefined::BarrierNumber,
         Undefined::BarrierCount,
         Undefined::CountsDiffer,
@@ -83,6 +87,10 @@ impl Undefined {
             Undefined::LeftBeforeBarrier => {
                 "these threads left before the barrier at which the others of their warp wait: CUDA permits it from \
                  capability 7.0 on, PTX does not"
+            }
+            Undefined::SkippedBarrier => {
+                "these threads skipped the barrier at which the others wait, and went on until they exited: the \
+                 condition around a barrier must be equal in all threads of the block"
             }
             Undefined::BarrierNumber => "the barrier's number is over 15",
             Undefined::BarrierCount => {
@@ -384,8 +392,26 @@ impl SyncCheck {
         let together = lanes(released).all(|lane| sync_points[lane as usize] == first);
         if !together || released != alive {
             self.note(runner, Undefined::DivergentBarrier, (warp, first), released);
-        } else {
+        } else if exited != 0 && !self.known.contains(&(Undefined::SkippedBarrier, first)) {
             self.note(runner, Undefined::LeftBeforeBarrier, (warp, first), exited);
+        }
+    }
+
+    /// Checks threads of a warp that have exited when a barrier of all threads of the CTA completes. Some lanes that the
+    /// barrier releases wait at `sync_point`.
+    pub(super) fn skips(
+        &mut self,
+        runner: &impl Runner,
+        (warp, sync_point): (usize, SyncPoint),
+        exited: u32,
+    ) {
+        if exited != 0 && runner.is_skipped(sync_point) {
+            self.note(
+                runner,
+                Undefined::SkippedBarrier,
+                (warp, sync_point),
+                exited,
+            );
         }
     }
 }

@@ -494,11 +494,23 @@ impl CtaState {
                 self.barriers[id].is_complete(|warp| !warps[warp].exited)
             };
             if complete {
+                let waits_for_all = self.barriers[id].waits_for_all();
                 let (released, reduces) = self.barriers[id].complete();
                 if let Some(check) = &mut self.check {
                     check.completed(id);
+                    let waiting = self
+                        .warps
+                        .iter()
+                        .zip(&released)
+                        .find(|(_, lanes)| **lanes != 0);
+                    let waiting = waiting.filter(|_| waits_for_all);
+                    let waiting = waiting
+                        .map(|(state, lanes)| state.sync_points[lanes.trailing_zeros() as usize]);
                     for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
                         let exited = state.exited & threads_of(warp as u32, self.threads);
+                        if let Some(sync_point) = waiting {
+                            check.skips(runner, (warp, sync_point), exited);
+                        }
                         let who = (lanes, !state.exited, exited);
                         check.completes(runner, warp, who, &state.sync_points);
                     }

@@ -273,6 +273,10 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         self.code.sync_point_data(self.module, sync_point)
     }
 
+    fn is_skipped(&self, sync_point: SyncPoint) -> bool {
+        self.code.is_skipped(self.module, sync_point)
+    }
+
     fn constant_operand(&self, sync_point: SyncPoint, index: usize) -> Option<Bits> {
         self.code.constant_operand(self.module, sync_point, index)
     }

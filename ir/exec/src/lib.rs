@@ -121,6 +121,12 @@ pub trait Runner {
     /// Returns the data of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
+    /// Returns whether threads can skip the barrier at a sync point and then go on
+    /// ([`margay_ir::analysis::skipping`]). Only checking runs call this function.
+    fn is_skipped(&self, _sync_point: SyncPoint) -> bool {
+        false
+    }
+
     /// Returns the operand with index `index` of a sync point if it is the same constant for every lane.
     fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None

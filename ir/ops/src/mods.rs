@@ -297,6 +297,19 @@ impl Mods {
         self.0 & !Mods::FIELD_MASK == 0 && Mods::FIELDS.iter().all(known)
     }
 
+    /// Returns the elements of a vector load that the kernel does not use, one bit for each element. Only `check.access`
+    /// has this modifier, in the fields of the selectors of video operands.
+    pub fn unused_elements(self) -> u8 {
+        self.dsel() | self.bsel() << 4 | self.asel() << 7
+    }
+
+    /// Returns the modifiers with other unused elements.
+    pub fn with_unused_elements(self, elements: u8) -> Mods {
+        self.with_dsel(elements & 15)
+            .with_bsel(elements >> 4 & 7)
+            .with_asel(elements >> 7)
+    }
+
     /// Returns the number of elements of a vector access.
     pub const fn vec(self) -> u32 {
         1 << self.vec_log2()
@@ -333,6 +346,15 @@ mod tests {
         assert_eq!(mods.with_cmp(CmpOp::None).cmp(), CmpOp::None);
         assert_eq!(mods.0 & !Mods::FIELD_MASK, 0);
         assert!(mods.is_canonical());
+    }
+
+    #[test]
+    fn unused_elements_are_kept() {
+        for elements in 0..=u8::MAX {
+            let mods = Mods::NONE.with_vec_log2(3).with_unused_elements(elements);
+            assert_eq!((mods.unused_elements(), mods.vec()), (elements, 8));
+            assert!(mods.is_canonical());
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ macro_rules! for_each_op {
             StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
             // `pass::instrument` inserts this in front of the accesses that a checking run examines.
             CheckAccess "check.access" (MAY_TRAP) (none)
-                [shape(MEMORY, "", "a").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc", "noftz"])];
+                [shape(MEMORY, "", "a").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc", "noftz", "asel", "bsel", "dsel"])];
             CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
             // The front end creates this for asynchronous copies, groups of them, and fences between proxies.
             // `pass::instrument` removes it if no tool needs it.

@@ -52,7 +52,7 @@ pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
     }
-    let computed = computed_values(function);
+    let (computed, used) = used_values(function);
     let loops = request
         .order
         .then(|| Loops::new(function, &Cfg::new(function)));
@@ -67,9 +67,10 @@ pub fn run(function: &mut Function, request: Request) {
                 let results = function.dfg.results(inst);
                 let only_copied =
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
+                let unused = unused_elements(function, inst, &used);
                 let check = check(function, inst, (access, only_copied), request);
                 let mods = &mut function.dfg.insts[check].mods;
-                *mods = mods.with_noftz(repeats);
+                *mods = mods.with_noftz(repeats).with_unused_elements(unused);
                 insts.push(check);
             }
             match function.dfg.insts[inst].opcode {
@@ -180,15 +181,18 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
     vec![load, store]
 }
 
-/// Returns the values that an operation other than a store uses.
-fn computed_values(function: &Function) -> FxHashSet<Value> {
+/// Returns the values that an operation other than a store uses, and the values that any operation uses.
+fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>) {
     let mut computed = FxHashSet::default();
+    let mut used = FxHashSet::default();
     for &block in function.blocks() {
         for &inst in &function.layout.insts[block] {
+            let args = function.dfg.args(inst).iter();
+            used.extend(args.map(|&value| function.dfg.resolve(value)));
             let stores = function.dfg.insts[inst].opcode == Opcode::St;
             // The first operand of a store is the address.
-            let used = if stores { 1 } else { usize::MAX };
-            let args = function.dfg.args(inst).iter().take(used);
+            let count = if stores { 1 } else { usize::MAX };
+            let args = function.dfg.args(inst).iter().take(count);
             computed.extend(args.map(|&value| function.dfg.resolve(value)));
             for call in function.dfg.targets(inst) {
                 let args = call.args.iter();
@@ -196,7 +200,25 @@ fn computed_values(function: &Function) -> FxHashSet<Value> {
             }
         }
     }
-    computed
+    used.extend(&computed);
+    (computed, used)
+}
+
+/// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors if a
+/// program reads a part. A load that is not used at all, or that the compiler must keep, counts as used.
+fn unused_elements(function: &Function, inst: Inst, used: &FxHashSet<Value>) -> u8 {
+    let data = &function.dfg.insts[inst];
+    let results = function.dfg.results(inst);
+    if data.opcode != Opcode::Ld || !data.mods.is_weak() || !(2..=8).contains(&results.len()) {
+        return 0;
+    }
+    let bits = results.iter().enumerate();
+    let unused = bits.filter(|(_, result)| !used.contains(result));
+    let unused = unused.fold(0, |all, (index, _)| all | 1 << index);
+    match u32::from(unused).count_ones() as usize == results.len() {
+        true => 0,
+        false => unused,
+    }
 }
 
 fn is_free(function: &Function, inst: Inst) -> bool {

@@ -156,7 +156,7 @@ fn lines_of<'a>(
     addr2line::Context::from_dwarf(dwarf).ok()
 }
 
-fn demangled(name: &str) -> String {
+pub(super) fn demangled(name: &str) -> String {
     addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
 }
 

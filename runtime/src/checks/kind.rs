@@ -150,6 +150,8 @@ kinds! {
     DivergentBarrier Synchronisation Error "divergent-barrier";
     /// See [`Undefined::LeftBeforeBarrier`].
     LeftBeforeBarrier Synchronisation Info "left-before-barrier";
+    /// See [`Undefined::SkippedBarrier`].
+    SkippedBarrier Synchronisation Error "skipped-barrier";
     /// See [`Undefined::BarrierNumber`].
     BarrierNumber Synchronisation Error "barrier-number";
     /// See [`Undefined::BarrierCount`].
@@ -189,6 +191,7 @@ impl From<Undefined> for Kind {
             Undefined::PartOfWarp => Kind::PartOfWarp,
             Undefined::DivergentBarrier => Kind::DivergentBarrier,
             Undefined::LeftBeforeBarrier => Kind::LeftBeforeBarrier,
+            Undefined::SkippedBarrier => Kind::SkippedBarrier,
             Undefined::BarrierNumber => Kind::BarrierNumber,
             Undefined::BarrierCount => Kind::BarrierCount,
             Undefined::CountsDiffer => Kind::CountsDiffer,

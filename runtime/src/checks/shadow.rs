@@ -1,17 +1,18 @@
 //! The shadow memory of a checking run, and the launches that use it.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use margay_ir::observe::ObservedAccess;
 use margay_shadow::init::Initialised;
-use margay_shadow::race::{Conflict, CtaId, Detector, Site};
+use margay_shadow::race::{Conflict, CtaId, Detector, Missing, Site};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::streams::HostAccess;
-use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools, more_specific};
+use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
 
 /// Shadow memory; each part exists if a tool uses it.
 #[derive(Debug, Default)]
@@ -99,7 +100,41 @@ struct Pair {
     /// The first addresses of a race of volatile accesses, which is no defect if all addresses are flags.
     volatile: Vec<u64>,
     finding: Finding,
+    /// The order that is missing.
+    missing: Missing,
     call: Option<CallStack>,
+}
+
+impl Pair {
+    /// How far apart the accesses are.
+    fn gravity(&self) -> Gravity {
+        gravity(self.finding.severity, self.missing)
+    }
+}
+
+/// How bad a race is: occurrences of a race are compared by it, so that the report does not depend on their order.
+type Gravity = (Severity, u8, Missing);
+
+fn gravity(severity: Severity, missing: Missing) -> Gravity {
+    (severity, distance(missing), missing)
+}
+
+/// Returns how many threads the missing order concerns: a barrier of the CTA orders also the threads of a warp.
+fn distance(missing: Missing) -> u8 {
+    match missing {
+        Missing::WarpBarrier => 0,
+        Missing::Barrier => 1,
+        Missing::ClusterBarrier => 2,
+        Missing::GridOrder
+        | Missing::Fence
+        | Missing::Scope
+        | Missing::Size
+        | Missing::CopyWait
+        | Missing::BulkWait
+        | Missing::ObjectWait
+        | Missing::ProxyFence
+        | Missing::StreamOrder => 3,
+    }
 }
 
 /// Maximum number of addresses that are kept for a race of volatile accesses.
@@ -115,16 +150,17 @@ impl Races {
         self.launches.insert(launch);
     }
 
-    /// Counts one more occurrence of a race between two sites. Returns whether the race is known.
+    /// Counts one more occurrence of a race between two sites. Returns whether [`Races::add_pair`] must be called: the
+    /// race is new, or this occurrence is worse than the one that the finding describes.
     pub(crate) fn count_pair(
         &mut self,
         pair: (Site, Site),
         severity: Severity,
+        missing: Missing,
         volatile: Option<u64>,
-        missing: &'static str,
     ) -> bool {
         let Some(known) = self.pairs.get_mut(&pair) else {
-            return false;
+            return true;
         };
         if let Some(address) = volatile
             && known.volatile.len() < FLAGS
@@ -133,39 +169,45 @@ impl Races {
             known.volatile.push(address);
         }
         known.finding.count += 1;
-        known.finding.severity = known.finding.severity.max(severity);
-        known.finding.missing = more_specific(known.finding.missing, Some(missing));
-        true
+        gravity(severity, missing) > known.gravity()
     }
 
-    /// Adds a race between two sites.
+    /// Adds a race between two sites. If it is known, the new finding replaces the old one.
     pub(crate) fn add_pair(
         &mut self,
         pair: (Site, Site),
         launch: u64,
         volatile: Option<u64>,
-        (finding, call): (Finding, Option<CallStack>),
+        (mut finding, missing, call): (Finding, Missing, Option<CallStack>),
     ) {
+        if let Some(known) = self.pairs.get_mut(&pair) {
+            finding.count = known.finding.count;
+            known.finding = finding;
+            known.missing = missing;
+            return;
+        }
         let pair_of = Pair {
             launch,
             volatile: volatile.into_iter().collect(),
             finding,
+            missing,
             call,
         };
         self.pairs.insert(pair, pair_of);
     }
 
-    /// Records that a launch is over, and returns its races.
+    /// Records that a launch is over, and returns its races, the worst ones first.
     pub(crate) fn end_launch(&mut self, launch: u64) -> Vec<(Finding, Option<CallStack>)> {
-        let mut races = Vec::new();
+        let mut of_host = Vec::new();
         for (key, pair) in std::mem::take(&mut self.host_pairs) {
             match pair.launch == launch {
-                true => races.push((pair.finding, pair.call)),
+                true => of_host.push((pair.finding, pair.call)),
                 false => {
                     self.host_pairs.insert(key, pair);
                 }
             }
         }
+        let mut races: Vec<Pair> = Vec::new();
         for ((a, b), mut pair) in std::mem::take(&mut self.pairs) {
             if pair.launch != launch {
                 self.pairs.insert((a, b), pair);
@@ -178,8 +220,15 @@ impl Races {
             if pair.finding.severity == Severity::Info {
                 pair.finding.missing = None;
             }
-            races.push((pair.finding, pair.call));
+            races.push(pair);
         }
+        // The copies of an unrolled loop are one finding, and the first one gives its description.
+        races.sort_by_key(|pair| Reverse(pair.gravity()));
+        let races = races.into_iter();
+        let races = of_host
+            .into_iter()
+            .chain(races.map(|pair| (pair.finding, pair.call)))
+            .collect();
         if self.launches.remove(&launch) {
             self.ctas.retain(|&(of, _), _| of != launch);
         }
@@ -317,6 +366,7 @@ impl Races {
             launch,
             volatile,
             finding,
+            missing: Missing::StreamOrder,
             call,
         };
         self.host_pairs.insert(pair, pair_of);

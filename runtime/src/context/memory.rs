@@ -23,6 +23,7 @@ impl Context {
             flags: HostFlags::default(),
             pooled: false,
             internal: false,
+            constant: false,
         }
     }
 
@@ -145,9 +146,20 @@ impl Context {
     /// Allocates zeroed memory that the program's own calls cannot free: variables of modules, arrays, and memory of
     /// graphs.
     pub(crate) fn alloc_internal(&self, bytes: u64, kind: PointerKind) -> Result<DevicePtr> {
+        self.alloc_variable(bytes, kind, false)
+    }
+
+    /// Allocates memory for a variable of a module. `constant` states whether it is in constant memory.
+    pub(crate) fn alloc_variable(
+        &self,
+        bytes: u64,
+        kind: PointerKind,
+        constant: bool,
+    ) -> Result<DevicePtr> {
         self.status()?;
         let request = Request {
             internal: true,
+            constant,
             ..self.request(bytes, kind)
         };
         let allocation = self.machine().memory.allocate_zeroed(request)?;

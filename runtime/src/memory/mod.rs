@@ -44,11 +44,11 @@ pub(crate) use limits::{
 };
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
-pub(crate) use space::READ_ONLY;
 pub(crate) use space::default_device_memory;
 pub use space::{
     AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,
 };
+pub(crate) use space::{CONSTANT, READ_ONLY};
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use visible::{Visible, outside, within};
 pub use whose::grouped_bytes;

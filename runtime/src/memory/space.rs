@@ -85,6 +85,8 @@ pub struct Request {
 
 /// The flag of registered memory that kernels can only read (`CU_MEMHOSTREGISTER_READ_ONLY`).
 pub(crate) const READ_ONLY: u32 = 8;
+/// The flag of variables in constant memory, which kernels can only read.
+pub(crate) const CONSTANT: u32 = 1 << 29;
 
 /// An allocation or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

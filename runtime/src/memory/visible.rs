@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{AddressSpace, MemoryKind, READ_ONLY};
+use super::{AddressSpace, CONSTANT, MemoryKind, READ_ONLY};
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
 /// The memory outside their own windows that kernels of one address space may access.
@@ -70,8 +70,15 @@ impl Visible {
     /// kernel can access them.
     pub fn allocation(&self, address: u64, bytes: u64, writes: bool) -> Option<(u64, u64)> {
         let found = self.space.find(address)?;
-        let permitted = found.holds(address, bytes) && !(writes && found.flags & READ_ONLY != 0);
+        let fixed = READ_ONLY | CONSTANT;
+        let permitted = found.holds(address, bytes) && !(writes && found.flags & fixed != 0);
         permitted.then_some((found.base, found.size))
+    }
+
+    /// Returns whether an address is in a variable in constant memory.
+    pub fn is_constant(&self, address: u64) -> bool {
+        let found = self.space.find(address);
+        found.is_some_and(|found| found.flags & CONSTANT != 0)
     }
 
     /// Returns whether an address is in memory that was freed.

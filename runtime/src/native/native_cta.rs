@@ -513,6 +513,10 @@ impl Runner for NativeRunner<'_, '_> {
         data_of(self.kernel, sync_point)
     }
 
+    fn is_skipped(&self, sync_point: SyncPoint) -> bool {
+        self.kernel.compiled.is_skipped(sync_point)
+    }
+
     fn perform(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> bool {
         let Some(places) = self.kernel.compiled.sync_points().get(sync_point) else {
             return false;

@@ -3,10 +3,11 @@
 
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::Body;
 use crate::{SyncPoint, SyncPointData};
+use margay_ir::analysis::skipping::skipped_barriers;
 use margay_ir::analysis::{Cfg, slots};
 use margay_ir::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use margay_ir::module::Module;
@@ -20,6 +21,8 @@ pub struct Code {
     numbers: FxHashMap<(FuncId, Inst), SyncPoint>,
     slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
     bodies: PrimaryMap<FuncId, OnceLock<Body>>,
+    /// The result of [`skipped_barriers`] for each function, computed at its first use.
+    skipped: PrimaryMap<FuncId, OnceLock<FxHashSet<Inst>>>,
 }
 
 impl Code {
@@ -30,6 +33,7 @@ impl Code {
         for (id, function) in module.functions.iter() {
             code.slots.push(slots::layout(function));
             code.bodies.push(OnceLock::new());
+            code.skipped.push(OnceLock::new());
             if !function.has_body() {
                 continue;
             }
@@ -66,6 +70,19 @@ impl Code {
             }
             None => SyncPointData::exit(),
         }
+    }
+
+    /// Returns whether threads can skip the barrier at a sync point and then go on.
+    pub(super) fn is_skipped(&self, module: &Module, sync_point: SyncPoint) -> bool {
+        let index = (sync_point.0 as usize).wrapping_sub(1);
+        let Some(&(func, inst)) = self.insts.get(index) else {
+            return false;
+        };
+        let skipped = self.skipped.get(func).map(|cell| {
+            let function = &module.functions[func];
+            cell.get_or_init(|| skipped_barriers(function))
+        });
+        skipped.is_some_and(|skipped| skipped.contains(&inst))
     }
 
     /// Returns an operand of a sync point if it is a constant.

@@ -130,11 +130,16 @@ pub(super) struct Cta {
     cluster_released: [Shared; 3],
     /// Whether a thread has arrived at the barrier of the cluster without releasing its accesses.
     relaxed_arrival: bool,
+    /// What each thread that polls has read last.
+    polled: FxHashMap<u32, Polled>,
     /// The lock that each thread holds.
     locks: FxHashMap<u32, Lock>,
     /// The threads and the addresses of the locks that they have released.
     released: FxHashSet<(u32, u64)>,
 }
+
+/// A strong read in a loop: the address, the number of the write that it reads from, its scope, and whether it acquires.
+type Polled = (u64, u64, Scope, bool);
 
 /// What a thread releases with strong writes after a fence.
 #[derive(Clone, Debug)]
@@ -180,9 +185,15 @@ impl Cta {
             cluster_arrivals: [None, None, None],
             cluster_released: [None, None, None],
             relaxed_arrival: false,
+            polled: FxHashMap::default(),
             locks: FxHashMap::default(),
             released: FxHashSet::default(),
         }
+    }
+
+    /// Records a strong read in a loop. Returns whether it reads the same as the thread's last such read.
+    pub(super) fn has_seen(&mut self, thread: u32, read: Polled) -> bool {
+        self.polled.insert(thread, read) == Some(read)
     }
 
     /// Returns the lock that a thread holds.

@@ -197,13 +197,21 @@ struct Location {
     device: Shared,
     /// Released to the threads of a cluster or CTA.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
-    /// All that the threads which wrote knew, whatever they released.
+    /// All that the threads which wrote knew, whatever they released. Empty after [`FEW_UPDATES`] updates.
     suspected: Shared,
+    /// Number of updates since the last strong store.
+    updates: u32,
+    /// The number of the last strong write, counted over all locations.
+    version: u64,
     /// The thread of the last strong write.
     writer: Option<Thread>,
     /// Whether the location is an mbarrier.
     is_object: bool,
 }
+
+/// Number of updates of a location up to which all that the updating threads knew is kept. A location with more updates
+/// is a counter and no flag, and without a limit, the time would be quadratic in the number of threads.
+const FEW_UPDATES: u32 = 1024;
 
 /// Maximum number of further accesses that a cell keeps.
 const MOST: usize = 64;
@@ -217,6 +225,8 @@ pub struct Detector {
     current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
     cells: Cells,
     locations: FxHashMap<u64, Location>,
+    /// Number of strong writes.
+    versions: u64,
     /// The locations at which a strong access in a loop has read what another thread has written with a strong access.
     flags: FxHashSet<u64>,
     /// The copies that signal mbarriers: where they are in clocks, when they have been issued.
@@ -411,6 +421,11 @@ impl Detector {
             self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
+        // A thread that polls a location learns nothing from reading the same value again.
+        let seen = (address, location.version, scope, access.acquires);
+        if access.repeats && cta.has_seen(thread, seen) {
+            return;
+        }
         let mut clock = match scope {
             Scope::Device => location.device.clone(),
             _ => None,
@@ -454,20 +469,30 @@ impl Detector {
             (false, Some(fence)) => (fence.clock.clone(), fence.scope.min(scope)),
             (false, None) => (None, scope),
         };
-        let mut suspected = cta.release(id, thread, Basis::Suspected);
-        if scope != Scope::Device
-            && let Some(clock) = &mut suspected
-        {
-            std::sync::Arc::make_mut(clock).narrow = true;
-        }
-        if let Some(place) = place {
-            for clock in [&mut released, &mut suspected].into_iter().flatten() {
+        let learn = |clock: &mut Shared| {
+            if let (Some(place), Some(clock)) = (&place, clock) {
                 std::sync::Arc::make_mut(clock).learn_thread(place.thread(), place.number);
             }
-        }
+        };
+        learn(&mut released);
         let location = self.locations.entry(address).or_default();
         if !access.is_update() {
             *location = Location::default();
+        }
+        location.updates = location.updates.saturating_add(1);
+        self.versions += 1;
+        location.version = self.versions;
+        if location.updates <= FEW_UPDATES {
+            let mut suspected = cta.release(id, thread, Basis::Suspected);
+            if scope != Scope::Device
+                && let Some(clock) = &mut suspected
+            {
+                std::sync::Arc::make_mut(clock).narrow = true;
+            }
+            learn(&mut suspected);
+            clock::join(&mut location.suspected, &suspected);
+        } else {
+            location.suspected = None;
         }
         if width == Scope::Device {
             clock::join(&mut location.device, &released);
@@ -486,7 +511,6 @@ impl Detector {
                 add(Scope::Cluster, cta.cluster);
             }
         }
-        clock::join(&mut location.suspected, &suspected);
         let by = Thread {
             cta: id,
             index: thread,

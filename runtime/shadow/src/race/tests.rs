@@ -765,3 +765,18 @@ fn polling_loops_depend_on_the_schedule() {
     run.access(1, 0, poll, FLAG, 4);
     assert!(run.detector.depends_on_schedule());
 }
+
+#[test]
+fn counters_take_linear_time() {
+    const CTAS: u32 = 2000;
+    let mut detector = Detector::default();
+    for cta in 0..CTAS {
+        let id = detector.add_cta(0, u64::from(cta), u64::from(cta), 32);
+        for thread in 0..32 {
+            let report = |race| panic!("{race:?}");
+            detector.access(id, thread, (1, ATOMIC), (FLAG, 4), report);
+        }
+    }
+    // If each thread learned of all earlier ones, the clock would have an entry for each CTA.
+    assert!(detector.locations[&FLAG].suspected.is_none());
+}

@@ -10,18 +10,19 @@ use crate::engine::Coordinates;
 use crate::memory::within;
 
 impl Examiner<'_> {
-    /// Returns what is wrong with an access; `None` if it is permitted.
+    /// Returns what is wrong with contiguous bytes of an access; `None` if they are permitted. `whole` is the address of
+    /// the access, which must be aligned.
     pub(super) fn problem(
         &mut self,
         at: &Observed<'_>,
+        whole: u64,
         (address, bytes): (u64, u32),
     ) -> Option<Kind> {
         let (access, thread) = (at.access, at.thread);
         let align = u64::from(access.bytes).next_power_of_two();
         let bytes = u64::from(bytes);
         let writes = access.mode.writes();
-        if !address.is_multiple_of(align) && self.holds(access.space, thread, (address, 1), writes)
-        {
+        if !whole.is_multiple_of(align) && self.holds(access.space, thread, (address, 1), writes) {
             return Some(Kind::Misaligned);
         }
         match self.holds(access.space, thread, (address, bytes), writes) {
@@ -59,6 +60,8 @@ impl Examiner<'_> {
             _ if self.visible.was_freed(address) || self.was_freed_in_heap(address) => {
                 Kind::UseAfterFree
             }
+            // Only writes get here, because the whole variable is readable.
+            StateSpace::Const if space != StateSpace::Const => Kind::WrongSpace,
             _ if !self.visible.is_managed(address) => Kind::WrongSpace,
             _ => Kind::OutOfBounds,
         }

@@ -121,22 +121,41 @@ impl<'a> Examiner<'a> {
         if bytes == 0 {
             return Ok(address);
         }
-        if let Some(kind) = self.problem(at, (address, bytes)) {
-            self.report_access(at, (address, bytes), kind);
-            return match self.ends(kind) {
-                true => Err(fault_of(kind, address, at.access.mode)),
-                false => Ok(self.spare(at.thread, at.access)),
-            };
+        let wrong = match at.access.unused {
+            0 => self.part(at, address, (address, bytes), operands),
+            _ => at.access.parts().fold(None, |wrong, (offset, bytes)| {
+                let part = (address.wrapping_add(offset.into()), bytes);
+                self.part(at, address, part, operands).or(wrong)
+            }),
+        };
+        match wrong {
+            Some(kind) if self.ends(kind) => Err(fault_of(kind, address, at.access.mode)),
+            Some(_) => Ok(self.spare(at.thread, at.access)),
+            None => Ok(address),
+        }
+    }
+
+    /// Examines contiguous bytes of an access to `address`. Returns what is wrong; `None` if they are permitted.
+    fn part(
+        &mut self,
+        at: &Observed<'_>,
+        address: u64,
+        part: (u64, u32),
+        operands: &[Bits],
+    ) -> Option<Kind> {
+        if let Some(kind) = self.problem(at, address, part) {
+            self.report_access(at, part, kind);
+            return Some(kind);
         }
         if self.launch.waits.is_observed() {
             let waits = &self.launch.waits;
-            waits.note(cta, at, (address, bytes), operands);
+            waits.note(self.cta.linear, at, part, operands);
         }
-        self.initialisation(at, address, bytes);
+        self.initialisation(at, part.0, part.1);
         if self.orders() {
-            self.order(at, address, bytes, operands);
+            self.order(at, part.0, part.1, operands);
         }
-        Ok(address)
+        None
     }
 
     /// Removes and returns the fault and the thread of the access of a chunk that ends the launch.
@@ -164,6 +183,7 @@ impl<'a> Examiner<'a> {
         match space {
             StateSpace::None if self.is_in_shared_window(address) => StateSpace::Shared,
             StateSpace::None if self.is_in_local_window(address) => StateSpace::Local,
+            StateSpace::None if self.visible.is_constant(address) => StateSpace::Const,
             StateSpace::None => StateSpace::Global,
             space => space,
         }

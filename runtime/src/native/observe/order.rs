@@ -192,11 +192,10 @@ impl Examiner<'_> {
             };
             let pair = (race.earlier.0.min(site), race.earlier.0.max(site));
             let volatile = race.volatile.then_some(address);
-            let missing = missing_text(race.missing);
-            if !races.count_pair(pair, severity, volatile, missing) {
+            if races.count_pair(pair, severity, race.missing, volatile) {
                 let finding = self.race_finding(races, race, (site, id), at, severity);
-                let call = self.launch.shape.call.clone();
-                races.add_pair(pair, self.info.grid_id, volatile, (finding, call));
+                let found = (finding, race.missing, self.launch.shape.call.clone());
+                races.add_pair(pair, self.info.grid_id, volatile, found);
             }
         }
     }

@@ -4,6 +4,7 @@ use margay_ir::function::SourceLoc;
 use margay_ops::mods::StateSpace;
 
 use super::{Examiner, Observed};
+use crate::call_stack::demangled;
 use crate::checks::{Access, Finding, Kind, Place, ThreadPlace};
 use crate::memory::grouped_bytes;
 use crate::native::faults;
@@ -125,6 +126,9 @@ impl Examiner<'_> {
         };
         match kind {
             Kind::Misaligned => format!("address is misaligned: {place}"),
+            Kind::WrongSpace if self.visible.is_constant(address) => {
+                format!("address is in constant memory, which kernels cannot write: {place}")
+            }
             _ => format!("address is out of bounds: {place}"),
         }
     }
@@ -153,7 +157,7 @@ impl Examiner<'_> {
             return format!("offset {:#x} in shared memory", offset as i64);
         };
         let size = grouped_bytes(variable.end - variable.start);
-        let name = &variable.name;
+        let name = demangled(&variable.name);
         match offset.checked_sub(variable.end) {
             None => format!(
                 "{} into {name} of {size}",

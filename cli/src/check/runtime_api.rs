@@ -1,0 +1,148 @@
+//! Names a wrong call as the program made it. NVIDIA's runtime library calls the driver, where the error is found; the
+//! program called a function of the runtime, for example `cudaMalloc`.
+
+use super::record::HostFrame;
+
+/// Errors of the driver whose names in the runtime are other words.
+const OTHER_NAMES: [(&str, &str); 17] = [
+    ("OUT_OF_MEMORY", "MemoryAllocation"),
+    ("NOT_INITIALIZED", "InitializationError"),
+    ("DEINITIALIZED", "CudartUnloading"),
+    ("DEVICE_UNAVAILABLE", "DevicesUnavailable"),
+    ("INVALID_IMAGE", "InvalidKernelImage"),
+    ("INVALID_CONTEXT", "DeviceUninitialized"),
+    ("MAP_FAILED", "MapBufferObjectFailed"),
+    ("UNMAP_FAILED", "UnmapBufferObjectFailed"),
+    ("NO_BINARY_FOR_GPU", "NoKernelImageForDevice"),
+    ("ECC_UNCORRECTABLE", "ECCUncorrectable"),
+    ("CONTEXT_ALREADY_IN_USE", "DeviceAlreadyInUse"),
+    ("UNSUPPORTED_DEVSIDE_SYNC", "UnsupportedDevSideSync"),
+    ("INVALID_HANDLE", "InvalidResourceHandle"),
+    ("NOT_FOUND", "SymbolNotFound"),
+    ("PRIMARY_CONTEXT_ACTIVE", "SetOnActiveProcess"),
+    ("LAUNCH_FAILED", "LaunchFailure"),
+    ("UNKNOWN", "Unknown"),
+];
+
+/// Returns a message about a call of the driver as a message about the runtime's function that the program
+/// called; `None` if the program called the driver itself.
+///
+/// The runtime has the driver's numbers for errors.
+pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {
+    let call = host
+        .iter()
+        .map(|frame| frame.function.as_str())
+        .find(|name| !is_unnamed(name))?;
+    if !is_runtime(call) {
+        return None;
+    }
+    let Some(rest) = message.strip_prefix("Program hit ") else {
+        return with_call(message, call);
+    };
+    let (error, rest) = rest.split_once(' ')?;
+    let (reason, _) = rest.rsplit_once(" on CUDA API call to ")?;
+    let error = match error.strip_prefix("CUDA_ERROR_") {
+        Some(error) => runtime_error(error),
+        None => error.to_owned(),
+    };
+    Some(format!(
+        "Program hit {error} {reason} on CUDA API call to {call}."
+    ))
+}
+
+/// Replaces the first name of a function of the driver by `call`.
+fn with_call(message: &str, call: &str) -> Option<String> {
+    let is_start = |&(at, _): &(usize, &str)| message[..at].ends_with(' ') || at == 0;
+    let is_name = |rest: &str| {
+        let rest = rest.strip_prefix("cu");
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    };
+    let starts = message.char_indices().map(|(at, _)| (at, &message[at..]));
+    let (start, rest) = starts.filter(is_start).find(|(_, rest)| is_name(rest))?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let end = start + end.unwrap_or(rest.len());
+    Some(format!("{}{call}{}", &message[..start], &message[end..]))
+}
+
+/// Returns whether a frame of a library has no name, as the inner functions of the runtime.
+fn is_unnamed(name: &str) -> bool {
+    name.starts_with("libcudart") && name.contains("+0x")
+}
+
+/// Returns whether a function is one of the runtime's interface, which has names of C.
+fn is_runtime(name: &str) -> bool {
+    let rest = name.strip_prefix("cuda");
+    rest.is_some_and(|rest| {
+        rest.starts_with(|first: char| first.is_ascii_uppercase())
+            && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+fn runtime_error(error: &str) -> String {
+    if let Some((_, name)) = OTHER_NAMES.iter().find(|(driver, _)| *driver == error) {
+        return format!("cudaError{name}");
+    }
+    let words = error.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_owned() + &rest.to_ascii_lowercase()
+    });
+    "cudaError".to_owned() + &words.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(names: &[&str]) -> Vec<HostFrame> {
+        let frame = |name: &&str| HostFrame {
+            function: (*name).to_owned(),
+            ..HostFrame::default()
+        };
+        names.iter().map(frame).collect()
+    }
+
+    const DRIVER: &str = "Program hit CUDA_ERROR_OUT_OF_MEMORY (error 2) due to \"out of memory\" on CUDA API call to \
+                          cuMemAlloc_v2.";
+
+    #[test]
+    fn a_call_of_the_runtime_has_the_runtimes_names() {
+        let host = frames(&["libcudart.so.13+0x4d7ed", "cudaMalloc", "main"]);
+        let wanted = "Program hit cudaErrorMemoryAllocation (error 2) due to \"out of memory\" on CUDA API call to \
+                      cudaMalloc.";
+        assert_eq!(message(DRIVER, &host).as_deref(), Some(wanted));
+        let invalid = "Program hit CUDA_ERROR_INVALID_VALUE (error 1) due to \"invalid argument\" on CUDA API call to \
+                       cuMemcpyHtoD_v2.";
+        let wanted = "Program hit cudaErrorInvalidValue (error 1) due to \"invalid argument\" on CUDA API call to \
+                      cudaMemcpy.";
+        let host = frames(&["cudaMemcpy", "main"]);
+        assert_eq!(message(invalid, &host).as_deref(), Some(wanted));
+        let launch = "Program hit cudaErrorInvalidConfiguration (error 9) due to \"x\" on CUDA API call to cuLaunchKernel.";
+        let host = frames(&["cudaLaunchKernel", "main"]);
+        let wanted = launch.replace("cuLaunchKernel", "cudaLaunchKernel");
+        assert_eq!(message(launch, &host), Some(wanted));
+    }
+
+    #[test]
+    fn sentences_name_the_call_of_the_program() {
+        let host = frames(&["libcudart.so.13+0x4d7ed", "cudaFree", "main"]);
+        let text = "Pointer to cuMemFree_v2(0x10) is invalid: the memory is freed already";
+        let wanted = "Pointer to cudaFree(0x10) is invalid: the memory is freed already";
+        assert_eq!(message(text, &host).as_deref(), Some(wanted));
+        let text = "The destination of cuMemcpyHtoD_v2 is 8 bytes at 0x10";
+        let wanted = "The destination of cudaFree is 8 bytes at 0x10";
+        assert_eq!(message(text, &host).as_deref(), Some(wanted));
+        assert_eq!(message("Leaked 8 bytes at 0x10", &host), None);
+    }
+
+    #[test]
+    fn a_call_of_the_driver_keeps_its_names() {
+        for host in [
+            &["main"][..],
+            &["cuda_alloc", "cudaMalloc"],
+            &["libx.so+0x1", "cudaMalloc"],
+            &[],
+        ] {
+            assert_eq!(message(DRIVER, &frames(host)), None, "{host:?}");
+        }
+    }
+}
