@@ -533,6 +533,7 @@ mod tests {
                     one_order,
                     ..Summary::default()
                 },
+                session: None,
                 end: None,
             };
             let style = Style {
