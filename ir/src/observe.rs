@@ -152,7 +152,7 @@ impl ObservedAccess {
         let fields = [
             (self.mode as u64, 4),
             (self.space as u64, 4),
-            (u64::from(self.bytes), 16),
+            (u64::from(self.bytes), 12),
             (u64::from(self.element), 8),
             (u64::from(self.packed), 4),
             (u64::from(self.only_copied), 4),
@@ -178,7 +178,7 @@ impl ObservedAccess {
         };
         let mode = AccessMode::ALL.get(take(4)).copied();
         let space = StateSpace::ALL.get(take(4).wrapping_sub(1)).copied();
-        let (bytes, element) = (take(16) as u32, take(8) as u32);
+        let (bytes, element) = (take(12) as u32, take(8) as u32);
         let packed = take(4) as u32;
         let only_copied = take(4) != 0;
         let repeats = take(4) != 0;

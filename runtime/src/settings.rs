@@ -42,7 +42,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 39] = [
+static VARIABLES: [Variable; 40] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -100,6 +100,7 @@ static VARIABLES: [Variable; 39] = [
         |text| text == "0" || Tools::named(text).is_some(),
     ),
     row("MARGAY_CHECK_LOG", "a file", anything),
+    row("MARGAY_CHECK_LABEL", "a text", anything),
     row(
         "MARGAY_CHECK_KERNELS",
         "filters, one in each line",

@@ -114,7 +114,7 @@ impl Findings {
             tools,
             shadow: Shadow::new(tools),
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
-            label: std::env::var("MARGAY_CHECK_LABEL").ok(),
+            label: crate::environment::env("MARGAY_CHECK_LABEL"),
             options: Options::from_env(),
             filter: LaunchFilter::from_env(),
             ..Findings::default()

@@ -163,10 +163,11 @@ pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
                 true => Kind::UninitializedCopy,
                 false => Kind::PartlyUninitialized,
             };
-            let unit = if missing == 1 { "byte" } else { "bytes" };
             let text = format!(
-                "Host API uninitialized memory access: a copy of {bytes} bytes to the host reads {missing} {unit} that \
-                 nobody has written, the first at offset {offset}"
+                "Host API uninitialized memory access: a copy of {} to the host reads {} that nobody has written, the first \
+                 at offset {offset}",
+                grouped_bytes(bytes),
+                grouped_bytes(missing)
             );
             let mut finding = Finding::new(kind, text);
             finding.access = Some(Access::Read);

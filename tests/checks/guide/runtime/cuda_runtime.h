@@ -74,7 +74,7 @@ RUNTIME_ void launch_(const char *name, unsigned grid, unsigned block, unsigned 
     cuLaunchKernel(kernel_(name), grid, 1, 1, block, 1, 1, shared, stream, parameters, NULL);
 }
 
-RUNTIME_ void cudaMemcpy_(void *to, const void *from, size_t bytes, int kind) {
+RUNTIME_ void cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
     if (kind == cudaMemcpyHostToDevice)
         cuMemcpyHtoD_v2((Pointer_)(uintptr_t)to, from, bytes);
     else
@@ -86,7 +86,6 @@ RUNTIME_ void cudaMemcpy_(void *to, const void *from, size_t bytes, int kind) {
 #define cudaMallocAsync(pointer, bytes, stream) ((void)cuMemAllocAsync((Pointer_ *)(pointer), bytes, stream))
 #define cudaFreeAsync(pointer, stream) ((void)cuMemFreeAsync((Pointer_)(uintptr_t)(pointer), stream))
 #define cudaMemset(pointer, value, bytes) ((void)cuMemsetD8_v2((Pointer_)(uintptr_t)(pointer), value, bytes))
-#define cudaMemcpy(to, from, bytes, kind) cudaMemcpy_(to, from, bytes, kind)
 #define cudaStreamCreate(stream) ((void)cuStreamCreate(stream, 0))
 #define cudaStreamDestroy(stream) ((void)cuStreamDestroy_v2(stream))
 #define cudaStreamSynchronize(stream) ((void)cuStreamSynchronize(stream))
