@@ -3,7 +3,7 @@
 //! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address tells
 //! to which run memory belongs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -150,8 +150,12 @@ pub(crate) fn written(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.set(address, bytes));
 }
 
-/// Records a copy. If `to_host`, reports the bytes of the source that have not been written.
+/// Records a copy. If the destination is memory of the host, which `to_host` states for copies that name the direction,
+/// reports the bytes of the source that have not been written.
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
+    let inside = Cell::new(false);
+    with_run(dst, |_, _| inside.set(true));
+    let to_host = to_host || !inside.get();
     with(dst, |_, initialised| initialised.copy(dst, src, bytes));
     with_memory(src, |memory, findings, initialised| {
         if to_host

@@ -105,14 +105,19 @@ impl Cell {
     pub(super) fn record(
         &mut self,
         (group, lanes, writes): (GroupId, u32, bool),
+        lists: &Lists,
         mut about: impl FnMut(GroupId) -> About,
     ) -> bool {
         if self.list() != NONE {
-            return false;
+            // Lanes that read with lanes of the same group change nothing for further accesses.
+            let joins = !writes && self.read == group && self.more >> (LIST_BITS + 4) == 15;
+            if !joins || lists.get(self.list()).iter().any(|entry| entry.writes) {
+                return false;
+            }
         }
         let mut over = |other: GroupId, by: u32| match about(other) {
             About::Over => Some(true),
-            About::Current if by == lanes => Some(false),
+            About::Current if by == lanes && lanes.is_power_of_two() => Some(false),
             _ => None,
         };
         if !writes {
@@ -189,15 +194,16 @@ impl Cells {
         &mut self.cells[found][at]
     }
 
-    /// Returns cells from an index on: at most `most`, and only those in one page.
+    /// Returns cells from an index on, at most `most` and only those in one page, and the lists of all cells.
     #[inline]
-    pub(super) fn run(&mut self, index: u64, most: usize) -> &mut [Cell] {
+    pub(super) fn run(&mut self, index: u64, most: usize) -> (&mut [Cell], &Lists) {
         let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
         let found = match self.last {
             Some((last, found)) if last == page => found,
             _ => self.page(page),
         };
-        &mut self.cells[found][at..(at + most).min(PAGE_CELLS)]
+        let cells = &mut self.cells[found][at..(at + most).min(PAGE_CELLS)];
+        (cells, &self.lists)
     }
 
     fn page(&mut self, page: u64) -> usize {
@@ -277,7 +283,7 @@ impl Cells {
 
 /// Lists of accesses. Each list belongs to one cell.
 #[derive(Debug, Default)]
-struct Lists {
+pub(super) struct Lists {
     lists: Vec<SmallVec<[Entry; 2]>>,
     /// The lists that belong to no cell.
     free: Vec<u32>,

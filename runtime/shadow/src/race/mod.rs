@@ -23,6 +23,7 @@ use clock::{Shared, Thread, Time};
 pub use copy::Completion;
 use copy::{Copy, End, Issue, Place, Sequence};
 use cta::{Basis, Cta, lanes};
+pub use quick::Shape;
 
 /// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
 pub type Site = u32;

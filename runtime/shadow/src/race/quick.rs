@@ -6,6 +6,17 @@ use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
 use super::{Access, Detector, Group, Race, Site};
 
+/// How the addresses of lanes are related.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// All active lanes access the same bytes.
+    Uniform,
+    /// The active lanes are neighbours, and each accesses the bytes after those of the lane before it.
+    Adjacent,
+    /// Nothing is known.
+    Any,
+}
+
 /// What the lanes of a warp know at the time of their accesses.
 #[derive(Clone, Copy, Debug)]
 struct Now {
@@ -148,15 +159,14 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 
 impl Detector {
     /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0, `active` are the lanes that access
-    /// `bytes` bytes each, and `address` returns the address of a lane. If `adjacent` is set, the active lanes are
-    /// neighbours, and each accesses the bytes after those of the lane before it. Calls `report` with the lane for each
-    /// race with an earlier access.
+    /// `bytes` bytes each as `shape` states, and `address` returns the address of a lane. Calls `report` with the lane for
+    /// each race with an earlier access.
     pub fn access_lanes(
         &mut self,
         id: CtaId,
         first: u32,
         (site, access): (Site, Access),
-        (active, bytes, adjacent): (u32, u32, bool),
+        (active, bytes, shape): (u32, u32, Shape),
         address: impl Fn(u32) -> u64,
         mut report: impl FnMut(u32, Race),
     ) {
@@ -191,14 +201,15 @@ impl Detector {
         let group = self.group(leader, (site, access, None), writes);
         let lowest = active.trailing_zeros();
         let one = address(lowest);
-        if !writes && active != 1 << lowest && lanes(active).all(|lane| address(lane) == one) {
+        if shape == Shape::Uniform && !writes {
             let mask = active << leader.lane();
-            if self.all_quick(&now, (group, mask, false), (one, bytes)) {
+            let start = (one, bytes);
+            if self.record_uniform(&now, (group, mask), start) {
                 return;
             }
         }
         let mut left = active;
-        if adjacent && one.is_multiple_of(4) && bytes.is_multiple_of(4) {
+        if shape == Shape::Adjacent && one.is_multiple_of(4) && bytes.is_multiple_of(4) {
             let start = (one / 4, leader.lane() + lowest);
             let run = (active.count_ones(), bytes / 4);
             left &= !(self.record_run(&now, (group, writes), start, run) << lowest);
@@ -263,10 +274,10 @@ impl Detector {
         };
         let (mut done, mut open) = (0, 0u32);
         while done < total {
-            let cells = self.cells.run(index + done as u64, total - done);
+            let (cells, lists) = self.cells.run(index + done as u64, total - done);
             for cell in cells.iter_mut() {
                 let of = done as u32 / per;
-                if !cell.record((group, 1 << (lane + of), writes), &mut about) {
+                if !cell.record((group, 1 << (lane + of), writes), lists, &mut about) {
                     open |= 1 << of;
                 }
                 done += 1;
@@ -276,19 +287,26 @@ impl Detector {
         all & !open
     }
 
-    /// Records the reads of several lanes of the same bytes, if that is possible for the first cell.
-    fn all_quick(
+    /// Records the reads of several lanes of the same bytes. Returns whether all are recorded.
+    fn record_uniform(
         &mut self,
         now: &Now,
-        (group, lanes, writes): (GroupId, u32, bool),
+        (group, lanes): (GroupId, u32),
         (start, bytes): (u64, u32),
     ) -> bool {
         cells_of(start, bytes).all(|(index, bytes)| {
+            if bytes == 15 {
+                let (cells, lists) = self.cells.run(index, 1);
+                let about = |group| now.about(&self.groups, group);
+                if cells[0].record((group, lanes, false), lists, about) {
+                    return true;
+                }
+            }
             let entry = Entry {
                 group,
                 lanes,
                 bytes,
-                writes,
+                writes: false,
             };
             record(&mut self.cells, &self.groups, now, index, entry)
         })

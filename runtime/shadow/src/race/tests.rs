@@ -497,8 +497,12 @@ fn races_of_chunks(
                     races.insert((race.earlier.0, site, race.missing));
                 };
                 if together {
-                    let adjacent = stride == u64::from(bytes) && active != 0xa5a5;
-                    let lanes = (active, bytes, adjacent);
+                    let shape = match stride {
+                        0 => Shape::Uniform,
+                        _ if stride == u64::from(bytes) && active != 0xa5a5 => Shape::Adjacent,
+                        _ => Shape::Any,
+                    };
+                    let lanes = (active, bytes, shape);
                     detector.access_lanes(id, first, (site, access), lanes, address, |_, race| {
                         note(race)
                     });

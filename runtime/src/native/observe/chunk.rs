@@ -7,6 +7,7 @@ use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
 use margay_ops::mods::StateSpace;
 use margay_shadow::init::Written;
+use margay_shadow::race::Shape;
 use smallvec::SmallVec;
 
 use super::{Examiner, Observed};
@@ -106,10 +107,17 @@ impl Chunk<'_> {
         (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
     }
 
-    /// Returns whether the active lanes are neighbours and each accesses the bytes after those of the lane before it.
-    pub(super) fn is_adjacent(&self, access: &ObservedAccess) -> bool {
-        matches!(self.addresses, Addresses::Strided { stride, .. } if stride == i64::from(access.bytes))
-            && self.range(access).is_some()
+    /// Returns how the addresses of the active lanes are related.
+    pub(super) fn shape(&self, access: &ObservedAccess) -> Shape {
+        match self.addresses {
+            Addresses::Strided { stride: 0, .. } => Shape::Uniform,
+            Addresses::Strided { stride, .. }
+                if stride == i64::from(access.bytes) && self.range(access).is_some() =>
+            {
+                Shape::Adjacent
+            }
+            _ => Shape::Any,
+        }
     }
 
     /// Returns the address and the length of the bytes that the lanes access, if they access one range without gaps.

@@ -4,7 +4,10 @@ use margay_exec::{ClusterLanes, SyncEvent};
 use margay_ir::observe::{AccessMode, Asynchronous, ObservedAccess, PROXY_GLOBAL, PROXY_SHARED};
 use margay_ops::meaning::Bits;
 use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope as PtxScope, StateSpace};
-use margay_shadow::race::{self, Access, Completion, CtaId, Missing, Race, Scope, Site, Window};
+use margay_shadow::race::{
+    self, Access, Completion, CtaId, Missing, Race, Scope, Shape, Site, Window,
+};
+use smallvec::SmallVec;
 
 use super::report::{place_of, space_name};
 use super::{Chunk, Examiner, Observed};
@@ -135,26 +138,29 @@ impl Examiner<'_> {
             id,
             at.thread,
             (site, access),
-            (chunk.active, at.access.bytes, chunk.is_adjacent(at.access)),
+            (chunk.active, at.access.bytes, chunk.shape(at.access)),
             |lane| chunk.addresses.of(lane),
             |lane, race| found.push((lane, race)),
         );
-        // Earlier stores have been executed, those of the lanes of this chunk have not.
-        races.forget_stores();
-        let stores = at.access.mode == AccessMode::Store;
-        let stored = |lane| stored_bytes(at.access, &chunk.operands_of(lane));
-        let mut earlier = chunk.lanes().peekable();
-        for (lane, race) in found {
-            while let Some(before) = earlier.next_if(|&before| stores && before < lane) {
-                record_store(races, chunk.addresses.of(before), &stored(before));
+        if !found.is_empty() {
+            // Earlier stores have been executed, those of the lanes of this chunk have not.
+            races.forget_stores();
+            let stores = at.access.mode == AccessMode::Store;
+            let overlap = stores && chunk.shape(at.access) != Shape::Adjacent;
+            let mut earlier = chunk.lanes().peekable();
+            for (lane, race) in found {
+                while let Some(before) = earlier.next_if(|&before| overlap && before < lane) {
+                    let bytes = stored_bytes(at.access, &chunk.operands_of(before));
+                    record_store(races, chunk.addresses.of(before), &bytes);
+                }
+                let own = Observed {
+                    thread: at.thread + lane,
+                    ..*at
+                };
+                let bytes = stores.then(|| stored_bytes(at.access, &chunk.operands_of(lane)));
+                let place = (chunk.addresses.of(lane), bytes.as_deref());
+                self.add_races(races, &[race], (site, id), &own, place);
             }
-            let own = Observed {
-                thread: at.thread + lane,
-                ..*at
-            };
-            let bytes = stores.then(|| stored(lane));
-            let place = (chunk.addresses.of(lane), bytes.as_deref());
-            self.add_races(races, &[race], (site, id), &own, place);
         }
         races.forget_stores();
         if !races.has_host() {
@@ -434,12 +440,14 @@ pub(in crate::native) fn synchronise_cluster(ctas: Vec<(Examiner<'_>, ClusterLan
 }
 
 /// Returns the bytes that a store writes.
-fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> Vec<u8> {
+fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> SmallVec<[u8; 32]> {
     let element = access.element.min(16) as usize;
-    let bytes = operands
-        .iter()
-        .flat_map(|bits| bits.to_le_bytes()[..element].to_vec());
-    bytes.take(access.bytes as usize).collect()
+    let mut bytes = SmallVec::new();
+    for bits in operands {
+        bytes.extend_from_slice(&bits.to_le_bytes()[..element]);
+    }
+    bytes.truncate(access.bytes as usize);
+    bytes
 }
 
 /// Records the bytes that a thread is about to store at an address.
@@ -455,13 +463,12 @@ fn record_store(races: &mut Races, address: u64, bytes: &[u8]) {
 /// `from`, which the race is about.
 fn is_unchanged(races: &Races, from: u64, start: u64, bytes: &[u8]) -> bool {
     let end = (from / 4 * 4 + 4).min(start + bytes.len() as u64);
-    (from..end).all(|at| {
+    let mut memory = [0; 4];
+    let count = end.saturating_sub(from).min(4) as usize;
+    let read = crate::fault::access::read(&mut memory[..count], from).is_ok();
+    (from..end).zip(memory).all(|(at, byte)| {
         let new = bytes.get((at - start) as usize);
-        let old = races.recent_byte(at).or_else(|| {
-            let mut byte = [0];
-            crate::fault::access::read(&mut byte, at).ok()?;
-            Some(byte[0])
-        });
+        let old = races.recent_byte(at).or(read.then_some(byte));
         new.copied() == old
     })
 }
