@@ -123,6 +123,10 @@ pub struct NativeContext {
     pub shared_bytes: u64,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
+    /// Memory that all threads may access, as the start and the number of bytes, in runs that check only bounds: device
+    /// memory that they may read, device memory that they may write, and a variable in shared memory. The host has
+    /// determined these ranges at an earlier check.
+    pub permitted: [[u64; 2]; 3],
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
     /// Address of the function that calls [`Helpers::verify`] and preserves all registers

@@ -631,6 +631,12 @@ unsafe extern "C" fn check_lanes(
         width,
     };
     let used = examiner.chunk(cta, &at, &chunk);
+    if used.is_none()
+        && let Some((index, range)) = examiner.permitted(&at, &chunk)
+    {
+        // SAFETY: the caller upholds the contract of this function.
+        unsafe { (*context).permitted[index] = range };
+    }
     if let Some((kind, thread)) = examiner.take_wrong_access() {
         host.fail(kind);
         host.wrong_access.get_or_insert((thread, at.loc));

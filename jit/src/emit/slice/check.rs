@@ -6,18 +6,19 @@
 
 use std::mem::offset_of;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
 use margay_ir::observe::{AccessMode, ObservedAccess};
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{MemOrder, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::Kind;
 
 use super::memory::Places;
 use super::{Lanes, Slice, vector_type};
-use crate::abi::{CheckedLanes, Helpers};
+use crate::abi::{CheckedLanes, Helpers, NativeContext};
 use crate::emit::lane::{Lane, Unsupported, host};
 use crate::emit::memory::element_type;
 
@@ -74,7 +75,7 @@ impl Slice<'_, '_> {
         let permitted = match holds {
             None => {
                 let places = self.places(address, space, stride)?;
-                self.examined_by_host(what, &places, shape)
+                self.examined(what, &places, shape)
             }
             Some(holds) => {
                 let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
@@ -83,7 +84,7 @@ impl Slice<'_, '_> {
                 let made = self.made.clone();
                 self.lane.b.switch_to_block(run);
                 let places = self.places(address, space, stride)?;
-                let answer = self.examined_by_host(what, &places, shape);
+                let answer = self.examined(what, &places, shape);
                 self.lane.b.ins().jump(join, &[answer.into()]);
                 self.made.clone_from(&made);
                 self.lane.b.switch_to_block(each);
@@ -195,6 +196,62 @@ impl Slice<'_, '_> {
             }
         };
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
+    }
+
+    /// Emits the check of an access. If only bounds are checked, compares strided addresses with the memory that the host has
+    /// permitted at an earlier check, and asks the host if they are outside of it.
+    fn examined(
+        &mut self,
+        what: (ObservedAccess, Inst, ir::Value),
+        places: &Places,
+        shape: CheckedLanes,
+    ) -> ir::Value {
+        let access = what.0;
+        let align = i64::from(access.bytes.next_power_of_two());
+        let index = match access.space {
+            StateSpace::Shared => 2,
+            StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),
+            _ => return self.examined_by_host(what, places, shape),
+        };
+        let plain = access.order == MemOrder::Weak && access.unused == 0 && !shape.writes_back;
+        let &Places::Strided {
+            address, stride, ..
+        } = places
+        else {
+            return self.examined_by_host(what, places, shape);
+        };
+        let bounds_only = self.lane.request.bounds_only && self.mask.is_none();
+        if !bounds_only || !plain || stride % align != 0 {
+            return self.examined_by_host(what, places, shape);
+        }
+        let apart = stride.wrapping_mul(i64::from(self.view.width) - 1);
+        let at = (offset_of!(NativeContext, permitted) + 16 * index) as i32;
+        let ctx = self.lane.fixed.ctx;
+        let b = &mut *self.lane.b;
+        // The host changes these fields while the code runs.
+        let start = b.ins().load(types::I64, host(), ctx, at);
+        let size = b.ins().load(types::I64, host(), ctx, at + 8);
+        let low = b.ins().iadd_imm_s(address, apart.min(0));
+        let offset = b.ins().isub(low, start);
+        let end = b
+            .ins()
+            .iadd_imm_s(offset, apart.abs() + i64::from(access.bytes));
+        let begins = b.ins().icmp(IntCC::UnsignedLessThan, offset, size);
+        let ends = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, size);
+        let inside = b.ins().band(begins, ends);
+        let low = b.ins().band_imm_u(low, align - 1);
+        let aligned = b.ins().icmp_imm_u(IntCC::Equal, low, 0);
+        let known = b.ins().band(inside, aligned);
+        let [ask, join] = std::array::from_fn(|_| b.create_block());
+        let permitted = b.append_block_param(join, types::I32);
+        let yes = b.ins().iconst(types::I32, 1);
+        b.ins().brif(known, join, &[yes.into()], ask, &[]);
+        b.switch_to_block(ask);
+        b.set_cold_block(ask);
+        let answer = self.examined_by_host(what, places, shape);
+        self.lane.b.ins().jump(join, &[answer.into()]);
+        self.lane.b.switch_to_block(join);
+        permitted
     }
 
     /// Emits the call of the host. Returns its answer.

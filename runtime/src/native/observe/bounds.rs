@@ -4,7 +4,8 @@ use margay_exec::FaultKind;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::mods::StateSpace;
 
-use super::{ALIGN, Examiner, Observed, PART, SPARE};
+use super::super::shared::SharedVariable;
+use super::{ALIGN, Chunk, Examiner, Observed, PART, SPARE};
 use crate::checks::Kind;
 use crate::engine::Coordinates;
 use crate::memory::within;
@@ -78,10 +79,46 @@ impl Examiner<'_> {
         if offset >= fixed {
             return true;
         }
+        self.shared_variable(offset)
+            .is_some_and(|variable| offset + bytes <= variable.end)
+    }
+
+    /// Returns the last shared variable that begins at or before an offset.
+    fn shared_variable(&self, offset: u64) -> Option<&SharedVariable> {
         let variables = &self.launch.code.shared.variables;
         let next = variables.partition_point(|variable| variable.start <= offset);
-        let variable = next.checked_sub(1).map(|index| &variables[index]);
-        variable.is_some_and(|variable| offset + bytes <= variable.end)
+        next.checked_sub(1).map(|index| &variables[index])
+    }
+
+    /// Returns memory that contains the accesses of a chunk, which are permitted, and that all threads may access in the
+    /// same way: its index in the context of generated code, its start and its number of bytes.
+    pub(in crate::native) fn permitted(
+        &self,
+        at: &Observed<'_>,
+        chunk: &Chunk<'_>,
+    ) -> Option<(usize, [u64; 2])> {
+        let (low, bytes) = chunk.hull(at.access.bytes)?;
+        let index = match at.access.space {
+            StateSpace::Shared if self.info.cluster_size() == 1 => 2,
+            StateSpace::None | StateSpace::Global => usize::from(at.access.mode.writes()),
+            _ => return None,
+        };
+        let (start, size) = match index {
+            2 => {
+                let base = self.cta.shared_base;
+                let fixed = u64::from(self.info.static_shared);
+                let (start, end) = match low.wrapping_sub(base) {
+                    offset if offset < fixed => {
+                        let variable = self.shared_variable(offset)?;
+                        (variable.start, variable.end)
+                    }
+                    _ => (fixed, fixed + u64::from(self.info.dynamic_shared)),
+                };
+                (base + start, end - start)
+            }
+            index => self.recent[index][0],
+        };
+        within(&(start..start + size), low, bytes).then_some((index, [start, size]))
     }
 
     /// Returns the rank of the CTA whose shared memory contains an address, and the offset in this shared memory.
