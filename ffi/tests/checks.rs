@@ -268,9 +268,12 @@ fn found_calls(arguments: &str) -> Vec<(String, u64, String)> {
     parts.collect()
 }
 
+/// The kind, the mark of the line, and a part of the message of a finding.
+type Expected = (&'static str, &'static str, &'static str);
+
 #[test]
 fn ranges_host_memory_and_old_contexts_are_examined() {
-    let tests: [(&str, &[(&str, &str, &str)]); 3] = [
+    let tests: [(&str, &[Expected]); 3] = [
         (
             "ranges",
             &[

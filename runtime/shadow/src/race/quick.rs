@@ -79,10 +79,9 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     let ended = |other: &Entry| covers(other) && about(other) == About::Over;
     let few = further.len() <= FEW;
     let drops_further = entry.writes && few && further.iter().all(ended);
-    if !further.is_empty() && !drops_further {
-        if entry.writes || !now.plain || !few || !further.iter().all(stays) {
-            return false;
-        }
+    let kept = !further.is_empty() && !drops_further;
+    if kept && (entry.writes || !now.plain || !few || !further.iter().all(stays)) {
+        return false;
     }
     let (same, other) = match entry.writes {
         true => (write, read),
