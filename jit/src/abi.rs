@@ -123,10 +123,10 @@ pub struct NativeContext {
     pub shared_bytes: u64,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
-    /// Memory that all threads may access, as the start and the number of bytes, in runs that check only bounds: device
-    /// memory that they may read, device memory that they may write, and a variable in shared memory. The host has
-    /// determined these ranges at an earlier check.
-    pub permitted: [[u64; 2]; 3],
+    /// Memory that all threads may access, as the start and the number of bytes, in runs that check only bounds. The host
+    /// has determined these ranges at an earlier check. There are [`PERMITTED`] ranges of device memory that threads may
+    /// read, then as many that they may write, then as many variables in shared memory.
+    pub permitted: [[u64; 2]; 3 * PERMITTED],
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
     /// Address of the function that calls [`Helpers::verify`] and preserves all registers
@@ -209,13 +209,19 @@ pub struct Helpers {
     pub check_access:
         unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
     /// Examines the accesses of several lanes. Arguments: context, memory for addresses, properties and source position of
-    /// the access as for [`Helpers::check_access`], operands of the lanes (for each operand, an element for each lane), and
-    /// [`CheckedLanes`] with the active lanes and the thread of the first lane. The memory contains a host address for
-    /// each lane, or, if the lanes are strided, the host address of the first lane and the distance between the lanes.
-    /// Returns a nonzero value if every active lane may access its address. Otherwise, or if `writes_back` is set, writes
-    /// the address in the state space that each lane accesses instead to the memory.
+    /// the access as for [`Helpers::check_access`], memory for operands or results, and [`CheckedLanes`] with the active
+    /// lanes and the thread of the first lane.
+    ///
+    /// The memory for addresses contains the address of each lane in the state space, or, if the lanes are strided, the
+    /// host address of the first lane and the distance between the lanes. It also contains a [`PerformedAccess`], or 0.
+    /// The memory for operands contains, for each operand, an element for each lane.
+    ///
+    /// Performs a [`PerformedAccess`] that is always performed, and any other if an active lane may not access its address:
+    /// stores the operands, or loads what the active lanes read (zeros for the others) as operands are stored. If
+    /// `writes_back` is set, writes the address in the state space that each lane accesses instead to the memory. Returns 0
+    /// if it has performed the access or if an active lane may not access its address.
     pub check_lanes:
-        unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *const u8, u64) -> u32,
+        unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
     /// Tells a tool about groups of asynchronous copies. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Tells a tool that threads have synchronised: all lanes of a warp, or all threads of the CTA at a barrier. Arguments:
@@ -231,6 +237,10 @@ pub struct Helpers {
 
 /// The argument of [`Helpers::synchronised`] for all threads of a CTA.
 pub const WHOLE_CTA: u32 = u32::MAX;
+
+/// Number of ranges of each kind in [`NativeContext::permitted`]. Checks use them in turn, so that accesses to different
+/// memory in a loop do not replace each other's range.
+pub const PERMITTED: usize = 8;
 
 /// The shape of the lanes that [`Helpers::check_lanes`] examines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -253,6 +263,10 @@ impl CheckedLanes {
     /// The offset, in the memory for addresses, of the base address of the state space's window; 0 if there is no
     /// window.
     pub const WINDOW: u32 = 8 * 32;
+    /// The offset, in this memory, of a [`PerformedAccess`].
+    pub const PERFORMED: u32 = CheckedLanes::WINDOW + 8;
+    /// The size of this memory in bytes.
+    pub const BYTES: u32 = CheckedLanes::PERFORMED + 8;
     /// The number of the bit at which the thread begins; the mask of active lanes begins at bit 0.
     pub const THREAD: i64 = 32;
 
@@ -279,6 +293,49 @@ impl CheckedLanes {
             operand_bytes: if flag(57) { 8 } else { 4 },
         };
         (shape, bits as u32, (bits >> 32) as u32 & 0xffff)
+    }
+}
+
+/// A load or store that [`Helpers::check_lanes`] performs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PerformedAccess {
+    /// Whether the helper performs the access in any case. Otherwise it performs it only if an active lane may not access
+    /// its address.
+    pub always: bool,
+    /// Whether loaded elements are extended with their sign.
+    pub signed: bool,
+    /// The number of bytes of a loaded or stored value in a register: 1, 2, 4 or 8.
+    pub kind_bytes: u32,
+    /// The number of bytes of a value in memory: 1, 2, 4 or 8.
+    pub element: u32,
+    /// The range in [`NativeContext::permitted`] that the check uses, among those of its kind.
+    pub range: u32,
+}
+
+impl PerformedAccess {
+    /// Packs the fields. The result is not 0.
+    pub fn to_bits(self) -> u64 {
+        1 | u64::from(self.always) << 1
+            | u64::from(self.signed) << 2
+            | u64::from(self.kind_bytes) << 8
+            | u64::from(self.element) << 16
+            | u64::from(self.range) << 24
+    }
+
+    /// Returns the fields that [`PerformedAccess::to_bits`] has packed; `None` for 0.
+    pub fn from_bits(bits: u64) -> Option<PerformedAccess> {
+        (bits != 0).then_some(PerformedAccess {
+            always: bits & 2 != 0,
+            signed: bits & 4 != 0,
+            kind_bytes: (bits >> 8) as u32 & 0xff,
+            element: (bits >> 16) as u32 & 0xff,
+            range: (bits >> 24) as u32 & 0xff,
+        })
+    }
+
+    /// Returns the number of bytes of a value in the memory for operands.
+    pub fn cell_bytes(self) -> u32 {
+        self.kind_bytes.max(4)
     }
 }
 

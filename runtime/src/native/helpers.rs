@@ -12,7 +12,9 @@ use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
-use margay_jit::abi::{CheckedLanes, Helpers, NativeContext, Verify, WHOLE_CTA, status};
+use margay_jit::abi::{
+    CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, Verify, WHOLE_CTA, status,
+};
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
@@ -20,7 +22,7 @@ use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
-use super::observe::{Addresses, Chunk, Examiner, Observed};
+use super::observe::{Addresses, Chunk, Examiner, Observed, perform};
 use super::reach::Reach;
 use super::{faults, fetch, sync_points, textures};
 use crate::engine::{Coordinates, Services};
@@ -580,21 +582,21 @@ unsafe extern "C" fn check_lanes(
     addresses: *mut u64,
     access: u64,
     loc: u64,
-    operands: *const u8,
+    cells: *mut u8,
     shape: u64,
 ) -> u32 {
     // SAFETY: the caller upholds the contract of this function.
     let cta = unsafe { (*context).cta };
     // SAFETY: the caller upholds the contract of this function.
     let host = unsafe { host(context) };
-    let Some(examiner) = &mut host.examiner else {
-        return 1;
-    };
     let (shape, active, thread) = CheckedLanes::from_bits(shape);
     let width = shape.width as usize;
-    // SAFETY: generated code passes memory for this number of addresses and the start of a window.
-    let memory = unsafe { std::slice::from_raw_parts_mut(addresses, 33) };
-    let window = memory[32];
+    let words = CheckedLanes::BYTES as usize / 8;
+    // SAFETY: generated code passes memory of this size.
+    let memory = unsafe { std::slice::from_raw_parts_mut(addresses, words) };
+    let window = memory[CheckedLanes::WINDOW as usize / 8];
+    let performed = memory[CheckedLanes::PERFORMED as usize / 8];
+    let performed = PerformedAccess::from_bits(performed);
     let mut each = [0; 32];
     let addresses = match shape.strided {
         true => Addresses::Strided {
@@ -603,8 +605,15 @@ unsafe extern "C" fn check_lanes(
             window,
         },
         false => {
-            each[..width].copy_from_slice(&memory[..width]);
-            Addresses::Each(&each)
+            let word = |lane: usize| (memory[lane / 2] >> (32 * (lane % 2))) as u32;
+            for (lane, address) in each[..width].iter_mut().enumerate() {
+                *address = match (shape.narrow, window) {
+                    (true, _) => window + u64::from(word(lane)),
+                    (false, 0) => memory[lane],
+                    (false, _) => window + u64::from(memory[lane] as u32),
+                };
+            }
+            Addresses::of_each(&each[..width], active)
         }
     };
     let operand_bytes = shape.operand_bytes as usize;
@@ -612,7 +621,7 @@ unsafe extern "C" fn check_lanes(
         0 => &[],
         // SAFETY: generated code passes this number of operands for each lane.
         count => unsafe {
-            std::slice::from_raw_parts(operands, count as usize * width * operand_bytes)
+            std::slice::from_raw_parts(cells.cast_const(), count as usize * width * operand_bytes)
         },
     };
     let at = Observed {
@@ -630,36 +639,61 @@ unsafe extern "C" fn check_lanes(
         operand_bytes,
         width,
     };
-    let used = examiner.chunk(cta, &at, &chunk);
-    if used.is_none()
-        && let Some((index, range)) = examiner.permitted(&at, &chunk)
+    let mut used = None;
+    if let Some(examiner) = &mut host.examiner {
+        used = examiner.chunk(cta, &at, &chunk);
+        if used.is_none()
+            && let Some(what) = performed
+            && let Some((kind, range)) = examiner.permitted(&at, &chunk)
+        {
+            let index = PERMITTED * kind + what.range as usize % PERMITTED;
+            // SAFETY: the caller upholds the contract of this function.
+            unsafe { (*context).permitted[index] = range };
+        }
+        if let Some((kind, thread)) = examiner.take_wrong_access() {
+            host.fail(kind);
+            host.wrong_access.get_or_insert((thread, at.loc));
+        }
+    }
+    let address = |lane: u32| match &used {
+        Some(used) => used[lane as usize],
+        None => chunk.addresses.of(lane),
+    };
+    if let Some(what) = performed
+        && (what.always || used.is_some())
     {
-        // SAFETY: the caller upholds the contract of this function.
-        unsafe { (*context).permitted[index] = range };
-    }
-    if let Some((kind, thread)) = examiner.take_wrong_access() {
-        host.fail(kind);
-        host.wrong_access.get_or_insert((thread, at.loc));
-    }
-    if used.is_none() && !shape.writes_back {
-        return 1;
-    }
-    for lane in 0..width {
-        let used = match &used {
-            Some(used) => used[lane],
-            None => addresses.of(lane as u32),
+        let done = match at.access.mode.writes() {
+            true => perform::store(at.access, what, &chunk, address),
+            false => {
+                let count = at.access.bytes as usize / what.element.max(1) as usize;
+                let bytes = count * width * what.cell_bytes() as usize;
+                // SAFETY: generated code passes memory for the results of all lanes. Loads have no operands.
+                let results = unsafe { std::slice::from_raw_parts_mut(cells, bytes) };
+                results.fill(0);
+                perform::load(at.access, what, &chunk, results, address)
+            }
         };
-        let used = used.wrapping_sub(window);
-        match shape.narrow {
-            // SAFETY: the memory contains more words than lanes.
-            true => unsafe {
-                memory
-                    .as_mut_ptr()
-                    .cast::<u32>()
-                    .add(lane)
-                    .write(used as u32)
-            },
-            false => memory[lane] = used,
+        if let Err((lane, fault)) = done {
+            host.fail(faults::of_access(fault));
+            let thread = at.thread + lane;
+            host.wrong_access.get_or_insert((thread, at.loc));
+        }
+        return 0;
+    }
+    if shape.writes_back {
+        for lane in 0..width {
+            let used = address(lane as u32).wrapping_sub(window);
+            match shape.narrow {
+                // SAFETY: the memory contains more words than lanes.
+                true => unsafe {
+                    memory
+                        .as_mut_ptr()
+                        .cast::<u32>()
+                        .add(lane)
+                        .write(used as u32)
+                },
+                false => memory[lane] = used,
+            }
         }
     }
     u32::from(used.is_none())

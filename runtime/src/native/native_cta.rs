@@ -276,7 +276,7 @@ fn context(
         margin_bytes: 0,
         shared_bytes: 0,
         local_bytes: 0,
-        permitted: [[0; 2]; 3],
+        permitted: [[0; 2]; 3 * margay_jit::abi::PERMITTED],
         refused: 0,
         verify: kernel.verifiers[0].0,
         verify_lanes: kernel.verifiers[1].0,

@@ -220,8 +220,8 @@ impl Slice<'_, '_> {
             return self.each_lane(inst);
         }
         let address = function.dfg.args(inst)[0];
-        if let Some(checked) = self.take_checked(address) {
-            return self.after_check(inst, data, checked, |s, places, _| {
+        if let Some(check) = self.take_pending_check(address) {
+            return self.checked_access(check, (inst, data, element), |s, places, _| {
                 let lanes = s.loaded(inst, data, element, places)?;
                 let mut results = results.iter().zip(&lanes);
                 results.try_for_each(|(&value, lanes)| s.set(value, lanes))
@@ -648,12 +648,8 @@ impl Slice<'_, '_> {
         let (address, values) = (args[0], &args[1..]);
         let strong = !Lane::is_weak(data);
         let space = data.mods.space();
-        if let Some(checked) = self.take_checked(address) {
-            for &value in values {
-                // The lanes must be computed before the branch.
-                self.get(value)?;
-            }
-            return self.after_check(inst, data, checked, |s, places, address| {
+        if let Some(check) = self.take_pending_check(address) {
+            return self.checked_access(check, (inst, data, element), |s, places, address| {
                 let together = !strong && s.is_uniform(address);
                 s.stored(inst, data, element, (places, together))
             });

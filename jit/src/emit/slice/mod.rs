@@ -126,13 +126,15 @@ pub(crate) struct Slice<'a, 'b> {
     scratch: Option<ir::StackSlot>,
     /// Memory for the addresses of the lanes if the host must decide about their accesses.
     asked: Option<ir::StackSlot>,
-    /// The result of the latest check, until its access has been translated, and the check.
-    checked: Option<(Value, check::Checked)>,
+    /// The latest check, until its access is translated.
+    pending_check: Option<check::Pending>,
+    /// Number of loads and stores that have been translated with their checks.
+    checks: u32,
     /// Whether a check has examined the access being translated, so that it needs no tests.
     examined: bool,
     /// Memory for the addresses of the lanes of a check.
     check_addresses: Option<ir::StackSlot>,
-    /// Memory for the operands of the lanes of a check.
+    /// Memory for the operands of the lanes of a check, and for the results of the access.
     check_operands: Option<ir::StackSlot>,
     /// Memory shared by operations that run lane by lane.
     cells: Vec<ir::StackSlot>,
@@ -188,7 +190,8 @@ impl<'a, 'b> Slice<'a, 'b> {
             known: FxHashMap::default(),
             scratch: None,
             asked: None,
-            checked: None,
+            pending_check: None,
+            checks: 0,
             examined: false,
             check_addresses: None,
             check_operands: None,

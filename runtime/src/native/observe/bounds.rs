@@ -91,7 +91,7 @@ impl Examiner<'_> {
     }
 
     /// Returns memory that contains the accesses of a chunk, which are permitted, and that all threads may access in the
-    /// same way: its index in the context of generated code, its start and its number of bytes.
+    /// same way: the kind of its range in the context of generated code, its start and its number of bytes.
     pub(in crate::native) fn permitted(
         &self,
         at: &Observed<'_>,

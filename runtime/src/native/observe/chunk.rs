@@ -29,7 +29,35 @@ pub(in crate::native) enum Addresses<'a> {
     Each(&'a [u64]),
 }
 
-impl Addresses<'_> {
+impl<'a> Addresses<'a> {
+    /// Describes the addresses of lanes, strided if those of the active lanes are.
+    pub(in crate::native) fn of_each(each: &'a [u64], active: u32) -> Addresses<'a> {
+        let Some(rest) = active.checked_sub(1).map(|below| active & below) else {
+            return Addresses::Each(each);
+        };
+        let first = active.trailing_zeros();
+        let next = match rest {
+            0 => first,
+            _ => rest.trailing_zeros(),
+        };
+        let apart = each[next as usize].wrapping_sub(each[first as usize]) as i64;
+        let lanes = i64::from(next - first).max(1);
+        let stride = apart / lanes;
+        let start = each[first as usize].wrapping_sub((stride as u64).wrapping_mul(first.into()));
+        let strided = Addresses::Strided {
+            first: start,
+            stride,
+            window: 0,
+        };
+        let mut same = (0u32..)
+            .zip(each)
+            .map(|(lane, &address)| active >> lane & 1 == 0 || strided.of(lane) == address);
+        match same.all(|same| same) {
+            true => strided,
+            false => Addresses::Each(each),
+        }
+    }
+
     /// Returns the address of a lane.
     pub(in crate::native) fn of(&self, lane: u32) -> u64 {
         match *self {

@@ -7,6 +7,7 @@ mod bounds;
 mod chunk;
 mod initial;
 mod order;
+pub(super) mod perform;
 mod report;
 
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo};

@@ -1,0 +1,112 @@
+//! Performs the loads and stores of the lanes of a chunk, after the examiner has decided where each lane accesses memory.
+
+use margay_ir::observe::ObservedAccess;
+use margay_jit::abi::PerformedAccess;
+use margay_ops::meaning::Bits;
+
+use super::Chunk;
+use crate::fault::{AccessFault, access};
+
+/// The lane whose access has faulted, and the fault.
+type Faulted = (u32, AccessFault);
+
+/// Loads what each active lane reads at its address into `results`, which contains, for each element of an access, a cell
+/// for each lane. Elements that the program does not use are not loaded.
+pub(in crate::native) fn load(
+    access: &ObservedAccess,
+    what: PerformedAccess,
+    chunk: &Chunk<'_>,
+    results: &mut [u8],
+    address: impl Fn(u32) -> u64,
+) -> Result<(), Faulted> {
+    let cell = what.cell_bytes() as usize;
+    for lane in chunk.lanes() {
+        let start = address(lane);
+        for (index, row) in results.chunks_exact_mut(cell * chunk.width).enumerate() {
+            if access.unused >> index & 1 != 0 {
+                continue;
+            }
+            let at = start.wrapping_add(index as u64 * u64::from(what.element));
+            let bits = load_element(at, what.element).map_err(|fault| (lane, fault))?;
+            let bits = extended(bits, what).to_le_bytes();
+            let to = lane as usize * cell;
+            row[to..to + cell].copy_from_slice(&bits[..cell]);
+        }
+    }
+    Ok(())
+}
+
+/// Stores the operands of each active lane at its address.
+pub(in crate::native) fn store(
+    access: &ObservedAccess,
+    what: PerformedAccess,
+    chunk: &Chunk<'_>,
+    address: impl Fn(u32) -> u64,
+) -> Result<(), Faulted> {
+    debug_assert!(access.mode.writes());
+    for lane in chunk.lanes() {
+        let mut at = address(lane);
+        for bits in chunk.operands_of(lane) {
+            store_element(at, what.element, bits).map_err(|fault| (lane, fault))?;
+            at = at.wrapping_add(what.element.into());
+        }
+    }
+    Ok(())
+}
+
+fn load_element(at: u64, bytes: u32) -> Result<u64, AccessFault> {
+    match bytes {
+        1 => access::load8(at).map(u64::from),
+        2 => access::load16(at).map(u64::from),
+        4 => access::load32(at).map(u64::from),
+        _ => access::load64(at),
+    }
+}
+
+fn store_element(at: u64, bytes: u32, bits: Bits) -> Result<(), AccessFault> {
+    // SAFETY: the examiner has chosen the address: memory of the device that the kernel may write, or spare memory.
+    unsafe {
+        match bytes {
+            1 => access::store8(at, bits as u8),
+            2 => access::store16(at, bits as u16),
+            4 => access::store32(at, bits as u32),
+            _ => access::store64(at, bits as u64),
+        }
+    }
+}
+
+/// Extends an element to the size of a value in a register.
+fn extended(bits: u64, what: PerformedAccess) -> u64 {
+    let above = 64 - 8 * what.element.clamp(1, 8);
+    let wide = match what.signed {
+        true => ((bits << above) as i64 >> above) as u64,
+        false => bits,
+    };
+    let unused = 64 - 8 * what.kind_bytes.clamp(1, 8);
+    wide << unused >> unused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(signed: bool, kind_bytes: u32, element: u32) -> PerformedAccess {
+        PerformedAccess {
+            always: true,
+            signed,
+            kind_bytes,
+            element,
+            range: 0,
+        }
+    }
+
+    #[test]
+    fn elements_are_extended_to_registers_with_or_without_sign() {
+        assert_eq!(extended(0x80, of(true, 2, 1)), 0xff80);
+        assert_eq!(extended(0x80, of(false, 2, 1)), 0x80);
+        assert_eq!(extended(0x8000, of(true, 4, 2)), 0xffff_8000);
+        assert_eq!(extended(0x8000_0000, of(true, 8, 4)), 0xffff_ffff_8000_0000);
+        assert_eq!(extended(0x7fff_ffff, of(true, 8, 4)), 0x7fff_ffff);
+        assert_eq!(extended(u64::MAX, of(true, 8, 8)), u64::MAX);
+    }
+}
