@@ -318,7 +318,7 @@ const TOO_FAR: &str =
 #[test]
 fn check_describes_accesses_behind_an_allocation() {
     let folder = Folder::new("check_access");
-    let options = "--tool memcheck --report r.json --report r.html --report r.sarif --save saved";
+    let options = "--tool memcheck --destroy-on-device-error nothing --report r.json --report r.html --report r.sarif --save saved";
     let (code, said) = check(&folder, options, TOO_FAR);
     assert_eq!(code, Some(1), "{said}");
     for line in [
@@ -397,7 +397,7 @@ fn check_suppresses_what_it_has_saved() {
     let folder = Folder::new("check_suppressions");
     let (code, said) = check(
         &folder,
-        "--tool memcheck --xml --save known-%p-%q{NAME}.xml --log-file log",
+        "--tool memcheck --destroy-on-device-error nothing --xml --save known-%p-%q{NAME}.xml --log-file log",
         TOO_FAR,
     );
     assert_eq!((code, said.as_str()), (Some(1), ""));
@@ -413,7 +413,8 @@ fn check_suppresses_what_it_has_saved() {
         .find(|name| name.starts_with("known-"))
         .unwrap();
     assert!(known.ends_with("-.xml"), "{known}");
-    let options = format!("--tool memcheck --suppressions {known}");
+    let options =
+        format!("--tool memcheck --destroy-on-device-error nothing --suppressions {known}");
     let (code, said) = check(&folder, &options, TOO_FAR);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("========= 2 reports suppressed\n"), "{said}");
@@ -462,7 +463,11 @@ fn check_names_options_that_are_wrong_or_have_no_effect() {
 #[test]
 fn check_prints_in_the_form_that_options_select() {
     let folder = Folder::new("check_form");
-    let (_, said) = check(&folder, "--tool memcheck --quiet", TOO_FAR);
+    let (_, said) = check(
+        &folder,
+        "--tool memcheck --quiet --destroy-on-device-error nothing",
+        TOO_FAR,
+    );
     assert!(
         said.starts_with("========= Invalid __global__ read"),
         "{said}"
@@ -470,7 +475,7 @@ fn check_prints_in_the_form_that_options_select() {
     assert!(!said.contains("SUMMARY"), "{said}");
     let (_, said) = check(&folder, "--quiet", &format!("{ARGS} -a zeros:f32:6"));
     assert_eq!(said, "");
-    let options = "--tool memcheck --prefix ## --print-session-details --num-callers-host 1 --strip-paths yes";
+    let options = "--tool memcheck --destroy-on-device-error nothing --prefix ## --print-session-details --num-callers-host 1 --strip-paths yes";
     let (_, said) = check(&folder, options, TOO_FAR);
     assert!(
         said.starts_with("## COMPUTE-SANITIZER\n## Process "),
@@ -509,6 +514,21 @@ fn check_ends_what_an_option_names() {
     );
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("illegal memory access"), "{said}");
+}
+
+#[test]
+fn a_kernel_goes_on_after_a_wrong_access_and_then_calls_return_its_error() {
+    let folder = Folder::new("check_error");
+    let options = "--tool memcheck,apicheck --error-exitcode 9";
+    let (code, said) = check(&folder, options, TOO_FAR);
+    assert_eq!(code, Some(1), "the program fails: {said}");
+    // The write that follows the first wrong access is found, and the failing call is no finding of its own.
+    assert!(said.contains("Invalid __global__ write"), "{said}");
+    assert!(said.contains("ERROR SUMMARY: 2 errors"), "{said}");
+    let options = format!("{options} --destroy-on-device-error nothing");
+    let (code, said) = check(&folder, &options, TOO_FAR);
+    assert_eq!(code, Some(9), "the program succeeds: {said}");
+    assert!(said.contains("ERROR SUMMARY: 2 errors"), "{said}");
 }
 
 #[test]

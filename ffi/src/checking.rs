@@ -10,6 +10,7 @@ use margay::checks::{ApiErrors, CallStack, Finding, Kind, Tool, Tools, grouped_b
 use margay::memory::Allocation;
 use margay::{Direction, PointerKind, Runtime, Transfer};
 
+use crate::errors::fault_code;
 use crate::readable;
 use crate::result::CuResult;
 
@@ -129,6 +130,11 @@ fn is_selected(name: &str) -> bool {
     }
 }
 
+/// Returns whether a call fails because of an access in a kernel that is reported.
+fn is_reported(code: CuResult) -> bool {
+    Runtime::global().is_ok_and(|runtime| runtime.is_reported(|kind| fault_code(kind) == code))
+}
+
 /// Reports a failed call.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
@@ -137,6 +143,7 @@ pub(crate) fn failed(name: &'static str, code: CuResult) {
         || !name.starts_with("cu")
         || IS_EXPLAINED.try_with(Cell::get).unwrap_or(true)
         || !is_selected(name)
+        || is_reported(code)
     {
         return;
     }

@@ -86,7 +86,7 @@ fn capture_code(error: CaptureError) -> CuResult {
     }
 }
 
-fn fault_code(kind: FaultKind) -> CuResult {
+pub(crate) fn fault_code(kind: FaultKind) -> CuResult {
     match kind {
         FaultKind::IllegalAddress => CuResult::ILLEGAL_ADDRESS,
         FaultKind::Timeout | FaultKind::Deadlock | FaultKind::Hang => CuResult::LAUNCH_TIMEOUT,

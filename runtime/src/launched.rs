@@ -366,6 +366,8 @@ impl Launcher for Launched {
                 if findings.spares_context(self.id) {
                     fault = None;
                 }
+                let suppressed = findings.take_suppressed(self.id);
+                fault = fault.or(suppressed);
             }
             owner.printed(&self.services.take_printed());
             if let Some(fault) = fault {

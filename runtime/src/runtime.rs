@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::device_config::DeviceConfig;
 use crate::engine::{EngineChoice, Image, LoadOptions, Loader};
 use crate::environment::{MAX_WORKERS, env, number};
-use crate::error::{Error, Result};
+use crate::error::{Error, FaultKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::Machine;
@@ -294,6 +294,13 @@ impl Runtime {
     pub fn api_errors(&self) -> ApiErrors {
         let findings = self.inner.machine.findings.as_ref();
         findings.map_or_else(ApiErrors::default, |findings| findings.options().api_errors)
+    }
+
+    /// Returns whether a checking run has reported the accesses that cause an error which calls return, if `is` is true for
+    /// the error's kind.
+    pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
+        let findings = self.inner.machine.findings.as_ref();
+        findings.is_some_and(|findings| findings.explained().into_iter().any(is))
     }
 
     /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.

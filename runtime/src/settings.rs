@@ -123,8 +123,8 @@ static VARIABLES: [Variable; 40] = [
     }),
     row(
         "MARGAY_CHECK_AFTER_ERROR",
-        "continue, kernel, context",
-        |text| matches!(text, "continue" | "kernel" | "context"),
+        "continue, error, kernel, context",
+        |text| matches!(text, "continue" | "error" | "kernel" | "context"),
     ),
     row(
         "MARGAY_CHECK_API_ERRORS",

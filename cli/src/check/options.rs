@@ -50,7 +50,8 @@ pub(crate) struct Options {
     /// Minimum number of bytes between two allocations [default: 256].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
     padding: Option<u64>,
-    /// What to end after an error in a kernel [default: nothing; a wrong access is suppressed].
+    /// What to end after an error in a kernel [default: the context, but only when the kernel is over: wrong accesses are
+    /// suppressed, and later calls return the error].
     #[arg(long, value_enum, value_name = "WHAT")]
     destroy_on_device_error: Option<Destroy>,
     /// Complete each launch before the call returns.
@@ -196,6 +197,8 @@ enum StreamOrder {
 enum Destroy {
     Context,
     Kernel,
+    /// Nothing, and later calls return no error either.
+    Nothing,
 }
 
 /// The processes whose findings count.
@@ -347,7 +350,11 @@ impl Options {
         pass("MARGAY_CHECK_PADDING", number(self.padding));
         pass(
             "MARGAY_CHECK_AFTER_ERROR",
-            self.destroy_on_device_error.map(name),
+            Some(match self.destroy_on_device_error {
+                Some(Destroy::Nothing) => "continue".to_owned(),
+                Some(what) => name(what),
+                None => "error".to_owned(),
+            }),
         );
         let level = self
             .report_api_errors
@@ -457,7 +464,8 @@ pub(crate) mod tests {
     #[test]
     fn options_become_variables() {
         let spaces = ("MARGAY_CHECK_INIT_SPACES", "all".to_owned());
-        assert_eq!(variables(""), [spaces]);
+        let code = ("MARGAY_CHECK_AFTER_ERROR", "error".to_owned());
+        assert_eq!(variables(""), [spaces, code]);
         let set = variables(
             "--kernel-name kns=a,kns=b --kernel-name regex=c --launch-skip 3 --padding 512 \
              --destroy-on-device-error kernel --initcheck-address-space shared",

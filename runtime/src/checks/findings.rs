@@ -105,6 +105,10 @@ pub struct Findings {
     spare: OnceLock<[u64; 2]>,
     /// The launches that a finding has ended.
     ended: Mutex<FxHashSet<u64>>,
+    /// See [`Findings::suppressed`].
+    suppressed: Mutex<FxHashMap<u64, Fault>>,
+    /// See [`Findings::explained`].
+    explained: Mutex<FxHashSet<FaultKind>>,
     shadow: Shadow,
 }
 
@@ -130,11 +134,34 @@ impl Findings {
 
     /// Records that a launch has done something that would end it on a GPU. Returns whether the launch must end.
     pub(crate) fn ends(&self, launch: u64) -> bool {
-        let ends = self.options.after_error != AfterError::Continue;
+        let ends = matches!(
+            self.options.after_error,
+            AfterError::EndKernel | AfterError::EndContext
+        );
         if ends {
             self.ended.lock().insert(launch);
         }
         ends
+    }
+
+    /// Records a suppressed access of a launch, which causes `fault` on a GPU.
+    pub(crate) fn suppressed(&self, launch: u64, fault: impl FnOnce() -> Fault) {
+        if self.options.after_error == AfterError::SetError {
+            self.suppressed.lock().entry(launch).or_insert_with(fault);
+        }
+    }
+
+    /// Removes and returns the fault of the first suppressed access of a launch that is over, if it is an error of the
+    /// context.
+    pub(crate) fn take_suppressed(&self, launch: u64) -> Option<Fault> {
+        let fault = self.suppressed.lock().remove(&launch)?;
+        self.explained.lock().insert(fault.kind);
+        Some(fault)
+    }
+
+    /// Returns the kinds of the errors that contexts have because of accesses which are reported.
+    pub fn explained(&self) -> Vec<FaultKind> {
+        self.explained.lock().iter().copied().collect()
     }
 
     /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch, and

@@ -10,6 +10,9 @@ pub enum AfterError {
     /// Nothing: the wrong operation is suppressed, and the kernel continues.
     #[default]
     Continue,
+    /// Nothing while the kernel runs. When the kernel is over, later calls in the context return the error that the
+    /// first wrong access of the launch causes on a GPU.
+    SetError,
     /// The kernel.
     EndKernel,
     /// The kernel and its context: later calls return the error.
@@ -74,6 +77,7 @@ impl Options {
         let threshold = number("MARGAY_CHECK_UNUSED_THRESHOLD").unwrap_or(0);
         Options {
             after_error: match env("MARGAY_CHECK_AFTER_ERROR").as_deref() {
+                Some("error") => AfterError::SetError,
                 Some("kernel") => AfterError::EndKernel,
                 Some("context") => AfterError::EndContext,
                 _ => AfterError::Continue,

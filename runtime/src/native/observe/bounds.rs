@@ -240,12 +240,14 @@ impl Examiner<'_> {
             false => Kind::InvalidFree,
         };
         self.report_free(at, address, kind);
-        match self.ends(kind) {
-            true => Err(FaultKind::Unsupported {
-                what: format!("free({address:#x}): {}", kind.name()),
-            }),
-            false => Ok(0),
+        let fault = FaultKind::Unsupported {
+            what: format!("free({address:#x}): {}", kind.name()),
+        };
+        if self.ends(kind) {
+            return Err(fault);
         }
+        self.suppress(kind, at, fault);
+        Ok(0)
     }
 
     /// Returns the address of spare memory for a suppressed access, in the state space of the access.

@@ -131,7 +131,10 @@ impl<'a> Examiner<'a> {
         };
         match wrong {
             Some(kind) if self.ends(kind) => Err(fault_of(kind, address, at.access.mode)),
-            Some(_) => Ok(self.spare(at.thread, at.access)),
+            Some(kind) => {
+                self.suppress(kind, at, fault_of(kind, address, at.access.mode));
+                Ok(self.spare(at.thread, at.access))
+            }
             None => Ok(address),
         }
     }
@@ -168,6 +171,21 @@ impl<'a> Examiner<'a> {
     fn ends(&self, kind: Kind) -> bool {
         let selected = self.findings.tools().contains(kind.tool());
         selected && self.findings.ends(self.info.grid_id)
+    }
+
+    /// Records an operation that is suppressed, and the fault that it causes on a GPU.
+    fn suppress(&self, kind: Kind, at: &Observed<'_>, fault: FaultKind) {
+        if !self.findings.tools().contains(kind.tool()) {
+            return;
+        }
+        self.findings.suppressed(self.info.grid_id, || {
+            let fault = margay_exec::Fault {
+                kind: fault,
+                thread: Some(at.thread),
+                loc: at.loc,
+            };
+            crate::native::faults::report(self.launch, &self.cta, fault)
+        });
     }
 
     /// Makes the CTA with a linear index the present one.
