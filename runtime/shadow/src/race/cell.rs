@@ -171,11 +171,55 @@ pub(super) enum About {
 /// Number of cells of a page.
 const PAGE_CELLS: usize = 1024;
 
+/// Number of adjacent cells that share a [`Mark`].
+const MARKED: usize = 16;
+
+/// The threads whose reads a [`Mark`] concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Readers {
+    /// None.
+    #[default]
+    None,
+    /// All threads of a launch.
+    Launch(u32),
+    /// The threads of a CTA, in an epoch.
+    Cta(super::CtaId, u32),
+    /// The threads of a warp, in an interval.
+    Warp(super::CtaId, u32, super::Time),
+}
+
+/// Cells of which further reads need not be recorded: enough reads of different threads are kept. A mark states for which
+/// reads this holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Mark {
+    pub(super) readers: Readers,
+    /// The instruction that reads; `None` if the mark holds for all instructions.
+    pub(super) site: Option<super::Site>,
+    /// A bit for each cell.
+    cells: u16,
+}
+
+impl Mark {
+    /// Creates a mark for no cell.
+    pub(super) fn new(readers: Readers, site: Option<super::Site>) -> Mark {
+        Mark {
+            readers,
+            site,
+            cells: 0,
+        }
+    }
+}
+
+/// The marks of a page.
+type Marks = [Mark; PAGE_CELLS / MARKED];
+
 /// The cells of all memory that was accessed.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     pages: FxHashMap<u64, usize>,
     cells: Vec<Box<[Cell; PAGE_CELLS]>>,
+    /// The marks of each page that has any.
+    marks: Vec<Option<Box<Marks>>>,
     /// The page that was used last, and its index.
     last: Option<(u64, usize)>,
     /// Lists of further accesses.
@@ -209,10 +253,79 @@ impl Cells {
     fn page(&mut self, page: u64) -> usize {
         let found = *self.pages.entry(page).or_insert_with(|| {
             self.cells.push(Box::new([Cell::default(); PAGE_CELLS]));
+            self.marks.push(None);
             self.cells.len() - 1
         });
         self.last = Some((page, found));
         found
+    }
+
+    /// Returns the cells, of at most 64 from an index on, whose reads need not be recorded if `holds` is true for their mark.
+    /// The cells must be in one page.
+    #[inline]
+    pub(super) fn marked(
+        &mut self,
+        index: u64,
+        count: usize,
+        holds: impl Fn(&Mark) -> bool,
+    ) -> u64 {
+        let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
+        let found = match self.last {
+            Some((last, found)) if last == page => found,
+            _ => self.page(page),
+        };
+        let Some(marks) = &self.marks[found] else {
+            return 0;
+        };
+        let mut all = 0;
+        for line in at / MARKED..=(at + count - 1) / MARKED {
+            let mark = &marks[line];
+            if mark.cells != 0 && holds(mark) {
+                let cells = u64::from(mark.cells);
+                all |= match (line * MARKED).checked_sub(at) {
+                    Some(above) => cells << above,
+                    None => cells >> (at - line * MARKED),
+                };
+            }
+        }
+        all & (u64::MAX >> (64 - count))
+    }
+
+    /// Records that reads of a cell need not be recorded, if the mark of its neighbours can state this.
+    pub(super) fn mark(&mut self, index: u64, mark: Mark) {
+        self.cell(index);
+        let found = self.last.map_or(0, |(_, page)| page);
+        let marks = self.marks[found]
+            .get_or_insert_with(|| Box::new([Mark::default(); PAGE_CELLS / MARKED]));
+        let at = index as usize % PAGE_CELLS;
+        let own = &mut marks[at / MARKED];
+        if (own.readers, own.site) != (mark.readers, mark.site) {
+            *own = mark;
+        }
+        own.cells |= 1 << (at % MARKED);
+    }
+
+    /// Records that reads of a cell must be recorded again.
+    #[inline]
+    pub(super) fn unmark(&mut self, index: u64) {
+        self.cell(index);
+        let found = self.last.map_or(0, |(_, page)| page);
+        if let Some(marks) = &mut self.marks[found] {
+            let at = index as usize % PAGE_CELLS;
+            marks[at / MARKED].cells &= !(1 << (at % MARKED));
+        }
+    }
+
+    /// Records that reads of cells in one page must be recorded again.
+    #[inline]
+    pub(super) fn unmark_run(&mut self, index: u64, count: usize) {
+        let found = match self.last {
+            Some((page, found)) if page == index / PAGE_CELLS as u64 => found,
+            _ => self.page(index / PAGE_CELLS as u64),
+        };
+        if self.marks[found].is_some() {
+            (index..index + count as u64).for_each(|index| self.unmark(index));
+        }
     }
 
     /// Returns the cell with an index, and its further accesses.
@@ -235,6 +348,13 @@ impl Cells {
     pub(super) fn set_further(&mut self, index: u64, entries: &[Entry]) {
         let old = self.cell(index).list();
         let list = self.lists.replace(old, entries);
+        self.cell(index).set_list(list);
+    }
+
+    /// Adds an access to the further accesses of a cell.
+    pub(super) fn add_further(&mut self, index: u64, entry: Entry) {
+        let old = self.cell(index).list();
+        let list = self.lists.add(old, entry);
         self.cell(index).set_list(list);
     }
 
@@ -266,6 +386,7 @@ impl Cells {
             let next = ((page + 1) * PAGE_CELLS as u64).min(end);
             if let Some(&found) = self.pages.get(&page) {
                 let from = index as usize % PAGE_CELLS;
+                self.marks[found] = None;
                 for cell in &mut self.cells[found][from..from + (next - index) as usize] {
                     self.lists.release(cell.list());
                     *cell = Cell::default();
@@ -277,14 +398,15 @@ impl Cells {
 
     /// Returns the number of bytes that the cells occupy.
     pub(super) fn bytes(&self) -> usize {
-        self.cells.len() * size_of::<[Cell; PAGE_CELLS]>()
+        let marks = self.marks.iter().flatten().count();
+        self.cells.len() * size_of::<[Cell; PAGE_CELLS]>() + marks * size_of::<Marks>()
     }
 }
 
 /// Lists of accesses. Each list belongs to one cell.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    lists: Vec<SmallVec<[Entry; 2]>>,
+    lists: Vec<SmallVec<[Entry; 4]>>,
     /// The lists that belong to no cell.
     free: Vec<u32>,
 }
@@ -318,6 +440,17 @@ impl Lists {
         let own = &mut self.lists[list as usize - 1];
         own.clear();
         own.extend_from_slice(entries);
+        list
+    }
+
+    /// Adds an entry to a list in the order of keys; [`NONE`] stands for a new list. Returns the list.
+    fn add(&mut self, list: u32, entry: Entry) -> u32 {
+        if list == NONE {
+            return self.replace(list, &[entry]);
+        }
+        let own = &mut self.lists[list as usize - 1];
+        let at = own.partition_point(|other| other.key() < entry.key());
+        own.insert(at, entry);
         list
     }
 

@@ -169,6 +169,7 @@ pub struct Conflict {
 /// The accesses of the threads of a warp in one interval by one instruction.
 #[derive(Clone, Copy, Debug)]
 struct Group {
+    launch: u32,
     cta: CtaId,
     warp: u32,
     time: Time,
@@ -617,6 +618,9 @@ impl Detector {
             Some(entries.swap_remove(at))
         });
         let had_list = cell.list() != cell::NONE;
+        if new.writes {
+            self.cells.unmark(index);
+        }
         let cell = self.cells.cell(index);
         cell.set(new);
         match other {
@@ -679,6 +683,7 @@ impl Detector {
             }
         }
         self.groups.push(Group {
+            launch: self.ctas[by.cta as usize].launch,
             cta: by.cta,
             warp: by.warp(),
             time,

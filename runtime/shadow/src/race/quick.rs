@@ -1,7 +1,7 @@
 //! Accesses of the lanes of a warp together: one lookup for all lanes of what they share, and a short path for cells of
 //! which all that matters is known to be over.
 
-use super::cell::{About, Cells, Entry, GroupId, NONE};
+use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
 use super::{Access, Detector, Group, Race, Site};
@@ -29,9 +29,24 @@ struct Now {
     plain: bool,
     /// Whether only barriers of all threads order the threads of the CTA.
     barriers_only: bool,
+    launch: u32,
+    site: Site,
 }
 
 impl Now {
+    /// Returns whether reads of cells with a mark need not be recorded.
+    fn is_marked(&self, mark: &Mark) -> bool {
+        mark.site.is_none_or(|site| site == self.site)
+            && match mark.readers {
+                Readers::None => false,
+                Readers::Launch(launch) => launch == self.launch,
+                Readers::Cta(cta, epoch) => cta == self.cta && epoch == self.time.epoch,
+                Readers::Warp(cta, warp, time) => {
+                    cta == self.cta && warp == self.warp && time == self.time
+                }
+            }
+    }
+
     /// Returns what is known about the accesses of a group.
     fn about(&self, groups: &[Group], group: GroupId) -> About {
         let group = &groups[group as usize - 1];
@@ -52,9 +67,19 @@ impl Now {
 /// Maximum number of further accesses of a cell that the short path looks at.
 const FEW: usize = 8;
 
+/// Number of further reads of a cell, by different warps or instructions, after which no more reads are recorded until
+/// the next barrier, if only barriers order the threads. A later write races with some of these reads.
+const ENOUGH: usize = 4;
+
 /// Records a weak access of `entry` to a cell, if little about the earlier accesses matters. Returns whether it has done
 /// so.
 fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Entry) -> bool {
+    let is_marked = |mark: &Mark| now.is_marked(mark);
+    if entry.writes {
+        cells.unmark(index);
+    } else if now.barriers_only && cells.marked(index, 1, is_marked) != 0 {
+        return true;
+    }
     let (cell, further) = cells.with_further(index);
     let (write, read) = (cell.write(), cell.read());
     if write.is_none() && read.is_none() && further.is_empty() {
@@ -100,19 +125,27 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     }
     let mut new = entry;
     let mut moved = None;
+    let mut made = None;
     if let Some(same) = same {
         if same.key() == entry.key() && (!entry.writes || same.lanes == entry.lanes) {
             new.lanes |= same.lanes;
         } else if !covers(&same) {
             return false;
-        } else if about(&same) != About::Over && !is_known_elsewhere(groups, now, &same, further) {
+        } else if about(&same) != About::Over {
+            let dropped = is_known_elsewhere(groups, now, &same, further);
             let group = &groups[same.group as usize - 1];
-            let of_warp = group.cta == now.cta && group.warp == now.warp;
-            if entry.writes || of_warp || !now.plain || !further.is_empty() || group.copy.is_some()
-            {
+            let keeps = !entry.writes && now.plain && group.copy.is_none() && further.len() < FEW;
+            if !dropped && !keeps {
                 return false;
             }
-            moved = Some(same);
+            let enough = further.len() + 1 >= ENOUGH;
+            let over = write.is_none_or(|write| about(&write) == About::Over);
+            if keeps && now.barriers_only && entry.bytes == 15 && over && (dropped || enough) {
+                let site = (!enough).then_some(now.site);
+                made = mark(groups, now, site, further.iter().chain([&same]));
+            }
+            // Reads that a mark relies on are kept.
+            moved = (!dropped || made.is_some()).then_some(same);
         }
     }
     let had_further = !further.is_empty();
@@ -120,12 +153,53 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     if drops_other {
         cell.clear(!entry.writes);
     }
+    if let Some(made) = made {
+        cells.mark(index, made);
+    }
     if let Some(moved) = moved {
-        cells.set_further(index, &[moved]);
+        cells.add_further(index, moved);
     } else if drops_further && had_further {
         cells.set_further(index, &[]);
     }
     true
+}
+
+/// Returns a mark for reads by the instruction `site`, or by all instructions, which need not be recorded because of other
+/// reads of a cell; `None` if all are needed. Every later write is of another thread than one of the other reads, and
+/// nothing orders it with that read.
+fn mark<'a>(
+    groups: &[Group],
+    now: &Now,
+    site: Option<Site>,
+    reads: impl Iterator<Item = &'a Entry>,
+) -> Option<Mark> {
+    let (mut cta, mut warp, mut lanes) = (None, None, 0);
+    let mut readers = Readers::None;
+    for entry in reads {
+        let group = &groups[entry.group as usize - 1];
+        if entry.writes || group.strong.is_some() || group.copy.is_some() {
+            return None;
+        }
+        let covers = entry.bytes == 15 && site.is_none_or(|site| site == group.site);
+        if !covers || group.launch != now.launch {
+            continue;
+        }
+        let here = group.cta == now.cta && group.time.epoch == now.time.epoch;
+        if *cta.get_or_insert(group.cta) != group.cta {
+            readers = Readers::Launch(now.launch);
+        } else if here && *warp.get_or_insert(group.warp) != group.warp {
+            readers = match readers {
+                Readers::Launch(_) => readers,
+                _ => Readers::Cta(now.cta, now.time.epoch),
+            };
+        } else if here && group.warp == now.warp && group.time == now.time {
+            lanes |= entry.lanes;
+            if readers == Readers::None && !lanes.is_power_of_two() {
+                readers = Readers::Warp(now.cta, now.warp, now.time);
+            }
+        }
+    }
+    (readers != Readers::None).then(|| Mark::new(readers, site))
 }
 
 /// Returns whether a read by another CTA need not be kept: the instruction's read by a third CTA is kept. Every later
@@ -195,6 +269,8 @@ impl Detector {
             common: cta.common_interval(leader.warp()),
             plain: cta.is_plain(),
             barriers_only: cta.barriers_only,
+            launch: cta.launch,
+            site,
         };
         let writes = access.writes;
         let group = self.group(leader, (site, access, None), writes);
@@ -273,9 +349,26 @@ impl Detector {
         };
         let (mut done, mut open) = (0, 0u32);
         while done < total {
-            let (cells, lists) = self.cells.run(index + done as u64, total - done);
-            for cell in cells.iter_mut() {
+            let first = index + done as u64;
+            let count = self.cells.run(first, (total - done).min(64)).0.len();
+            let marked = match writes || !now.barriers_only {
+                true => 0,
+                false => self.cells.marked(first, count, |mark| now.is_marked(mark)),
+            };
+            if writes {
+                self.cells.unmark_run(first, count);
+            }
+            if marked == u64::MAX >> (64 - count) {
+                done += count;
+                continue;
+            }
+            let (cells, lists) = self.cells.run(first, count);
+            for (at, cell) in cells.iter_mut().enumerate() {
                 let of = done as u32 / per;
+                if marked >> at & 1 != 0 {
+                    done += 1;
+                    continue;
+                }
                 if !cell.record((group, 1 << (lane + of), writes), lists, &mut about) {
                     open |= 1 << of;
                 }
@@ -294,6 +387,9 @@ impl Detector {
         (start, bytes): (u64, u32),
     ) -> bool {
         cells_of(start, bytes).all(|(index, bytes)| {
+            if now.barriers_only && self.cells.marked(index, 1, |mark| now.is_marked(mark)) != 0 {
+                return true;
+            }
             if bytes == 15 {
                 let (cells, lists) = self.cells.run(index, 1);
                 let about = |group| now.about(&self.groups, group);
