@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 }
 
 /// The options with which a program runs.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Options {
     /// Worker threads (default: one for each core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
