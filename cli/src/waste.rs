@@ -56,10 +56,10 @@ pub(crate) struct Arguments {
     /// Only check calls, and forward them to the driver of a GPU; also written -ne.
     #[arg(long)]
     no_emulate: bool,
-    /// Device to emulate, as compute_50: determines the reported compute capability and which image of a fat binary is
-    /// used [default: 8.6].
-    #[arg(short, long, value_name = "NAME", value_parser = device)]
-    device: Option<Capability>,
+    /// Device to emulate, from compute_20: determines the reported compute capability and which image of a fat binary is
+    /// used.
+    #[arg(short, long, value_name = "NAME", value_parser = device, default_value = "compute_20")]
+    device: Capability,
     /// Print calls: 0 none, 1 those that change something, 2 all, 3 all with durations.
     #[arg(
         short,
@@ -122,7 +122,7 @@ pub(crate) struct Arguments {
 }
 
 fn device(text: &str) -> Result<Capability, String> {
-    Capability::parse(text).ok_or_else(|| "no device such as compute_50".to_owned())
+    Capability::parse(text).ok_or_else(|| "no device such as compute_20".to_owned())
 }
 
 fn byte(text: &str) -> Result<u8, String> {
@@ -181,6 +181,10 @@ impl Arguments {
         let mut variables = vec![
             ("MARGAY_CHECK", "apicheck,leakcheck".to_owned()),
             ("MARGAY_CHECK_KINDS", kinds.join(",")),
+            (
+                "MARGAY_COMPUTE_CAPABILITY",
+                format!("{}.{}", self.device.major, self.device.minor),
+            ),
             ("MARGAY_CHECK_NULL_FREES", "1".to_owned()),
             ("MARGAY_CHECK_LIST_CALLS", self.trace.to_string()),
             ("MARGAY_CHECK_RED_ZONES", self.padding_size.to_string()),
@@ -197,10 +201,6 @@ impl Arguments {
         }
         let mut set =
             |name, value: Option<String>| variables.extend(value.map(|value| (name, value)));
-        let capability = self
-            .device
-            .map(|device| format!("{}.{}", device.major, device.minor));
-        set("MARGAY_COMPUTE_CAPABILITY", capability);
         set("MARGAY_WORKERS", self.threads.map(|n| n.to_string()));
         let stack = self.stack_size.map(|bytes| bytes.clamp(16, LARGEST_STACK));
         set("MARGAY_STACK_SIZE", stack.map(|bytes| bytes.to_string()));
@@ -340,6 +340,7 @@ mod tests {
         let cases = [
             ("-d compute_50 p", "MARGAY_COMPUTE_CAPABILITY", "5.0"),
             ("--device sm_90 p", "MARGAY_COMPUTE_CAPABILITY", "9.0"),
+            ("p", "MARGAY_COMPUTE_CAPABILITY", "2.0"),
             ("-t=2 p", "MARGAY_CHECK_LIST_CALLS", "2"),
             ("p", "MARGAY_CHECK_LIST_CALLS", "0"),
             ("-s=64 p", "MARGAY_CHECK_RED_ZONES", "64"),
