@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::checks::{Findings, Tool};
 use crate::device_config::DeviceConfig;
 use crate::engine::Loader;
-use crate::environment::isolated;
+use crate::environment::{isolated, narrow_addresses};
 use crate::error::Result;
 use crate::host_threads;
 use crate::mem::DeviceMemory;
@@ -81,6 +81,7 @@ impl Machine {
             RED_ZONE.max(found.options().padding.next_multiple_of(RED_ZONE))
         });
         let memory = DeviceMemory::new(&MemoryConfig {
+            low: narrow_addresses(),
             devices: numbers.len().max(1),
             device_limit: Some(config.total_memory()),
             red_zone,

@@ -42,7 +42,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 50] = [
+static VARIABLES: [Variable; 51] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -50,6 +50,9 @@ static VARIABLES: [Variable; 50] = [
         matches!(text, "native" | "interpreter")
     }),
     row("MARGAY_ISOLATE", "0, 1", is_switch),
+    row("MARGAY_ADDRESS_SIZE", "32, 64", |text| {
+        matches!(text, "32" | "64")
+    }),
     row("MARGAY_NVCC", "a file", anything),
     row("CUDA_MODULE_LOADING", "EAGER, LAZY", |text| {
         matches!(text, "EAGER" | "LAZY")

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::arena::Arena;
-use super::pages::Pages;
+use super::pages::{HUGE_PAGE, Pages};
 use super::red_zones::RedZones;
+use super::reservation::Reservation;
 use super::shared::SharedMemory;
 use super::slab::{self, Slab};
 use super::usage::Usage;
@@ -138,6 +139,8 @@ impl Allocation {
 pub struct MemoryConfig {
     /// Number of bytes of address space to reserve. If the system does not grant this number, fewer bytes are reserved.
     pub reserve: u64,
+    /// Whether the range is below 4 GiB, for modules with 32-bit addresses. `reserve` then has no effect.
+    pub low: bool,
     /// Number of devices.
     pub devices: usize,
     /// Size in bytes of the memory of each device. With `None`, each device gets an equal share of four fifths of the
@@ -166,6 +169,7 @@ impl Default for MemoryConfig {
     fn default() -> MemoryConfig {
         MemoryConfig {
             reserve: 4 << 40,
+            low: false,
             devices: 1,
             device_limit: None,
             host_limit: None,
@@ -301,15 +305,22 @@ impl AddressSpace {
         let each = || default_device_memory(devices as u32);
         let device_limit = config.device_limit.unwrap_or_else(each);
         let cache_limit = config.cache_limit.unwrap_or(device_limit / 4);
-        let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
+        let reservation = match config.low {
+            true => Reservation::low(),
+            false => {
+                let sizes = reservation_sizes(config.reserve);
+                Reservation::largest(sizes, HUGE_PAGE, margay_jit::MARGIN)
+            }
+        };
+        let pages = Pages::new(reservation?, cache_limit);
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v`, the reported device memory must fit into the address range. Guards and host memory also
+        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and host memory also
         // need addresses.
         let room = match limits::address_space_left() {
-            Some(_) => len / 4 * 3,
-            None => u64::MAX,
+            None if !config.low => u64::MAX,
+            _ => len / 4 * 3,
         };
         let device_limit = device_limit.min(room / devices as u64);
         let host_limit = config.host_limit.unwrap_or(machine).min(room);
