@@ -220,6 +220,8 @@ impl<'p> ModuleLowering<'p> {
             ScalarType::TexRef => ReferenceKind::Texture,
             ScalarType::SamplerRef => ReferenceKind::Sampler,
             ScalarType::SurfRef => ReferenceKind::Surface,
+            // `.tex .u32 name` is the old form of `.global .texref name`.
+            _ if variable.space == StateSpace::Tex => ReferenceKind::Texture,
             _ => return None,
         });
         let properties = variable.initializer.map(|id| self.ast[id].kind);
