@@ -10,7 +10,8 @@ CUresult cuTexRefSetFormat(void *, int format, int components);
 static const char FIRST[] =
     ".version 1.2\n.target sm_11\n"
     ".global .u32 counter;\n.global .u32 table[4] = {10, 20, 30, 40};\n.const .u32 bias = 1000;\n"
-    ".entry k (.param .u32 x, .param .u32 y) {\n"
+    ".entry k {\n"
+    ".param .u32 x; .param .u32 y;\n"
     ".reg .u16 %rh<3>; .reg .u32 %r<12>;\n"
     "cvt.u32.u16 %r1, %tid.x;\n mul.lo.u32 %r2, %r1, 4;\n"
     "ld.param.u32 %r3, [x];\n add.u32 %r3, %r3, %r2;\n ld.global.u32 %r4, [%r3+0];\n"

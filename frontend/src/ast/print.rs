@@ -543,4 +543,36 @@ module
 ";
         assert_eq!(tree, wanted);
     }
+
+    #[test]
+    fn old_kernels_declare_parameters_in_their_bodies() {
+        let text = ".version 1.3\n.target sm_10\n.entry k {\n.reg .u32 %r;\n.param .u32 a; .param .f32 b;\nret;\n}\n";
+        let wanted = "
+  entry k
+    param a .param .u32
+    param b .param .f32
+    body
+      variable %r .reg .u32
+      instruction ret
+";
+        let printed = |text: &str| tree(&crate::parse(SourceFile::new("a", text)).module);
+        assert!(printed(text).ends_with(wanted), "{}", printed(text));
+        let newer = printed(&text.replace("1.3", "1.4"));
+        assert!(newer.contains("variable a .param .u32"), "{newer}");
+    }
+
+    #[test]
+    fn the_name_of_a_file_can_be_broken() {
+        let head = ".version 3.1\n.target sm_20\n";
+        let parsed = |text: &str| crate::parse(SourceFile::new("a", format!("{head}{text}")));
+        let broken = parsed(".file 3 \"c:/a\n.h\"\n.file 4 \"b\"\n");
+        assert!(!broken.has_errors(), "{:?}", broken.diagnostics);
+        let tree = tree(&broken.module);
+        assert!(
+            tree.ends_with("  file 3 \"c:/a\n.h\"\n  file 4 \"b\"\n"),
+            "{tree}"
+        );
+        assert!(parsed(".file 3 \"a\n.global .u32 x;\n").has_errors());
+        assert!(parsed(".file 3 \"a\n.h\" .global .u32 x;\n").has_errors());
+    }
 }

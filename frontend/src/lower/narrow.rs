@@ -96,3 +96,51 @@ impl FunctionLowering<'_, '_> {
         self.offset_by(address, if to_space { -distance } else { distance })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::SourceFile;
+    use crate::resolve::{Resolution, resolve};
+
+    fn resolution(head: &str, body: &str) -> Resolution {
+        let text = format!(
+            "{head}\n.global .u32 g;\n.entry k(.param .u32 p) {{ .shared .u32 s; .reg .u32 %r<3>; .reg .u64 %d;\n{body}\n}}"
+        );
+        let parsed = crate::parse(SourceFile::new("a", text));
+        assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+        resolve(&parsed)
+    }
+
+    #[test]
+    fn the_module_decides_whether_addresses_are_narrow() {
+        let narrow = [
+            "ld.global.u32 %r1, [%r2+4];",
+            "st.u32 [%r2], %r1;",
+            "atom.global.add.u32 %r1, [%r2], 1;",
+            "mov.u32 %r1, g;",
+            "cvta.shared.u32 %r1, s;",
+            "cvta.to.global.u32 %r1, %r2;",
+        ];
+        let wide = ".version 3.1\n.target sm_20\n.address_size 64";
+        for body in narrow {
+            assert!(resolution(wide, body).has_errors(), "{body}");
+            for head in [
+                ".version 2.1\n.target sm_20",
+                ".version 3.1\n.target sm_20\n.address_size 32",
+            ] {
+                let resolution = resolution(head, body);
+                assert!(!resolution.has_errors(), "{:?}", resolution.diagnostics);
+                assert!(resolution.is_narrow(), "{body}");
+            }
+        }
+        let no_size = ".version 3.1\n.target sm_20";
+        assert!(
+            !resolution(
+                no_size,
+                "ld.global.u32 %r1, [%d]; ld.shared.u32 %r1, [%r2];"
+            )
+            .is_narrow()
+        );
+        assert!(resolution(".version 3.1\n.target sm_20\n.address_size 32", "ret;").is_narrow());
+    }
+}
