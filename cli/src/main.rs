@@ -64,7 +64,7 @@ enum Command {
     Run(run::Arguments),
     /// Run a CUDA program and report undefined behaviour of its threads.
     Check(Box<check::Arguments>),
-    /// Run a CUDA program with red zones around its memory, and report wrong calls as they happen.
+    /// Run a CUDA program with red zones, and report wrong calls.
     Waste(waste::Arguments),
     /// Launch one kernel of a PTX file or image on your own data.
     Launch(launch::Arguments),
