@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use margay::inspect::{Inspection, Language, Listing, passes};
+use margay::inspect::{Inspection, Language, Listing, passes, syntax_tree};
 use margay_cli::input;
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ Examples:
   margay dis saxpy.ptx --after sync-points      each function after the last pass
   margay dis program -k _Z5saxpyifPKfPf --asm   machine code of one kernel of a program
   margay dis saxpy.ptx --uniformity --block 256  which values lanes share
+  margay dis saxpy.ptx --ast                    the syntax tree, before names are resolved
   margay dis --passes                           the passes, in order
   margay dis saxpy.ptx --time --json | jq '.[0].passes'
   margay dis saxpy.ptx > a.ir; margay dis a.ir --after simplify
@@ -56,6 +57,9 @@ pub(crate) struct Arguments {
     /// List why the code is slower than it could be, and how often each reason occurs.
     #[arg(long, conflicts_with_all = ["after", "clif", "asm", "time", "uniformity"])]
     fallbacks: bool,
+    /// Show the syntax tree of a PTX text.
+    #[arg(long, conflicts_with_all = ["kernel", "after", "clif", "asm", "time", "fallbacks", "uniformity", "json"])]
+    ast: bool,
     /// List the passes.
     #[arg(long, conflicts_with_all = ["file", "kernel", "after", "clif", "asm", "time"])]
     passes: bool,
@@ -91,6 +95,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     };
     let name = file.display().to_string();
     let image = input::read(file).map_err(|error| Failure::from(format!("{name}: {error}")))?;
+    if arguments.ast {
+        let text = String::from_utf8_lossy(&image);
+        return Ok(Report::of(syntax_tree(&text, &name)?));
+    }
     let inspection = Inspection::load(&image, &name)?;
     let whole = arguments.kernel.is_empty() && !specific(arguments);
     let text = if whole && !arguments.json {

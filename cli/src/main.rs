@@ -20,6 +20,7 @@ mod smi;
 mod support;
 mod test;
 mod tools;
+mod waste;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   margay run -- ./vector_add 1000000
   margay check -- ./vector_add 1000000
+  margay waste -t=1 ./vector_add 1000000
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
   margay test kernel.ptx
@@ -62,6 +64,8 @@ enum Command {
     Run(run::Arguments),
     /// Run a CUDA program and report undefined behaviour of its threads.
     Check(Box<check::Arguments>),
+    /// Run a CUDA program with red zones, and report wrong calls.
+    Waste(waste::Arguments),
     /// Launch one kernel of a PTX file or image on your own data.
     Launch(launch::Arguments),
     /// Run PTX files whose comments state the expected results.
@@ -86,9 +90,10 @@ fn main() -> ExitCode {
     if let Some((tool, arguments)) = tools::started_as() {
         return tool.run(arguments);
     }
-    let result = match Arguments::parse().command {
+    let result = match Arguments::parse_from(waste::canonical(std::env::args_os())).command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Waste(arguments) => waste::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Dis(arguments) => dis::run(&arguments),

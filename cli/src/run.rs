@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 }
 
 /// The options with which a program runs.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Options {
     /// Worker threads (default: one for each core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -62,6 +62,9 @@ pub(crate) struct Options {
     /// Compute capability to report, such as 8.6.
     #[arg(long, value_name = "X.Y")]
     capability: Option<String>,
+    /// Bits of addresses of device memory. 32: memory is below 4 GiB, so that modules with 32-bit addresses run.
+    #[arg(long, value_name = "BITS", value_parser = clap::builder::PossibleValuesParser::new(["32", "64"]))]
+    address_size: Option<String>,
     /// Number of devices to simulate.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     devices: Option<u32>,
@@ -212,6 +215,7 @@ fn settings(arguments: &Options) -> Vec<(&'static str, String)> {
         settings.extend(number.map(|number| (name, number.to_string())));
     }
     let texts = [
+        ("MARGAY_ADDRESS_SIZE", &arguments.address_size),
         ("MARGAY_MEMORY", &arguments.memory),
         ("MARGAY_DEVICE_NAME", &arguments.device_name),
     ];

@@ -4,15 +4,19 @@
 //! [`Kind::FailedCall`] gets only that finding.
 
 use std::cell::{Cell, RefCell};
+use std::fmt::Display;
 use std::sync::OnceLock;
+use std::time::Instant;
 
-use margay::checks::{ApiErrors, CallStack, Finding, Kind, Tool, Tools, grouped_bytes};
+use margay::checks::{
+    ApiErrors, CallStack, Finding, Kind, ListedCalls, Options, Tool, Tools, grouped_bytes,
+};
 use margay::memory::Allocation;
 use margay::{Direction, PointerKind, Runtime, Transfer};
 
 use crate::errors::fault_code;
-use crate::readable;
-use crate::result::CuResult;
+use crate::result::{CuResult, Served};
+use crate::{debugger, readable};
 
 fn tools() -> Tools {
     static TOOLS: OnceLock<Tools> = OnceLock::new();
@@ -27,6 +31,19 @@ pub(crate) fn any() -> bool {
 /// Returns whether the process's runtime checks with a tool.
 pub(crate) fn selected(tool: Tool) -> bool {
     tools().contains(tool)
+}
+
+/// Returns the options of the checking run; `None` in other runs.
+fn options() -> Option<&'static Options> {
+    Runtime::global().ok()?.check_options()
+}
+
+/// Returns an error if the run does not execute calls with wrong arguments.
+fn refuse_invalid() -> Served {
+    match options() {
+        Some(options) if options.skips_invalid => Err(CuResult::INVALID_VALUE),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the stack of the current call, if the creation of objects is recorded.
@@ -54,11 +71,15 @@ thread_local! {
     /// Whether the current call has a finding.
     static IS_EXPLAINED: Cell<bool> = const { Cell::new(false) };
     static STALE: RefCell<Option<Stale>> = const { RefCell::new(None) };
+    /// The address of the memory that the current call has allocated; 0 if there is none.
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Begins a call. Does nothing in other runs.
 pub(crate) fn begin(name: &'static str) {
     if selected(Tool::Api) {
+        debugger::stop_once();
+        let _ = ALLOCATED.try_with(|address| address.set(0));
         let _ = NAME.try_with(|current| current.set(name));
         let _ = IS_EXPLAINED.try_with(|explained| explained.set(false));
         let _ = STALE.try_with(|stale| stale.take());
@@ -119,10 +140,7 @@ const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
 /// Returns whether the failure of the current call is one of those that the run reports.
 fn is_selected(name: &str) -> bool {
-    let level = match Runtime::global() {
-        Ok(runtime) => runtime.api_errors(),
-        Err(_) => ApiErrors::default(),
-    };
+    let level = options().map_or_else(ApiErrors::default, |options| options.api_errors);
     match level {
         ApiErrors::All => true,
         ApiErrors::Extended => !QUESTIONS.contains(&name),
@@ -201,18 +219,26 @@ fn memory_at(runtime: &Runtime, address: u64) -> Memory {
 }
 
 /// Examines the pointers of a copy before the copy is submitted.
-pub(crate) fn copy(transfer: &Transfer) {
-    if !selected(Tool::Api) {
-        return;
+///
+/// # Errors
+/// `INVALID_VALUE` if a pointer is wrong, and the run does not execute such copies.
+pub(crate) fn copy(transfer: &Transfer) -> Served {
+    match selected(Tool::Api) && is_wrong_copy(transfer) {
+        true => refuse_invalid(),
+        false => Ok(()),
     }
+}
+
+fn is_wrong_copy(transfer: &Transfer) -> bool {
     let Ok(runtime) = Runtime::global() else {
-        return;
+        return false;
     };
     let (src, dst) = (transfer.src, transfer.dst);
     let (from, to) = (memory_at(runtime, src), memory_at(runtime, dst));
     let name = name();
     if let Some((text, address)) = wrong_direction(transfer, name, &from, &to) {
-        return found(Kind::WrongDirection, text, address);
+        found(Kind::WrongDirection, text, address);
+        return true;
     }
     let last = |pitch: u64, slice: u64| {
         let rows = pitch.checked_mul(transfer.height.saturating_sub(1))?;
@@ -237,14 +263,33 @@ pub(crate) fn copy(transfer: &Transfer) {
         let Some(span) = span else {
             continue;
         };
+        let what = format!("The {side} of {name}");
         let is_wrong = match memory {
             Memory::Host => inaccessible(side, name, address, span),
-            _ => outside(&format!("The {side} of {name}"), address, span, &memory),
+            _ => outside(&what, address, span, &memory) || interior(&what, address, &memory),
         };
         if is_wrong {
-            return;
+            return true;
         }
     }
+    false
+}
+
+/// Reports a pointer that is inside an allocation, if the run permits only pointers to the start. Returns whether there
+/// is a finding.
+fn interior(what: &str, address: u64, memory: &Memory) -> bool {
+    let (Memory::Device(block) | Memory::Shared(block)) = memory else {
+        return false;
+    };
+    if block.base == address || !options().is_some_and(|options| options.block_starts) {
+        return false;
+    }
+    let (offset, size) = (address - block.base, grouped_bytes(block.size));
+    let text = format!(
+        "{what} is {address:#x}, inside an allocation and not at its start: offset {offset} of {size}"
+    );
+    found(Kind::InvalidPointer, text, Some(address));
+    true
 }
 
 /// Returns what is wrong with the direction of a copy, and the address that is wrong if it is one of the two.
@@ -337,12 +382,19 @@ fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
 }
 
 /// Examines the range of a fill before the fill is submitted.
-pub(crate) fn fill(address: u64, span: Option<u64>) {
-    if !selected(Tool::Api) {
-        return;
+///
+/// # Errors
+/// `INVALID_VALUE` if the range is wrong, and the run does not execute such fills.
+pub(crate) fn fill(address: u64, span: Option<u64>) -> Served {
+    match selected(Tool::Api) && is_wrong_fill(address, span) {
+        true => refuse_invalid(),
+        false => Ok(()),
     }
+}
+
+fn is_wrong_fill(address: u64, span: Option<u64>) -> bool {
     let (Ok(runtime), Some(span)) = (Runtime::global(), span.filter(|&span| span != 0)) else {
-        return;
+        return false;
     };
     let name = name();
     match memory_at(runtime, address) {
@@ -351,16 +403,98 @@ pub(crate) fn fill(address: u64, span: Option<u64>) {
                 "The destination {address:#x} of {name} is host memory; the call expects device memory"
             );
             found(Kind::WrongDirection, text, Some(address));
+            true
         }
         memory => {
-            outside(
-                &format!("The destination of {name}"),
-                address,
-                span,
-                &memory,
-            );
+            let what = format!("The destination of {name}");
+            outside(&what, address, span, &memory) || interior(&what, address, &memory)
         }
     }
+}
+
+/// Reports a free of a null pointer, if the run asks for this.
+pub(crate) fn null_free() {
+    if selected(Tool::Api) && options().is_some_and(|options| options.null_frees) {
+        let text = format!(
+            "Pointer to {}(0x0) is invalid: it is a null pointer",
+            name()
+        );
+        found(Kind::InvalidPointer, text, Some(0));
+    }
+}
+
+/// Reports the first call of a function that is not implemented.
+#[cold]
+pub(crate) fn unimplemented(name: &'static str) {
+    if selected(Tool::Api) && Runtime::global().is_ok() {
+        found(
+            Kind::UnimplementedFunction,
+            format!("Unimplemented function {name}"),
+            None,
+        );
+    }
+}
+
+/// Notes the address of the memory that the current call has allocated, for the list of calls.
+pub(crate) fn allocated(address: u64) {
+    if any() {
+        let _ = ALLOCATED.try_with(|last| last.set(address));
+    }
+}
+
+/// Beginnings of the names of functions that change something.
+const CHANGES: [&str; 14] = [
+    "cuArray",
+    "cuCtxCreate",
+    "cuCtxDestroy",
+    "cuCtxSynchronize",
+    "cuDevicePrimaryCtxReset",
+    "cuEvent",
+    "cuFuncSet",
+    "cuGraph",
+    "cuLaunch",
+    "cuMem",
+    "cuMipmapped",
+    "cuModule",
+    "cuParam",
+    "cuStream",
+];
+
+/// Returns whether a function changes something, as opposed to functions that ask for a state.
+fn changes(name: &str) -> bool {
+    let asks = ["Get", "Query", "IsCapturing"];
+    CHANGES.iter().any(|start| name.starts_with(start))
+        && !asks.iter().any(|part| name.contains(part))
+}
+
+/// Writes a completed call to the log, if the run asks for this.
+#[cold]
+pub(crate) fn list_call(
+    name: &'static str,
+    arguments: &dyn Display,
+    code: CuResult,
+    start: Instant,
+) {
+    let (Ok(runtime), Some(options)) = (Runtime::global(), options()) else {
+        return;
+    };
+    let is_listed = match options.calls {
+        ListedCalls::None => false,
+        ListedCalls::Changes => changes(name),
+        ListedCalls::All | ListedCalls::Timed => true,
+    };
+    if !is_listed {
+        return;
+    }
+    let mut result = format!("{code:?}");
+    let address = ALLOCATED.try_with(Cell::get).unwrap_or_default();
+    if address != 0 {
+        result += &format!(", memory at {address:#x}");
+    }
+    if options.calls == ListedCalls::Timed {
+        result += &format!(", {:.1} us", start.elapsed().as_secs_f64() * 1e6);
+    }
+    runtime.log_call(name, &arguments.to_string(), &result, &CallStack::capture());
 }
 
 /// Examines the pointer of a call that frees memory, after the call has failed.

@@ -316,7 +316,29 @@ pub(crate) fn enter(
     arguments: Arguments<'_>,
     body: impl FnOnce() -> Served,
 ) -> CuResult {
+    if !checking::any() {
+        return checked(call, arguments, body);
+    }
     checking::begin(call.name);
+    let start = Instant::now();
+    let code = checked(call, arguments, body);
+    list(call.name, arguments, code, start);
+    code
+}
+
+/// Writes a completed call to the log of a checking run.
+fn list(name: &'static str, arguments: Arguments<'_>, code: CuResult, start: Instant) {
+    if is_ready() {
+        checking::list_call(name, &Shown(arguments), code, start);
+    }
+}
+
+#[inline]
+fn checked(
+    call: &'static Call,
+    arguments: Arguments<'_>,
+    body: impl FnOnce() -> Served,
+) -> CuResult {
     if let Err(code) = check_state(call.name) {
         checking::failed(call.name, code);
         return code;
@@ -422,13 +444,20 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     if STATE.load(Ordering::Acquire) == FORKED {
         return CuResult::NOT_INITIALIZED;
     }
+    checking::begin(call.name);
+    let is_first = !call.warned.swap(true, Ordering::Relaxed);
     if trace_wanted() {
         print_trace(call.name, arguments, code, Instant::now());
-    } else if !call.warned.swap(true, Ordering::Relaxed) {
+    } else if is_first {
         warn(format_args!("{} is not supported", call.name));
     }
-    checking::begin(call.name);
-    checking::failed(call.name, code);
+    match is_first {
+        true => checking::unimplemented(call.name),
+        false => checking::failed(call.name, code),
+    }
+    if checking::any() {
+        list(call.name, arguments, code, Instant::now());
+    }
     code
 }
 

@@ -15,6 +15,7 @@ mod client;
 mod context_storage;
 pub mod control;
 mod convert;
+mod debugger;
 mod dump;
 mod error_log;
 mod errors;

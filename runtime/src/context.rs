@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::environment::number;
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::heap::DeviceHeap;
 use crate::host_threads;
@@ -171,16 +172,30 @@ impl Limits {
     /// The values that a device of capability 8.6 reports.
     const DEFAULTS: [u64; 11] = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
 
+    /// Returns the defaults of this process: `MARGAY_STACK_SIZE` changes the stack.
+    fn defaults() -> [u64; 11] {
+        let mut values = Limits::DEFAULTS;
+        if let Some(bytes) = number("MARGAY_STACK_SIZE") {
+            values[Limit::StackSize as usize] = stack_size(bytes);
+        }
+        values
+    }
+
     fn reset(&self) {
-        for (limit, default) in self.0.iter().zip(Limits::DEFAULTS) {
+        for (limit, default) in self.0.iter().zip(Limits::defaults()) {
             limit.store(default, Ordering::Relaxed);
         }
     }
 }
 
+/// Returns the size of a stack that a device thread gets if the program asks for `bytes` bytes.
+fn stack_size(bytes: u64) -> u64 {
+    bytes.clamp(16, 512 << 10).next_multiple_of(16)
+}
+
 impl Default for Limits {
     fn default() -> Limits {
-        Limits(Limits::DEFAULTS.map(AtomicU64::new))
+        Limits(Limits::defaults().map(AtomicU64::new))
     }
 }
 
@@ -588,7 +603,7 @@ impl Context {
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
         self.status()?;
         let value = match limit {
-            Limit::StackSize => value.clamp(16, 512 << 10).next_multiple_of(16),
+            Limit::StackSize => stack_size(value),
             Limit::PrintfFifoSize => value.clamp(4 << 10, 1 << 30),
             Limit::MallocHeapSize => {
                 let (total, _) = self.inner.machine.memory.device_info(self.ordinal());

@@ -174,7 +174,8 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     let short = transfer.bytes().is_some_and(|bytes| bytes <= SHORT);
     let job: DeviceJob = if src == Side::Pageable || manner == Manner::Staged {
         let staged = transfer.stage()?;
-        Box::new(move || transfer.run_staged(&staged))
+        let call = checks::host::submission();
+        Box::new(move || checks::host::perform(call, || transfer.run_staged(&staged)))
     } else {
         let call = checks::host::submission();
         Box::new(move || checks::host::perform(call, || transfer.run()))
@@ -202,7 +203,8 @@ pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
         return Ok(());
     }
     let short = fill.is_short();
-    let job = Box::new(move || fill.run());
+    let call = checks::host::submission();
+    let job = Box::new(move || checks::host::perform(call, || fill.run()));
     stream.submit(Work::Device { job, short });
     Ok(())
 }
@@ -276,6 +278,7 @@ impl Fill {
     /// Fills the memory.
     pub(crate) fn run(self) -> Result<()> {
         crate::fault::keep_for_copy();
+        let _zones = checks::host::Zones::of([self.dst]);
         let count = self.count as usize;
         for row in 0..self.rows {
             let dst = self.dst + row * self.pitch;
@@ -384,6 +387,7 @@ impl Transfer {
     /// Copies the bytes.
     pub(crate) fn run(self) -> Result<()> {
         crate::fault::keep_for_copy();
+        let _zones = checks::host::Zones::of([self.dst, self.src]);
         let to_host = self.direction == Direction::DeviceToHost;
         let copy = |dst, src, bytes| {
             copy_bytes(dst, src, bytes)?;
@@ -419,6 +423,7 @@ impl Transfer {
 
     fn run_staged(self, staged: &[u8]) -> Result<()> {
         crate::fault::keep_for_copy();
+        let _zones = checks::host::Zones::of([self.dst]);
         let mut rows = staged.chunks_exact(self.width as usize);
         self.rows(|dst, src| {
             let row = rows.next().unwrap_or_default();

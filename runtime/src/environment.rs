@@ -35,3 +35,8 @@ pub(crate) fn isolated() -> bool {
     static ISOLATED: OnceLock<bool> = OnceLock::new();
     *ISOLATED.get_or_init(|| env("MARGAY_ISOLATE").as_deref() != Some("0"))
 }
+
+/// Returns whether device memory is below 4 GiB, for modules with 32-bit addresses: true if `MARGAY_ADDRESS_SIZE=32`.
+pub(crate) fn narrow_addresses() -> bool {
+    env("MARGAY_ADDRESS_SIZE").as_deref() == Some("32")
+}

@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use margay_exec::SyncPoint;
+use margay_frontend::SourceFile;
+use margay_frontend::diagnostic::Style;
 use margay_ir::analysis::uniformity::{Assumptions, Uniformity, UniformityNotes};
 use margay_ir::entity::FuncId;
 use margay_ir::function::Function;
@@ -338,6 +340,32 @@ fn listed(names: &[&str]) -> String {
     } else {
         names.join(", ")
     }
+}
+
+/// Returns the syntax tree of a PTX text, before names are resolved and instructions are checked. Messages show `name`.
+///
+/// # Errors
+///
+/// [`Error::InvalidPtx`] with the syntax errors.
+///
+/// ```
+/// let tree = margay::inspect::syntax_tree(".version 7.0 .target sm_80 .entry stop() { trap; }", "a.ptx")?;
+/// assert!(tree.contains("    body\n      instruction trap\n"));
+/// # Ok::<(), margay::Error>(())
+/// ```
+pub fn syntax_tree(text: &str, name: &str) -> Result<String> {
+    let parsed = margay_frontend::parse(SourceFile::new(name, text));
+    if parsed.has_errors() {
+        let rendered: Vec<String> = parsed
+            .diagnostics
+            .iter()
+            .map(|problem| problem.render(&parsed.source, Style::Plain))
+            .collect();
+        return Err(Error::InvalidPtx {
+            log: rendered.concat(),
+        });
+    }
+    Ok(margay_frontend::ast::tree(&parsed.module))
 }
 
 fn known_pass(name: &str) -> Result<()> {

@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use crate::checks::{Findings, Tool};
 use crate::device_config::DeviceConfig;
 use crate::engine::Loader;
-use crate::environment::isolated;
+use crate::environment::{isolated, narrow_addresses};
 use crate::error::Result;
 use crate::host_threads;
 use crate::mem::DeviceMemory;
-use crate::memory::Visible;
+use crate::memory::{MemoryConfig, Visible};
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
 use crate::texture_table::Registry;
@@ -80,13 +80,22 @@ impl Machine {
         let red_zone = examining.map_or(0, |found| {
             RED_ZONE.max(found.options().padding.next_multiple_of(RED_ZONE))
         });
-        let (limit, devices) = (Some(config.total_memory()), numbers.len().max(1));
-        let memory = DeviceMemory::new(limit, devices, red_zone, findings.is_some());
+        let memory = DeviceMemory::new(&MemoryConfig {
+            low: narrow_addresses(),
+            devices: numbers.len().max(1),
+            device_limit: Some(config.total_memory()),
+            red_zone,
+            zones: findings.as_ref().and_then(|found| found.options().zones),
+            keeps_calls: findings.is_some(),
+            ..MemoryConfig::default()
+        });
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
-        if let Some(findings) = examining {
+        if let Some(findings) = &findings {
             crate::checks::host::begin(findings, memory.space());
+        }
+        if let Some(findings) = examining {
             findings.set_spare(memory.spare()?);
         }
         let machine = Arc::new(Machine {

@@ -141,22 +141,9 @@ impl From<memory::Allocation> for Allocation {
 }
 
 impl DeviceMemory {
-    /// Creates the memory of devices with `limit` bytes each. If `limit` is `None`, each device gets a share of the
-    /// memory that this process may use.
-    pub(crate) fn new(
-        limit: Option<u64>,
-        devices: usize,
-        red_zone: u64,
-        keeps_calls: bool,
-    ) -> Result<DeviceMemory> {
-        let config = MemoryConfig {
-            devices,
-            device_limit: limit,
-            red_zone,
-            keeps_calls,
-            ..MemoryConfig::default()
-        };
-        let space = Arc::new(AddressSpace::new(&config)?);
+    /// Creates the memory of all devices.
+    pub(crate) fn new(config: &MemoryConfig) -> Result<DeviceMemory> {
+        let space = Arc::new(AddressSpace::new(config)?);
         Ok(DeviceMemory { space })
     }
 
@@ -255,6 +242,7 @@ impl DeviceMemory {
             return Err(MemoryError::NotAllocated(base).into());
         }
         checks::host::unused(base, self.space.allocated_by(base).as_ref());
+        checks::host::examine_zones(base);
         self.space.free(base, &ALL_KINDS)?;
         checks::host::freed(base);
         Ok(())
@@ -278,6 +266,7 @@ impl DeviceMemory {
     /// Frees everything that belongs to a context.
     pub(crate) fn release_context(&self, context: u64) {
         self.report_unused(Some(context));
+        checks::host::examine_all_zones(&self.space, Some(context));
         self.space.free_owned(context);
     }
 

@@ -24,6 +24,14 @@ pub(crate) fn thread_id() -> u64 {
     ID.get()
 }
 
+/// Ends the process with exit code 1, after what it has printed has been written.
+pub(crate) fn end_with_failure() -> ! {
+    // SAFETY: a null pointer stands for all streams of the C library.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    // SAFETY: the call has no preconditions.
+    unsafe { libc::_exit(1) }
+}
+
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Returns an error in the child of a fork. The child has only one thread, and its locks may be in any state. Calls

@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::call_stack::CallStack;
-use crate::checks::{ApiErrors, Finding, Findings, Tool, Tools};
+use crate::checks::host::examine_all_zones;
+use crate::checks::{Finding, Findings, Options, Tool, Tools};
 use crate::context::{Context, PointerInfo, leaks};
 use crate::device::Device;
 use crate::device_config::DeviceConfig;
@@ -263,8 +264,10 @@ impl Runtime {
     /// Reports the memory that the program has not freed, if this is a run with leak checks, and completes the log of a
     /// checking run. Call this function when the process exits.
     pub fn finish_checks(&self) {
+        let memory = &self.inner.machine.memory;
+        examine_all_zones(memory.space(), None);
         leaks::report_all(&self.inner.machine);
-        self.inner.machine.memory.report_unused(None);
+        memory.report_unused(None);
         if let Some(findings) = &self.inner.machine.findings {
             findings.log_counts();
         }
@@ -290,10 +293,17 @@ impl Runtime {
         is_complete
     }
 
-    /// Returns which failed calls of the API a checking run reports.
-    pub fn api_errors(&self) -> ApiErrors {
+    /// Returns the options of a checking run; `None` in other runs.
+    pub fn check_options(&self) -> Option<&Options> {
         let findings = self.inner.machine.findings.as_ref();
-        findings.map_or_else(ApiErrors::default, |findings| findings.options().api_errors)
+        findings.map(|findings| findings.options())
+    }
+
+    /// Writes a completed call of the API to the log of a checking run. `call` is the stack of the call.
+    pub fn log_call(&self, name: &str, arguments: &str, result: &str, call: &CallStack) {
+        if let Some(findings) = &self.inner.machine.findings {
+            findings.log_call(name, arguments, result, call);
+        }
     }
 
     /// Returns whether a checking run has reported the accesses that cause an error which calls return, if `is` is true for

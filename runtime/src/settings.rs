@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::sync::Once;
 use std::time::Duration;
 
-use crate::checks::{Tools, are_filters};
+use crate::checks::{Tools, are_filters, kinds};
 use crate::device_config::Capability;
 use crate::environment::{MAX_SMS, MAX_WORKERS, parse};
 use crate::visible_devices::MAX_DEVICES;
@@ -42,7 +42,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 40] = [
+static VARIABLES: [Variable; 51] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -50,6 +50,9 @@ static VARIABLES: [Variable; 40] = [
         matches!(text, "native" | "interpreter")
     }),
     row("MARGAY_ISOLATE", "0, 1", is_switch),
+    row("MARGAY_ADDRESS_SIZE", "32, 64", |text| {
+        matches!(text, "32" | "64")
+    }),
     row("MARGAY_NVCC", "a file", anything),
     row("CUDA_MODULE_LOADING", "EAGER, LAZY", |text| {
         matches!(text, "EAGER" | "LAZY")
@@ -146,6 +149,30 @@ static VARIABLES: [Variable; 40] = [
         |text| matches!(text, "all" | "use-before-alloc" | "use-after-free" | "no"),
     ),
     row("MARGAY_CHECK_BLOCKING", "0, 1", is_switch),
+    row("MARGAY_CHECK_RED_ZONES", "bytes, at most 1G", |text| {
+        within(text, 0, 1 << 30)
+    }),
+    row(
+        "MARGAY_CHECK_RED_ZONE_BYTE",
+        "a number from 0 to 255",
+        |text| within(text, 0, 255),
+    ),
+    row("MARGAY_CHECK_BLOCK_STARTS", "0, 1", is_switch),
+    row("MARGAY_CHECK_NULL_FREES", "0, 1", is_switch),
+    row("MARGAY_CHECK_SKIP_INVALID", "0, 1", is_switch),
+    row("MARGAY_CHECK_END_AT_FIRST", "0, 1", is_switch),
+    row(
+        "MARGAY_CHECK_KINDS",
+        "names of kinds with commas between them",
+        |text| kinds(text).is_some(),
+    ),
+    row("MARGAY_CHECK_LIST_CALLS", "a number", |text| {
+        parse(text).is_some()
+    }),
+    row("MARGAY_CHECK_DEBUGGER", "0, 1", is_switch),
+    row("MARGAY_STACK_SIZE", "bytes from 16 to 512K", |text| {
+        within(text, 16, 512 << 10)
+    }),
     row("MARGAY_DUMP", "a folder", anything),
     row("MARGAY_TRACE_API", "0, 1", is_switch),
     row("MARGAY_LOG", "off or fallback", |text| {

@@ -116,6 +116,30 @@ fn memory() {
     run("memory", &[]);
 }
 
+/// Modules with 32-bit addresses run if device memory is below 4 GiB, and are refused otherwise.
+#[test]
+fn narrow_addresses() {
+    let program = compile("narrow", "narrow");
+    for engine in ["native", "interpreter"] {
+        let mut command = Command::new(&program);
+        command
+            .envs(environment())
+            .env("MARGAY_ADDRESS_SIZE", "32")
+            .env("MARGAY_ENGINE", engine);
+        assert_eq!(succeed(&mut command).stdout, b"PASS\n");
+    }
+    let mut command = Command::new(&program);
+    let refused = succeed(command.arg("refused").envs(environment()));
+    assert_eq!(refused.stdout, b"PASS\n");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(
+        said.matches("set MARGAY_ADDRESS_SIZE=32").count(),
+        5,
+        "{said}"
+    );
+    fs::remove_file(program).expect("a program that has run");
+}
+
 #[test]
 fn textures() {
     run("textures", &[]);

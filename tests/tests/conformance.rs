@@ -228,6 +228,13 @@ fn directive_programs_are_accepted_or_rejected() {
 fn calls_declarations_and_directives_are_judged_as_by_ptxas() {
     let mut wrong = Vec::new();
     for form in module_forms() {
+        // ptxas was run for 64-bit hosts. Margay accepts modules with 32-bit addresses (`tests/abi/narrow.c`).
+        if form
+            .message
+            .contains("mismatches with .address_size of 32 bits")
+        {
+            continue;
+        }
         let parsed = parsed("form", &form.text);
         let mut errors = errors(&parsed);
         if errors.is_empty() {

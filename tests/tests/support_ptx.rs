@@ -64,6 +64,10 @@ fn every_form_and_type_has_a_file_test() {
         }
         for types in type_lists(form) {
             all += 1;
+            // Only modules with 32-bit addresses contain these forms; `tests/abi/narrow.c` has their tests.
+            if form.head == "cvta" && types[0].bits() == 32 {
+                continue;
+            }
             if coverage.of_form(form, &types).is_none() {
                 count += 1;
                 let names: Vec<&str> = types.iter().map(|ty| ty.name()).collect();

@@ -6,14 +6,14 @@
 //! order in the file.
 
 mod accepted;
-mod files;
+pub(crate) mod files;
 mod filter;
 mod frame;
 mod html;
 mod json;
 mod options;
-mod record;
-mod runtime_api;
+pub(crate) mod record;
+pub(crate) mod runtime_api;
 mod sarif;
 mod source;
 mod summary;
@@ -282,7 +282,7 @@ fn end_of(options: &Options, status: ExitStatus) -> Option<String> {
 }
 
 /// Returns the exit code of a program, or 128 plus the signal number if a signal ended it.
-fn exit_code(status: ExitStatus) -> u8 {
+pub(crate) fn exit_code(status: ExitStatus) -> u8 {
     let signal = || 128 + status.signal().unwrap_or(0);
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
 }

@@ -80,6 +80,8 @@ pub(crate) struct Record {
     pub(crate) missing: Option<String>,
     pub(crate) count: u64,
     pub(crate) host: Vec<HostFrame>,
+    /// The host's stack at the call that allocated the memory, if that is another call.
+    pub(crate) origin: Vec<HostFrame>,
     /// The processes in which the finding occurred.
     pub(crate) pids: BTreeSet<u64>,
 }
@@ -232,8 +234,9 @@ fn update(
     Some(())
 }
 
-fn finding(value: &Value) -> Option<Record> {
-    let host: Vec<HostFrame> = list(value, "host").filter_map(host_frame).collect();
+/// Reads a finding from a line of a log; `None` if the line is something else.
+pub(crate) fn finding(value: &Value) -> Option<Record> {
+    let host = stack(value, "host");
     let message = text(value, "message")?;
     Some(Record {
         tool: text(value, "tool")?,
@@ -255,6 +258,7 @@ fn finding(value: &Value) -> Option<Record> {
         missing: text(value, "missing"),
         count: number(value, "count").unwrap_or(1).max(1),
         host,
+        origin: stack(value, "origin"),
         pids: list(value, "pids")
             .filter_map(Value::as_u64)
             .chain(number(value, "pid"))
@@ -285,6 +289,11 @@ fn spot(value: &Value) -> Spot {
     }
 }
 
+/// Reads a stack of the host.
+pub(crate) fn stack(value: &Value, name: &str) -> Vec<HostFrame> {
+    list(value, name).filter_map(host_frame).collect()
+}
+
 fn host_frame(value: &Value) -> Option<HostFrame> {
     Some(HostFrame {
         function: text(value, "function")?,
@@ -300,7 +309,7 @@ fn severity(value: &Value) -> Option<Severity> {
     all.into_iter().find(|severity| severity.name() == name)
 }
 
-fn text(value: &Value, name: &str) -> Option<String> {
+pub(crate) fn text(value: &Value, name: &str) -> Option<String> {
     value.get(name)?.as_str().map(str::to_owned)
 }
 

@@ -29,13 +29,7 @@ const OTHER_NAMES: [(&str, &str); 17] = [
 ///
 /// The runtime has the driver's numbers for errors.
 pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {
-    let call = host
-        .iter()
-        .map(|frame| frame.function.as_str())
-        .find(|name| !is_unnamed(name))?;
-    if !is_runtime(call) {
-        return None;
-    }
+    let call = caller(host)?;
     let Some(rest) = message.strip_prefix("Program hit ") else {
         return with_call(message, call);
     };
@@ -48,6 +42,14 @@ pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {
     Some(format!(
         "Program hit {error} {reason} on CUDA API call to {call}."
     ))
+}
+
+/// Returns the runtime's function that the program called; `None` if the program called the driver itself.
+pub(crate) fn caller(host: &[HostFrame]) -> Option<&str> {
+    let mut names = host.iter().map(|frame| frame.function.as_str());
+    names
+        .find(|name| !is_unnamed(name))
+        .filter(|name| is_runtime(name))
 }
 
 /// Replaces the first name of a function of the driver by `call`.
@@ -64,9 +66,10 @@ fn with_call(message: &str, call: &str) -> Option<String> {
     Some(format!("{}{call}{}", &message[..start], &message[end..]))
 }
 
-/// Returns whether a frame of a library has no name, as the inner functions of the runtime.
+/// Returns whether a frame is an inner function of the runtime: it has no name in the shared library, and a number as its
+/// name in the static library.
 fn is_unnamed(name: &str) -> bool {
-    name.starts_with("libcudart") && name.contains("+0x")
+    name.starts_with("libcudart_static_") || (name.starts_with("libcudart") && name.contains("+0x"))
 }
 
 /// Returns whether a function is one of the runtime's interface, which has names of C.
@@ -109,6 +112,8 @@ mod tests {
         let host = frames(&["libcudart.so.13+0x4d7ed", "cudaMalloc", "main"]);
         let wanted = "Program hit cudaErrorMemoryAllocation (error 2) due to \"out of memory\" on CUDA API call to \
                       cudaMalloc.";
+        assert_eq!(message(DRIVER, &host).as_deref(), Some(wanted));
+        let host = frames(&["libcudart_static_ba5248a5", "cudaMalloc", "main"]);
         assert_eq!(message(DRIVER, &host).as_deref(), Some(wanted));
         let invalid = "Program hit CUDA_ERROR_INVALID_VALUE (error 1) due to \"invalid argument\" on CUDA API call to \
                        cuMemcpyHtoD_v2.";

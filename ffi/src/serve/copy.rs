@@ -28,7 +28,7 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
         return Ok(());
     }
-    checking::copy(&transfer);
+    checking::copy(&transfer)?;
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
     }

@@ -43,7 +43,7 @@ impl Fill {
         }
         let (rows, pitch) = (self.rows as u64, self.pitch.max(row) as u64);
         let last = pitch.checked_mul(rows - 1);
-        checking::fill(self.dst, last.and_then(|last| last.checked_add(row as u64)));
+        checking::fill(self.dst, last.and_then(|last| last.checked_add(row as u64)))?;
         stream.fill(
             DevicePtr::new(self.dst),
             self.value,

@@ -28,8 +28,14 @@ pub(crate) fn mem_get_info(_: &Call, free: OptOut<usize>, total: OptOut<usize>) 
     Ok(())
 }
 
+/// Returns allocated memory to the caller.
+fn set_allocated(out: &Out<u64>, ptr: DevicePtr) {
+    checking::allocated(ptr.address());
+    out.set(ptr.address());
+}
+
 pub(crate) fn mem_alloc(_: &Call, out: Out<u64>, bytes: usize) -> Served {
-    out.set(current()?.alloc(bytes as u64)?.address());
+    set_allocated(&out, current()?.alloc(bytes as u64)?);
     Ok(())
 }
 
@@ -43,12 +49,15 @@ pub(crate) fn mem_alloc_pitch(
 ) -> Served {
     let context = current()?;
     let (ptr, row) = context.alloc_pitched(width as u64, height as u64, element)?;
-    out.set(ptr.address());
+    set_allocated(&out, ptr);
     pitch.set(row as usize);
     Ok(())
 }
 
 pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
+    if address == 0 {
+        checking::null_free();
+    }
     free(address).inspect_err(|_| checking::bad_free(address))
 }
 
@@ -80,6 +89,7 @@ pub(crate) fn mem_get_address_range(
 
 fn alloc_host(out: &Out<*mut c_void>, bytes: usize, flags: HostFlags) -> Served {
     let ptr = current()?.alloc_host(bytes as u64, flags)?;
+    checking::allocated(ptr as u64);
     out.set(ptr.cast());
     Ok(())
 }
@@ -166,6 +176,6 @@ pub(crate) fn mem_alloc_managed(_: &Call, out: Out<u64>, bytes: usize, flags: c_
     if !ATTACH_FLAGS.contains(&flags) {
         return Err(CuResult::INVALID_VALUE);
     }
-    out.set(current()?.alloc_managed(bytes as u64, flags)?.address());
+    set_allocated(&out, current()?.alloc_managed(bytes as u64, flags)?);
     Ok(())
 }

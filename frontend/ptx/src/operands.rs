@@ -84,6 +84,8 @@ pub struct OperandShapes {
     pub top: SmallVec<[OperandShape; 6]>,
     /// The parts of the composite operands.
     pub nested: Vec<OperandShape>,
+    /// Whether addresses of global memory and generic addresses may have 32 bits.
+    pub narrow: bool,
 }
 
 impl OperandShapes {
@@ -99,6 +101,7 @@ impl OperandShapes {
     pub fn clear(&mut self) {
         self.top.clear();
         self.nested.clear();
+        self.narrow = false;
     }
 }
 
@@ -145,6 +148,13 @@ pub fn match_operands(spelling: &Spelling, shapes: &OperandShapes) -> Result<Rol
         return Err(FormError::new(
             FormErrorKind::OperandCount { least, most },
             format!("{expected} operands expected, {given} given"),
+        ));
+    }
+    let is_narrow = spelling.form.head == "cvta" && spelling.types.first() == Some(&OpType::U32);
+    if is_narrow && !shapes.narrow {
+        return Err(FormError::new(
+            FormErrorKind::IllegalModifier(spelling.modifiers.len()),
+            "`cvta` does not take the modifier `.u32`".to_owned(),
         ));
     }
     let mut roles = Roles::new();
@@ -308,7 +318,9 @@ impl Matcher<'_> {
             )));
         };
         let parts = self.shapes.parts(parts);
-        let count_fits = parts.len() == wanted || (count.or_fewer && parts.len() < wanted);
+        let count_fits = parts.len() == wanted
+            || (count.or_fewer && parts.len() < wanted)
+            || (parts.len() == 4 && wanted < 4 && self.takes_any_coordinates(pattern));
         if !count_fits {
             return Err(Wrong::operand(format!(
                 "a vector of {wanted} elements is expected, this one has {}",
@@ -440,7 +452,7 @@ impl Matcher<'_> {
             }
             OperandShape::Symbol(StateSpace::Global)
             | OperandShape::Element(StateSpace::Global)
-                if allow.contains(Allow::SYMBOL) && want.bits() == 32 =>
+                if allow.contains(Allow::SYMBOL) && want.bits() == 32 && !self.shapes.narrow =>
             {
                 return Err(Wrong::operand(
                     "the address of a global variable has 64 bits",
@@ -483,6 +495,7 @@ impl Matcher<'_> {
             OperandShape::MemorySymbol(_) if space == Space::Any => Ok(()),
             OperandShape::MemoryRegister(ty)
                 if ty.bits() == 32
+                    && !self.shapes.narrow
                     && matches!(wanted, StateSpace::None | StateSpace::Global)
                     && space == Space::OfModifier =>
             {
@@ -512,6 +525,12 @@ impl Matcher<'_> {
     /// Whether the instruction accepts `array[index]` as an address. Only plain loads and stores accept it.
     fn takes_element(&self) -> bool {
         matches!(self.spelling.form.head, "ld" | "ldu" | "st")
+    }
+
+    /// Whether a vector of four coordinates is accepted for each geometry, with the surplus elements being ignored. The
+    /// PTX ISA ("Texture Instructions: tex") permits this for compatibility with versions before 2.0.
+    fn takes_any_coordinates(&self, pattern: &OperandPattern) -> bool {
+        self.spelling.form.head == "tex" && pattern.name == "c"
     }
 
     /// Whether ptxas accepts addresses in registers of 8 and 16 bits, which most instructions extend with zeros.

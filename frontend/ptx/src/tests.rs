@@ -13,6 +13,7 @@ fn shapes(top: &[OperandShape]) -> OperandShapes {
     OperandShapes {
         top: top.iter().copied().collect(),
         nested: Vec::new(),
+        narrow: false,
     }
 }
 

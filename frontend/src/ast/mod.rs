@@ -17,6 +17,7 @@ mod constant;
 mod debug;
 mod declaration;
 mod names;
+mod print;
 mod statement;
 mod types;
 mod values;
@@ -31,6 +32,7 @@ pub use declaration::{
     InitializerKind, Linkage, Pointer, Property, PropertyValue, Variable,
 };
 pub use names::{Ident, Name, Names};
+pub use print::tree;
 pub use statement::{
     BranchTarget, COMPONENTS, Call, Guard, Instruction, Modifier, Operand, OperandKind, Prefix,
     Prototype, Statement, Targets,

@@ -2,7 +2,7 @@
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{Mode, Mods};
+use margay_ops::mods::{Mode, Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{OpType, Type};
 use margay_ptx::{Action, Lowering};
@@ -218,6 +218,9 @@ impl FunctionLowering<'_, '_> {
         }
         if let Some(lanes) = video::lanes(opcode) {
             self.select_lanes(lanes, operands, &mut desc, &mut args);
+        }
+        if opcode == Opcode::Isspacep && self.m.resolution.is_narrow() {
+            args[0] = self.wide_address(args[0], StateSpace::None);
         }
         self.complete(opcode, &mut desc, &mut args, &mut places);
         let types: SmallVec<[Type; 2]> = places.iter().map(|(_, ty)| ty.held()).collect();

@@ -47,7 +47,8 @@ impl FunctionLowering<'_, '_> {
             OperandKind::Memory { base, offset } => {
                 let (address, own) = self.variable_address(base, offset, operand.span)?;
                 let is_register = matches!(self.find(base), Some(Binding::Register(_)));
-                Ok((address, if is_register { space } else { own }))
+                let space = if is_register { space } else { own };
+                Ok((self.wide_address(address, space), space))
             }
             OperandKind::MemoryAt(at) => Ok((self.b.constant(Type::B64, at as u64), space)),
             OperandKind::Element {
@@ -317,6 +318,13 @@ impl FunctionLowering<'_, '_> {
         };
         let mut desc = resolved.desc();
         desc.opcode = Opcode::Cvta;
+        if ty.bits() == 32 {
+            let to_space = resolved.spelling().has("to");
+            let value = self.narrow_cvta(value, desc.mods.space(), to_space);
+            let place = self.place(to)?;
+            self.write(place, value, ty);
+            return Ok(());
+        }
         if is_pointer {
             // The address is already generic.
             desc.mods = desc.mods.with_space(StateSpace::Global);

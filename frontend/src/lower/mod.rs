@@ -22,6 +22,7 @@ mod matrix;
 mod mbarrier;
 mod memory;
 mod module;
+mod narrow;
 mod operand;
 mod parts;
 mod texture;

@@ -104,14 +104,6 @@ impl<'p> ModuleLowering<'p> {
         resolution: &'p Resolution,
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut lowering = ModuleLowering::resume(parsed, resolution, ModuleState::default());
-        if let Some((32, span)) = lowering.ast.address_size {
-            let message = "32-bit modules (.address_size 32) are not supported";
-            return Err(vec![Diagnostic::error(
-                Code::DIRECTIVE_VALUE,
-                span,
-                message,
-            )]);
-        }
         lowering.header();
         lowering.declare();
         lowering.initialise();
@@ -228,6 +220,8 @@ impl<'p> ModuleLowering<'p> {
             ScalarType::TexRef => ReferenceKind::Texture,
             ScalarType::SamplerRef => ReferenceKind::Sampler,
             ScalarType::SurfRef => ReferenceKind::Surface,
+            // `.tex .u32 name` is the old form of `.global .texref name`.
+            _ if variable.space == StateSpace::Tex => ReferenceKind::Texture,
             _ => return None,
         });
         let properties = variable.initializer.map(|id| self.ast[id].kind);

@@ -9,6 +9,7 @@ use crate::ast::{
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
+use crate::source::Span;
 
 impl Parser<'_> {
     /// Parses `.file 1 "name", timestamp, size`, which has no semicolon.
@@ -21,7 +22,7 @@ impl Parser<'_> {
             let span = self.since(start);
             self.report(Diagnostic::error(Code::LITERAL_RANGE, span, message));
         }
-        let name = self.string("the file's name")?;
+        let name = self.file_name()?;
         let timestamp = self.opt_number_after_comma()?;
         let size = match timestamp {
             Some(_) => self.opt_number_after_comma()?,
@@ -36,6 +37,27 @@ impl Parser<'_> {
         });
         self.module.items.push(Item::File(file));
         Ok(())
+    }
+
+    /// Parses the name of a file. Tools that wrap long lines can break the name, so its closing quote may be on the next
+    /// line.
+    fn file_name(&mut self) -> Parse<Ident> {
+        let start = self.span.start + 1;
+        let broken = self.at(Token::UnterminatedString);
+        let mut lines = self.text[start as usize..].split('\n');
+        let second = lines.nth(1).filter(|_| broken);
+        let closed = second.and_then(|line| line.split_once('"'));
+        let Some((rest, "" | "\r")) = closed else {
+            return self.string("the file's name");
+        };
+        let end = self.span.end + 1 + rest.len() as u32;
+        let span = Span::new(start, end);
+        let name = self.module.names.intern(&self.text[span.range()]);
+        // The last token of the next line is the quote.
+        while self.span.start <= end && !self.at(Token::End) {
+            self.bump();
+        }
+        Ok(Ident { name, span })
     }
 
     fn opt_number_after_comma(&mut self) -> Parse<Option<u64>> {

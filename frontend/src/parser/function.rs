@@ -2,7 +2,9 @@
 
 use super::keyword::Keyword;
 use super::{Failed, Parse, Parser};
-use crate::ast::{Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, List};
+use crate::ast::{
+    Directive, DirectiveKind, Function, FunctionKind, Id, Item, Linkage, List, Version,
+};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
@@ -66,8 +68,15 @@ impl Parser<'_> {
         let token = self.token;
         match token {
             Token::LeftBrace => {
+                if !is_func && self.has_body_parameters(id) {
+                    self.body_parameters = Some(Vec::new());
+                }
                 let body = self.body();
                 self.module.arena[id].body = Some(body);
+                if let Some(parameters) = self.body_parameters.take() {
+                    let parameters = self.module.arena.add_list(parameters);
+                    self.module.arena[id].parameters = parameters;
+                }
                 Ok(())
             }
             Token::Semicolon => {
@@ -78,6 +87,13 @@ impl Parser<'_> {
             Token::DotWord if is_func && self.at_item() => Ok(()),
             _ => self.unexpected("`{` or `;`"),
         }
+    }
+
+    /// Whether the `.param` variables in the body of a kernel are its parameters, as in PTX before version 1.4.
+    fn has_body_parameters(&self, kernel: Id<Function>) -> bool {
+        let version = self.module.version.map(|(version, _)| version);
+        let is_old = version.is_some_and(|version| version < Version { major: 1, minor: 4 });
+        is_old && self.module[kernel].parameters.is_empty()
     }
 
     fn at_item(&mut self) -> bool {

@@ -23,7 +23,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::Parsed;
-use crate::ast::{Arena, Id, Ident, List, Location, Module, Name, Operand, SourcePosition};
+use crate::ast::{
+    Arena, Id, Ident, List, Location, Module, Name, Operand, SourcePosition, Variable,
+};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Lexer, Token};
@@ -96,6 +98,8 @@ struct Parser<'s> {
     pending: Vec<Operand>,
     /// Whether a `@@DWARF .section` has been parsed.
     in_dwarf_section: bool,
+    /// The parameters that the body of a kernel declares, while such a body of PTX before 1.4 is parsed.
+    body_parameters: Option<Vec<Variable>>,
 }
 
 impl<'s> Parser<'s> {
@@ -123,6 +127,7 @@ impl<'s> Parser<'s> {
             positions: FxHashMap::default(),
             pending: Vec::new(),
             in_dwarf_section: false,
+            body_parameters: None,
         };
         parser.bump();
         parser.previous_end = 0;

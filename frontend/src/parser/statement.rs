@@ -2,7 +2,7 @@
 
 use super::keyword::Keyword;
 use super::{Failed, Parse, Parser};
-use crate::ast::{BranchTarget, Ident, Linkage, List, Prototype, Statement, Targets};
+use crate::ast::{BranchTarget, Ident, Linkage, List, Prototype, StateSpace, Statement, Targets};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
@@ -267,6 +267,12 @@ impl Parser<'_> {
     fn local_declaration(&mut self) -> Parse<()> {
         let head = self.declaration_head(Linkage::Internal, self.span.start)?;
         self.declarators(&head, |parser, variable| {
+            if let Some(parameters) = &mut parser.body_parameters
+                && variable.space == StateSpace::Param
+            {
+                parameters.push(variable);
+                return;
+            }
             let id = parser.module.arena.add(variable);
             parser.module.arena.add(Statement::Variable(id));
         })

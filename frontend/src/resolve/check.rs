@@ -31,9 +31,16 @@ pub struct Resolution {
     /// The resolved instructions by statement index. The element is `None` for other statements and for instructions
     /// with a problem.
     instructions: Vec<Option<Arc<ResolvedInstruction>>>,
+    narrow: bool,
 }
 
 impl Resolution {
+    /// Whether the module has addresses of 32 bits: it says so, or an instruction has one. Its kernels can then access
+    /// only memory below 4 GiB.
+    pub fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
     /// Returns the form of an instruction; `None` if the statement is not an instruction or has a problem.
     pub fn instruction(&self, statement: Id<Statement>) -> Option<&Arc<ResolvedInstruction>> {
         self.instructions.get(statement.index())?.as_ref()
@@ -65,11 +72,14 @@ pub fn resolve(parsed: &Parsed) -> Resolution {
         sink,
     };
     checker.module();
+    let narrow =
+        checker.resolver.is_narrow() || matches!(parsed.module.address_size, Some((32, _)));
     let mut diagnostics = checker.sink.diagnostics;
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
     Resolution {
         diagnostics,
         instructions: checker.instructions,
+        narrow,
     }
 }
 

@@ -147,6 +147,8 @@ pub struct InstructionResolver<'m> {
     seen_at: FxHashMap<SmallVec<[Name; 8]>, usize>,
     shapes: OperandShapes,
     missing: bool,
+    /// Whether an instruction has a 32-bit address of global memory, or a generic address of 32 bits.
+    narrow: bool,
 }
 
 impl<'m> InstructionResolver<'m> {
@@ -172,7 +174,18 @@ impl<'m> InstructionResolver<'m> {
             seen_at: FxHashMap::default(),
             shapes: OperandShapes::default(),
             missing: false,
+            narrow: false,
         }
+    }
+
+    /// Whether an instruction has a 32-bit address of global memory, or a generic address of 32 bits.
+    pub fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
+    /// Whether addresses may have 32 bits. The directive `.address_size` is optional, and absent before PTX 2.3.
+    fn may_be_narrow(&self) -> bool {
+        self.module.address_size.is_none_or(|(bits, _)| bits == 32)
     }
 
     /// Returns the instruction's form. Reports problems, except names without a declaration, which match every operand.
@@ -272,7 +285,14 @@ impl<'m> InstructionResolver<'m> {
     ) -> Result<Arc<ResolvedInstruction>, Box<Diagnostic>> {
         let seen = &self.seen[at];
         let spelled = seen.spelled.clone();
-        let matched = spelled.and_then(|spelling| fit(spelling, &self.shapes));
+        let mut matched = spelled
+            .clone()
+            .and_then(|spelling| fit(spelling, &self.shapes));
+        if matched.is_err() && self.may_be_narrow() {
+            self.shapes.narrow = true;
+            matched = spelled.and_then(|spelling| fit(spelling, &self.shapes));
+            self.narrow |= matched.is_ok();
+        }
         let matched = matched.map_err(|problem| self.explain(instruction, &problem))?;
         let mut found = seen.found.iter().map(|found| &found.resolved);
         let resolved = match found.find(|known| known.is(&matched)) {

@@ -127,6 +127,11 @@ pub(crate) fn demangled(name: &str) -> String {
 /// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is in
 /// the first frame that belongs to the program itself. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
+    frame_of_program(frames).map(HostFrame::place)
+}
+
+/// Returns the frame of the program itself that made a call; `None` if there are no frames.
+pub fn frame_of_program(frames: &[HostFrame]) -> Option<&HostFrame> {
     // The compiler's stub of a launch has two functions.
     let stub = frames.iter().rposition(HostFrame::is_stub);
     let first = stub
@@ -141,7 +146,7 @@ pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
     let named = || frames.iter().find(|frame| !frame.is_of_cuda());
     let own = || frames.iter().find(|frame| frame.is_of_program());
     let found = python.or_else(own).or_else(with_line).or_else(named);
-    found.or(frames.first()).map(HostFrame::place)
+    found.or(frames.first())
 }
 
 /// Removes the frames of this crate, and the frames that they have called. A Rust program that embeds this crate has such

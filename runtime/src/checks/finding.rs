@@ -155,6 +155,8 @@ pub struct Finding {
     pub count: u64,
     /// The host's stack: of the call that launched the kernel, or of the call that the finding is about.
     pub host: Vec<HostFrame>,
+    /// The host's stack at the call that allocated the memory, if it is not [`Finding::host`].
+    pub origin: Vec<HostFrame>,
 }
 
 impl Finding {
@@ -178,6 +180,7 @@ impl Finding {
             missing: None,
             count: 1,
             host: Vec::new(),
+            origin: Vec::new(),
         }
     }
 
@@ -212,6 +215,11 @@ impl Finding {
         put(
             "host",
             Some(self.host.iter().map(HostFrame::to_json).collect()),
+        );
+        let origin = self.origin.iter().map(HostFrame::to_json);
+        put(
+            "origin",
+            (!self.origin.is_empty()).then(|| origin.collect()),
         );
         Value::Object(map)
     }

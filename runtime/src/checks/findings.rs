@@ -18,7 +18,7 @@ use super::filter::LaunchFilter;
 use super::{
     Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools, more_specific,
 };
-use crate::call_stack::CallStack;
+use crate::call_stack::{CallStack, HostFrame};
 use crate::error::{Fault, FaultKind};
 use crate::launch::LaunchConfig;
 
@@ -238,14 +238,31 @@ impl Findings {
         }
     }
 
+    /// Writes a completed call of the API to the log.
+    pub(crate) fn log_call(&self, name: &str, arguments: &str, result: &str, call: &CallStack) {
+        let host: Vec<_> = call.frames().iter().map(HostFrame::to_json).collect();
+        self.log_event(json!({
+            "event": "call", "name": name, "arguments": arguments, "result": result, "host": host,
+        }));
+    }
+
     /// Records a finding. If the same finding occurred before, adds its count to the known finding. `call` is the stack
     /// of the call that launched the kernel, or of the call that the finding is about.
     ///
-    /// Returns a number for [`Findings::again`]; `None` if the finding is dropped.
-    pub(crate) fn add(&self, mut finding: Finding, call: Option<&CallStack>) -> Option<u64> {
-        if !self.tools.contains(finding.kind.tool()) {
+    /// Returns a number for [`Findings::again`]; `None` if the finding is dropped. Does not return if the first finding
+    /// ends the process.
+    pub(crate) fn add(&self, finding: Finding, call: Option<&CallStack>) -> Option<u64> {
+        if !self.tools.contains(finding.kind.tool()) || !self.options.reports(finding.kind) {
             return None;
         }
+        let id = self.record(finding, call);
+        if self.options.ends_at_first {
+            crate::process::end_with_failure();
+        }
+        id
+    }
+
+    fn record(&self, mut finding: Finding, call: Option<&CallStack>) -> Option<u64> {
         let key = Key::of(&finding, call);
         if let Some(id) = self.add_to_known(&key, &finding) {
             return Some(id);

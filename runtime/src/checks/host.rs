@@ -11,11 +11,11 @@ use margay_shadow::init::Initialised;
 use parking_lot::RwLock;
 
 use super::{Access, CallStack, Finding, Findings, Kind};
-use crate::memory::{AddressSpace, grouped_bytes};
+use crate::memory::{AddressSpace, Overwritten, ZoneSide, grouped_bytes};
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
-/// Whether there has been a checking run that records initialisation or races.
+/// Whether there has been a checking run that records initialisation or races, or has red zones.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Number of contiguous unwritten bytes from which a copy to the host is an error. Fewer bytes can be the padding of a
@@ -25,7 +25,8 @@ const NOT_PADDING: u64 = 16;
 /// Adds a checking run.
 pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
     let shadow = findings.shadow();
-    if shadow.initialised.is_some() || shadow.races.is_some() {
+    let zones = findings.options().zones.is_some();
+    if zones || shadow.initialised.is_some() || shadow.races.is_some() {
         let mut runs = RUNS.write();
         runs.retain(|(memory, _)| memory.strong_count() > 0);
         runs.push((Arc::downgrade(memory), Arc::downgrade(findings)));
@@ -84,6 +85,71 @@ pub(crate) fn perform<R>(call: Option<CallStack>, copy: impl FnOnce() -> R) -> R
     let result = copy();
     SUBMITTED.set(None);
     result
+}
+
+/// Examines the red zones of the allocation that contains an address.
+pub(crate) fn examine_zones(address: u64) {
+    with_run(address, |memory, findings| {
+        if let Some(found) = memory.overwritten(address) {
+            let call = SUBMITTED.with_borrow(Clone::clone);
+            report_zones(
+                findings,
+                &found,
+                Some(&call.unwrap_or_else(CallStack::capture)),
+            );
+        }
+    });
+}
+
+/// Examines the red zones of all allocations of an owner; of all allocations, when the process exits.
+pub(crate) fn examine_all_zones(memory: &AddressSpace, owner: Option<u64>) {
+    let (start, call) = (memory.range().start, owner.map(|_| CallStack::capture()));
+    with_run(start, |memory, findings| {
+        for found in memory.all_overwritten(owner) {
+            report_zones(findings, &found, call.as_ref());
+        }
+    });
+}
+
+fn report_zones(findings: &Findings, found: &Overwritten, call: Option<&CallStack>) {
+    for side in &found.sides {
+        let side = match side {
+            ZoneSide::Header => "header",
+            ZoneSide::Footer => "footer",
+        };
+        let text = format!("Overwrite of CUDA memory block {side}");
+        let mut finding = Finding::new(Kind::ChangedRedZone, text);
+        finding.address = Some(found.allocation.base);
+        finding.size = Some(found.allocation.size);
+        if let Some(allocated) = &found.allocated {
+            finding.origin = allocated.frames().to_vec();
+        }
+        findings.add(finding, call);
+    }
+}
+
+/// Examines the red zones of the allocations that a copy or fill accesses, when this value is created and dropped.
+pub(crate) struct Zones<const N: usize>([u64; N]);
+
+impl<const N: usize> Zones<N> {
+    /// Begins a copy or fill that accesses the memory at these addresses.
+    pub(crate) fn of(addresses: [u64; N]) -> Zones<N> {
+        let zones = Zones(addresses);
+        zones.examine();
+        zones
+    }
+
+    fn examine(&self) {
+        for address in self.0 {
+            examine_zones(address);
+        }
+    }
+}
+
+impl<const N: usize> Drop for Zones<N> {
+    fn drop(&mut self) {
+        self.examine();
+    }
 }
 
 /// Records an allocation in which nothing has been written.

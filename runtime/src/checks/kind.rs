@@ -89,6 +89,11 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &'static [Kind] = &[$(Kind::$variant,)*];
 
+            /// Returns the kind with this name.
+            pub fn named(name: &str) -> Option<Kind> {
+                Kind::ALL.iter().copied().find(|kind| kind.name() == name)
+            }
+
             /// Returns the tool that reports this kind.
             pub const fn tool(self) -> Tool {
                 match self { $(Kind::$variant => Tool::$tool,)* }
@@ -180,6 +185,10 @@ kinds! {
     InvalidPointer Api Error "invalid-pointer";
     /// A use of an object that the program has destroyed.
     DestroyedHandle Api Error "destroyed-handle";
+    /// A write to a red zone before or after an allocation.
+    ChangedRedZone Api Error "changed-red-zone";
+    /// A call of a function that Margay does not implement.
+    UnimplementedFunction Api Error "unimplemented-function";
 }
 
 impl From<Undefined> for Kind {

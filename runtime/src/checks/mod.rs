@@ -22,7 +22,7 @@ mod options;
 mod shadow;
 mod streams;
 
-pub use crate::call_stack::{CallStack, HostFrame};
+pub use crate::call_stack::{CallStack, HostFrame, frame_of_program};
 pub use crate::memory::grouped_bytes;
 pub use filter::KernelFilter;
 pub(crate) use filter::are_filters;
@@ -30,7 +30,8 @@ pub(crate) use finding::more_specific;
 pub use finding::{Access, Finding, Other, Place, ThreadPlace};
 pub use findings::Findings;
 pub use kind::{Kind, Severity, Tool, Undefined};
-pub use options::{AfterError, ApiErrors, Options, StreamOrder};
+pub(crate) use options::kinds;
+pub use options::{AfterError, ApiErrors, ListedCalls, Options, StreamOrder};
 pub(crate) use shadow::{Extents, Races, Shadow, SiteInfo};
 pub(crate) use streams::{HostAccess, Rows};
 

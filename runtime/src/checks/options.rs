@@ -2,7 +2,9 @@
 //!
 //! `margay check` translates its options to these variables.
 
+use super::Kind;
 use crate::environment::{env, number};
+use crate::memory::RedZones;
 
 /// What ends when a kernel does something wrong that would end it on a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -61,9 +63,52 @@ pub struct Options {
     pub blocking_launches: bool,
     /// The log lists all launches.
     pub list_launches: bool,
+    /// Red zones around allocations.
+    pub zones: Option<RedZones>,
+    /// Copies and fills must begin at the start of an allocation.
+    pub block_starts: bool,
+    /// A copy or fill with wrong arguments is not executed.
+    pub skips_invalid: bool,
+    /// The process ends at the first finding, with exit code 1.
+    pub ends_at_first: bool,
+    /// The kinds of findings to report; `None` for all kinds.
+    pub kinds: Option<Vec<Kind>>,
+    /// The calls that the log lists.
+    pub calls: ListedCalls,
+    /// Frees of null pointers are reported.
+    pub null_frees: bool,
+}
+
+/// The calls of the API that the log of a checking run lists.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum ListedCalls {
+    /// None.
+    #[default]
+    None,
+    /// Calls that change something: memory, modules, launches, streams.
+    Changes,
+    /// All calls.
+    All,
+    /// All calls, with their durations.
+    Timed,
+}
+
+/// The default content of red zones.
+const ZONE_BYTE: u64 = 0xde;
+
+/// Parses a list of names of kinds with commas between them; `None` if a name is unknown.
+pub(crate) fn kinds(text: &str) -> Option<Vec<Kind>> {
+    text.split(',').map(Kind::named).collect()
 }
 
 impl Options {
+    /// Returns whether findings of a kind are reported.
+    pub(super) fn reports(&self, kind: Kind) -> bool {
+        self.kinds
+            .as_ref()
+            .is_none_or(|kinds| kinds.contains(&kind))
+    }
+
     /// Reads the options from the environment. An invalid value counts as unset ([`crate::settings`] warns about it).
     pub(super) fn from_env() -> Options {
         let is_set = |name| env(name).as_deref() == Some("1");
@@ -98,6 +143,23 @@ impl Options {
             },
             blocking_launches: is_set("MARGAY_CHECK_BLOCKING"),
             list_launches: is_set("MARGAY_CHECK_LIST_LAUNCHES"),
+            zones: number("MARGAY_CHECK_RED_ZONES")
+                .filter(|bytes| (1..=1 << 30).contains(bytes))
+                .map(|bytes| RedZones {
+                    bytes,
+                    byte: number("MARGAY_CHECK_RED_ZONE_BYTE").unwrap_or(ZONE_BYTE) as u8,
+                }),
+            block_starts: is_set("MARGAY_CHECK_BLOCK_STARTS"),
+            skips_invalid: is_set("MARGAY_CHECK_SKIP_INVALID"),
+            ends_at_first: is_set("MARGAY_CHECK_END_AT_FIRST"),
+            kinds: env("MARGAY_CHECK_KINDS").and_then(|text| kinds(&text)),
+            calls: match number("MARGAY_CHECK_LIST_CALLS") {
+                None | Some(0) => ListedCalls::None,
+                Some(1) => ListedCalls::Changes,
+                Some(2) => ListedCalls::All,
+                Some(_) => ListedCalls::Timed,
+            },
+            null_frees: is_set("MARGAY_CHECK_NULL_FREES"),
         }
     }
 }

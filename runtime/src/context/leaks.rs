@@ -17,7 +17,11 @@ impl Context {
             return;
         }
         self.settle();
-        report_unfreed(self.machine(), findings, Some(self.id()));
+        // NVIDIA's runtime ends its contexts in an exit handler.
+        let call = CallStack::capture();
+        let at_exit = call.frames().iter().any(|frame| frame.function == "exit");
+        let when = (!at_exit).then_some("Found when its context ended");
+        report_unfreed(self.machine(), findings, Some(self.id()), when);
         self.report_heap(findings);
     }
 
@@ -25,7 +29,7 @@ impl Context {
     fn report_heap(&self, findings: &Findings) {
         for (address, bytes) in self.inner.heap.unfreed() {
             let text = leaked(bytes, "", address) + " on the device heap";
-            report(findings, text, address, bytes, None);
+            findings.add(leaked_block(text, address, bytes), None);
         }
     }
 }
@@ -42,7 +46,7 @@ pub(crate) fn report_all(machine: &Machine) {
     {
         return;
     }
-    report_unfreed(machine, findings, None);
+    report_unfreed(machine, findings, None, None);
     for context in contexts {
         context.report_heap(findings);
     }
@@ -53,7 +57,8 @@ fn finder(machine: &Machine) -> Option<&Findings> {
     findings.filter(|findings| findings.tools().contains(Tool::Leak))
 }
 
-fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>) {
+/// Reports unfreed memory, of one owner if `owner` is not `None`. `when` states when it is found, if not at exit.
+fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>, when: Option<&str>) {
     for (found, call) in machine.memory.unfreed(owner) {
         let memory::Allocation { base, size, .. } = found;
         let kind = match found.kind {
@@ -73,13 +78,9 @@ fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>) {
             MemoryKind::Mapped => " of mapped device memory",
             MemoryKind::Imported => " of another process's memory",
         };
-        report(
-            findings,
-            leaked(size, kind, base),
-            base,
-            size,
-            call.as_ref(),
-        );
+        let mut finding = leaked_block(leaked(size, kind, base), base, size);
+        finding.explanation = when.map(str::to_owned);
+        findings.add(finding, call.as_ref());
     }
 }
 
@@ -87,8 +88,8 @@ fn leaked(bytes: u64, kind: &str, address: u64) -> String {
     format!("Leaked {}{kind} at {address:#x}", grouped_bytes(bytes))
 }
 
-fn report(findings: &Findings, text: String, address: u64, bytes: u64, call: Option<&CallStack>) {
+fn leaked_block(text: String, address: u64, bytes: u64) -> Finding {
     let mut finding = Finding::new(Kind::LeakedMemory, text);
     (finding.address, finding.size) = (Some(address), Some(bytes));
-    findings.add(finding, call);
+    finding
 }

@@ -50,6 +50,11 @@ const KIB: u32 = 1024;
 
 /// Columns: capability, threads, CTAs, shared KiB, opt-in KiB, f32:f64. The rows are in ascending order.
 const TABLE: &[(u32, u32, u32, u32, u32, u32)] = &[
+    (20, 1536, 8, 48, 48, 2),
+    (21, 1536, 8, 48, 48, 12),
+    (30, 2048, 16, 48, 48, 24),
+    (35, 2048, 16, 48, 48, 3),
+    (37, 2048, 16, 112, 48, 3),
     (50, 2048, 32, 64, 48, 32),
     (52, 2048, 32, 96, 48, 32),
     (53, 2048, 32, 64, 48, 32),
@@ -83,7 +88,7 @@ impl Capability {
             },
             None => Capability::from_number(text.parse().ok()?),
         };
-        let known = (5..=99).contains(&capability.major) && capability.minor < 10;
+        let known = (2..=99).contains(&capability.major) && capability.minor < 10;
         known.then_some(capability)
     }
 
@@ -117,7 +122,7 @@ impl Capability {
             shared_optin: optin * KIB,
             shared_reserved: if self.major >= 8 { KIB } else { 0 },
             shared_unit: if self.major >= 8 { 128 } else { 256 },
-            registers: 64 * KIB,
+            registers: if self.major < 3 { 32 } else { 64 } * KIB,
             double_ratio,
         }
     }
@@ -150,5 +155,7 @@ mod tests {
         };
         assert_eq!(unknown.limits().threads, known.limits().threads);
         assert_eq!(Capability { major: 8, minor: 6 }.limits().shared, 102_400);
+        let old = Capability::parse("compute_20").expect("known").limits();
+        assert_eq!((old.threads, old.ctas, old.registers), (1536, 8, 32 << 10));
     }
 }

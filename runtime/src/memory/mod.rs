@@ -11,6 +11,7 @@
 //! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if there are
 //!   thousands of such allocations. While there are fewer, each of them has its own pages, so that an access after the
 //!   free faults.
+//! - `red_zones` finds writes outside of allocations, in runs that ask for this.
 //! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
 //! - `shared` provides memory files, which several mappings and processes can access. `arena` allocates the memory of
@@ -27,6 +28,7 @@ mod extents;
 mod limits;
 mod mappings;
 mod pages;
+mod red_zones;
 mod reservation;
 mod shared;
 mod sharing;
@@ -42,6 +44,7 @@ pub use arena::Arena;
 pub(crate) use limits::{
     address_space_left, most_threads, private_memory_left, resource_limit, stack_left,
 };
+pub use red_zones::{Overwritten, RedZones, ZoneSide};
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
 pub(crate) use space::default_device_memory;

@@ -22,7 +22,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::MemoryError;
 use super::extents::Extents;
 use super::mappings::Mappings;
 use super::reservation::{Reservation, Rights};
@@ -31,7 +30,7 @@ use super::shared::SharedMemory;
 
 /// Length in bytes from which a piece is large: it uses huge pages.
 const HUGE_FROM: u64 = 4 << 20;
-const HUGE_PAGE: u64 = 2 << 20;
+pub(super) const HUGE_PAGE: u64 = 2 << 20;
 /// Size in bytes from which a range has enough addresses for wide guards.
 const ROOMY: u64 = 256 << 30;
 /// Size in bytes of a wide guard. An access one mebibyte after the end of an array, a common error, is still in the
@@ -74,13 +73,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Reserves a range of the first of `sizes` that the system grants. `warm_limit` is the maximum total size in bytes
+    /// Divides a reserved range. `warm_limit` is the maximum total size in bytes
     /// of idle and warm pieces (the cache limit).
-    pub(super) fn new(
-        sizes: impl IntoIterator<Item = u64>,
-        warm_limit: u64,
-    ) -> Result<Pages, MemoryError> {
-        let reservation = Reservation::largest(sizes, HUGE_PAGE, margay_jit::MARGIN)?;
+    pub(super) fn new(reservation: Reservation, warm_limit: u64) -> Pages {
         let (grain, guard) = if reservation.len() >= ROOMY {
             (HUGE_PAGE, WIDE_GUARD)
         } else {
@@ -94,7 +89,7 @@ impl Pages {
         } else {
             0
         };
-        Ok(Pages {
+        Pages {
             middle: (for_middle != 0).then(|| Extents::new(first, for_middle)),
             extents: Extents::new(first + for_middle, usable - for_middle),
             reservation,
@@ -106,7 +101,7 @@ impl Pages {
             grain,
             guard,
             mappings: Mappings::new(),
-        })
+        }
     }
 
     pub(super) fn reservation(&self) -> &Reservation {

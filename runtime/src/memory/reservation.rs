@@ -35,6 +35,16 @@ pub(super) enum Rights {
 /// Bytes of address space that remain for the windows of resident CTAs, for threads and for the program.
 const REST: u64 = 16 << 30;
 
+/// Ranges below 4 GiB, each with its length, a power of two that divides the start. Programs that are not
+/// position-independent and their heaps are usually in the lowest part.
+const LOW_RANGES: [(u64, u64); 5] = [
+    (0x8000_0000, 2 << 30),
+    (0x4000_0000, 1 << 30),
+    (0xC000_0000, 1 << 30),
+    (0x8000_0000, 1 << 30),
+    (0x2000_0000, 512 << 20),
+];
+
 impl Reservation {
     /// Reserves `len` bytes whose start is a multiple of `align`, a power of two.
     pub(super) fn new(len: u64, align: u64) -> Result<Reservation, MemoryError> {
@@ -78,6 +88,35 @@ impl Reservation {
             len,
             page,
             margin,
+        })
+    }
+
+    /// Reserves a range below 4 GiB: the first one of [`LOW_RANGES`] that is free.
+    pub(super) fn low() -> Result<Reservation, MemoryError> {
+        let flags = libc::MAP_PRIVATE
+            | libc::MAP_ANONYMOUS
+            | libc::MAP_NORESERVE
+            | libc::MAP_FIXED_NOREPLACE;
+        for (base, len) in LOW_RANGES {
+            // SAFETY: a new private mapping; the flag prevents that another mapping is replaced.
+            let start =
+                unsafe { libc::mmap(base as *mut _, len as usize, libc::PROT_NONE, flags, -1, 0) };
+            if start as u64 == base {
+                return Ok(Reservation {
+                    base,
+                    len,
+                    page: page_size(),
+                    margin: 0,
+                });
+            }
+            if start != libc::MAP_FAILED {
+                // An old system without the flag chooses another address.
+                unmap(start as u64, len);
+            }
+        }
+        Err(MemoryError::OutOfMemory {
+            requested: LOW_RANGES[LOW_RANGES.len() - 1].1,
+            free: 0,
         })
     }
 

@@ -44,7 +44,7 @@ impl AddressSpace {
             .ok_or(MemoryError::NotAllocated(base))?;
         let mut books = self.books.lock();
         let (start, len) = match record.place {
-            Backing::Piece(len) => (base, books.pages.rounded(len).unwrap_or(len)),
+            Backing::Piece(len) => (record.start(), books.pages.rounded(len).unwrap_or(len)),
             Backing::Slab(slab) => (slab, books.pages.slab_len()),
             _ => return Err(MemoryError::NotAllocated(base)),
         };

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::arena::Arena;
-use super::pages::Pages;
+use super::pages::{HUGE_PAGE, Pages};
+use super::red_zones::RedZones;
+use super::reservation::Reservation;
 use super::shared::SharedMemory;
 use super::slab::{self, Slab};
 use super::usage::Usage;
@@ -137,6 +139,8 @@ impl Allocation {
 pub struct MemoryConfig {
     /// Number of bytes of address space to reserve. If the system does not grant this number, fewer bytes are reserved.
     pub reserve: u64,
+    /// Whether the range is below 4 GiB, for modules with 32-bit addresses. `reserve` then has no effect.
+    pub low: bool,
     /// Number of devices.
     pub devices: usize,
     /// Size in bytes of the memory of each device. With `None`, each device gets an equal share of four fifths of the
@@ -155,6 +159,8 @@ pub struct MemoryConfig {
     /// not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses behind the
     /// end of an allocation and to freed memory.
     pub red_zone: u64,
+    /// Red zones around each allocation. If they are given, new memory contains zeroes.
+    pub zones: Option<RedZones>,
     /// Whether the stacks of the calls that allocate and free memory are stored, for reports of checking runs.
     pub keeps_calls: bool,
 }
@@ -163,12 +169,14 @@ impl Default for MemoryConfig {
     fn default() -> MemoryConfig {
         MemoryConfig {
             reserve: 4 << 40,
+            low: false,
             devices: 1,
             device_limit: None,
             host_limit: None,
             cache_limit: None,
             fresh: None,
             red_zone: 0,
+            zones: None,
             keeps_calls: false,
         }
     }
@@ -219,6 +227,8 @@ pub(super) enum Backing {
 pub(super) struct Record {
     pub(super) allocation: Allocation,
     pub(super) place: Backing,
+    /// Number of bytes that are reserved before the allocation for a red zone; 0 if there is none.
+    pub(super) front: u64,
     /// Whether a stream is going to free the allocation ([`AddressSpace::promise`]).
     pub(super) promised: bool,
     pub(super) calls: Calls,
@@ -229,9 +239,15 @@ impl Record {
         Record {
             allocation,
             place,
+            front: 0,
             promised: false,
             calls: Calls::default(),
         }
+    }
+
+    /// Returns the first address of the memory that the allocation reserves.
+    pub(super) fn start(&self) -> u64 {
+        self.allocation.base - self.front
     }
 }
 
@@ -267,6 +283,7 @@ pub struct AddressSpace {
     idle: Arc<AtomicUsize>,
     fresh: Option<u8>,
     red_zone: u64,
+    pub(super) zones: Option<RedZones>,
     keeps_calls: bool,
     /// Whether an allocation was made accessible to other processes.
     pub(super) exported: AtomicBool,
@@ -288,15 +305,22 @@ impl AddressSpace {
         let each = || default_device_memory(devices as u32);
         let device_limit = config.device_limit.unwrap_or_else(each);
         let cache_limit = config.cache_limit.unwrap_or(device_limit / 4);
-        let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
+        let reservation = match config.low {
+            true => Reservation::low(),
+            false => {
+                let sizes = reservation_sizes(config.reserve);
+                Reservation::largest(sizes, HUGE_PAGE, margay_jit::MARGIN)
+            }
+        };
+        let pages = Pages::new(reservation?, cache_limit);
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v`, the reported device memory must fit into the address range. Guards and host memory also
+        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and host memory also
         // need addresses.
         let room = match limits::address_space_left() {
-            Some(_) => len / 4 * 3,
-            None => u64::MAX,
+            None if !config.low => u64::MAX,
+            _ => len / 4 * 3,
         };
         let device_limit = device_limit.min(room / devices as u64);
         let host_limit = config.host_limit.unwrap_or(machine).min(room);
@@ -322,6 +346,7 @@ impl AddressSpace {
             idle,
             fresh: config.fresh,
             red_zone: config.red_zone,
+            zones: config.zones.filter(|zones| zones.bytes != 0),
             keeps_calls: config.keeps_calls,
         })
     }
@@ -349,6 +374,7 @@ impl AddressSpace {
         {
             self.fill8(allocation.base, byte, allocation.size)?;
         }
+        self.fill_zones(&record)?;
         self.index.write().insert(allocation.base, record);
         Ok(allocation)
     }
@@ -743,12 +769,18 @@ impl Books {
             requested: request.bytes,
             free: usage.free(kind, request.device),
         };
-        // A separate piece ends with an inaccessible page, so it needs no red zone.
-        let padded = request.bytes.saturating_add(space.red_zone);
+        let front = space.zones.map_or(Some(0), RedZones::front);
+        let front = front.ok_or_else(out_of_memory)?;
+        let bytes = match space.zones {
+            None => request.bytes,
+            Some(zones) => zones.reserved(request.bytes).ok_or_else(out_of_memory)?,
+        };
+        // A separate piece ends with an inaccessible page, so it needs no bytes between it and the next one.
+        let padded = bytes.saturating_add(space.red_zone);
         let class = slab::class_of(padded).filter(|_| !self.has_own_pages());
         let cost = match class {
             Some(class) => Some(slab::CLASSES[class]),
-            None => self.pages.rounded(request.bytes),
+            None => self.pages.rounded(bytes),
         };
         let cost = cost.ok_or_else(out_of_memory)?;
         if !usage.take(kind, request.device, cost) {
@@ -757,17 +789,20 @@ impl Books {
         if self.pages.warm_bytes() > usage.free(kind, request.device) {
             self.pages.flush();
         }
-        let mut found = self.take(class, request.bytes);
+        let mut found = self.take(class, bytes);
         if found.is_none() && !self.resting.is_empty() {
             self.wake(0);
-            found = self.take(class, request.bytes);
+            found = self.take(class, bytes);
         }
-        let Some((base, place)) = found else {
+        let Some((start, place)) = found else {
             usage.give(kind, request.device, cost);
             return Err(out_of_memory());
         };
-        let allocation = Allocation::new(base, request, space.new_id());
-        Ok(Record::new(allocation, place))
+        let allocation = Allocation::new(start + front, request, space.new_id());
+        Ok(Record {
+            front,
+            ..Record::new(allocation, place)
+        })
     }
 
     /// Takes a slot of a class or, if `class` is `None`, a separate piece.
@@ -819,7 +854,7 @@ impl Books {
 
     /// Frees the memory of a record that was removed from the index.
     fn release(&mut self, record: &Record, usage: &Usage, by: FreedBy) {
-        let base = record.allocation.base;
+        let base = record.start();
         let cost = self.cost_of(record);
         self.freed.note(record, by);
         self.forget_small(&record.place);
@@ -839,7 +874,7 @@ impl Books {
     /// Frees the memory of a record. The addresses of private pieces and slots are not reused until [`Books::wake`]
     /// releases them: at the latest when `most` further records have been retired.
     fn retire(&mut self, record: Record, usage: &Usage, most: usize) {
-        let base = record.allocation.base;
+        let base = record.start();
         match record.place {
             Backing::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
             Backing::Slab(_) => {}

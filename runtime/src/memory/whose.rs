@@ -210,7 +210,7 @@ impl AddressSpace {
     }
 
     /// Returns the record of the allocation that contains an address.
-    fn record_of(&self, address: u64) -> Option<Record> {
+    pub(super) fn record_of(&self, address: u64) -> Option<Record> {
         let index = self.index.read();
         let (_, record) = index.range(..=address).next_back()?;
         record.allocation.holds(address, 1).then(|| record.clone())

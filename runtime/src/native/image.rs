@@ -23,6 +23,7 @@ use crate::engine::{
     BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
     VariableInfo,
 };
+use crate::environment::narrow_addresses;
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 
@@ -129,7 +130,7 @@ fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String)
             // The text can be hundreds of megabytes long, so it is not copied.
             lazy(SourceFile::new(name, std::mem::take(&mut text.text)), log)
         }
-        _ => link_selection(selection, name, log).map(Loaded::Whole),
+        _ => link_selection(selection, name, log, check_addresses).map(Loaded::Whole),
     }
 }
 
@@ -141,10 +142,19 @@ pub(crate) fn linked(
     log: &mut String,
 ) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
-    link_selection(selection, name, log)
+    // The module does not run, so its addresses may have 32 bits.
+    link_selection(selection, name, log, |_| Ok(()))
 }
 
-fn link_selection(selection: Selection<'_>, name: &str, log: &mut String) -> Result<Module> {
+/// Tests whether a module may be loaded.
+type Check = fn(&Resolution) -> Result<()>;
+
+fn link_selection(
+    selection: Selection<'_>,
+    name: &str,
+    log: &mut String,
+    check: Check,
+) -> Result<Module> {
     let mut modules = Vec::new();
     let count = selection.texts.len();
     for (index, text) in selection.texts.into_iter().enumerate() {
@@ -153,21 +163,25 @@ fn link_selection(selection: Selection<'_>, name: &str, log: &mut String) -> Res
         } else {
             format!("{name}#{index}")
         };
-        modules.push(module_of(SourceFile::new(name, text.text), log)?);
+        modules.push(module_of(SourceFile::new(name, text.text), log, check)?);
     }
     let mut module = link::link(modules)?;
     if let Some(entry) = &selection.device_runtime
         && !link::unresolved(&module).is_empty()
     {
         let text = entry.text().map_err(image_error)?;
-        let runtime = module_of(SourceFile::new("libcudadevrt.ptx", text.text), log)?;
+        let runtime = module_of(SourceFile::new("libcudadevrt.ptx", text.text), log, check)?;
         module = link::link(vec![module, runtime])?;
     }
     if link::unresolved(&module)
         .iter()
         .any(|name| name.starts_with(COOPERATIVE))
     {
-        let ours = module_of(SourceFile::new("cooperative.ptx", COOPERATIVE_PTX), log)?;
+        let ours = module_of(
+            SourceFile::new("cooperative.ptx", COOPERATIVE_PTX),
+            log,
+            check,
+        )?;
         module = link::link(vec![module, ours])?;
     }
     Ok(module)
@@ -200,9 +214,21 @@ fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     Ok((parsed, resolution))
 }
 
+/// Returns an error if a module has 32-bit addresses and device memory is above 4 GiB.
+fn check_addresses(resolution: &Resolution) -> Result<()> {
+    if resolution.is_narrow() && !narrow_addresses() {
+        let log = "the module has 32-bit addresses, which need device memory below 4 GiB: set MARGAY_ADDRESS_SIZE=32";
+        return Err(Error::InvalidPtx {
+            log: log.to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// Parses and resolves one text; its functions are lowered on demand.
 fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
+    check_addresses(&resolution)?;
     let source = Arc::clone(&parsed.source);
     let module = LazyModule::new(parsed, resolution);
     let module = module.map_err(|errors| invalid(&errors, &source))?;
@@ -210,8 +236,9 @@ fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
 }
 
 /// Parses and lowers one text.
-fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
+fn module_of(source: SourceFile, log: &mut String, check: Check) -> Result<Module> {
     let (parsed, resolution) = read(source, log)?;
+    check(&resolution)?;
     margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
 }
 

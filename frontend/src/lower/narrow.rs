@@ -1,0 +1,146 @@
+//! Addresses of 32 bits, in modules without `.address_size 64`.
+//!
+//! A 32-bit address of global or constant memory is the address itself, because the memory of a process that runs such
+//! modules is below 4 GiB. The memory of blocks and threads is above, so two ranges of generic 32-bit addresses stand
+//! for it, in which no device memory is: [`SHARED`] and [`LOCAL`]. Each access through a generic address converts the
+//! address to one of 64 bits.
+
+use margay_ir::entity::Value;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
+
+use super::function::FunctionLowering;
+
+/// The generic address of the first byte of shared memory.
+const SHARED: u64 = 0x0100_0000;
+/// The generic address of the first byte of local memory.
+const LOCAL: u64 = 0x0200_0000;
+/// The first generic address of device memory.
+const GLOBAL: u64 = 0x0300_0000;
+
+impl FunctionLowering<'_, '_> {
+    /// Whether a value is an address of 32 bits.
+    pub(super) fn is_narrow(&self, address: Value) -> bool {
+        self.b.function.dfg.ty(address).lane_bits() == 32
+    }
+
+    /// Converts an address for an access to a state space: 32-bit addresses of global memory and generic addresses
+    /// become addresses of 64 bits.
+    pub(super) fn wide_address(&mut self, address: Value, space: StateSpace) -> Value {
+        match space {
+            _ if !self.is_narrow(address) => address,
+            StateSpace::None => self.wide_generic(address),
+            StateSpace::Global => self.wide(address),
+            _ => address,
+        }
+    }
+
+    fn wide(&mut self, address: Value) -> Value {
+        let address = self.plain(address);
+        self.convert(address, OpType::U32, OpType::U64)
+    }
+
+    /// Converts a generic address of 32 bits.
+    fn wide_generic(&mut self, address: Value) -> Value {
+        let address = self.wide(address);
+        let shared = self.in_window(address, SHARED, StateSpace::Shared);
+        let local = self.in_window(address, LOCAL, StateSpace::Local);
+        let window = self.choose(address, LOCAL, shared, local);
+        self.choose(address, GLOBAL, window, address)
+    }
+
+    /// Returns the 64-bit generic address for a 32-bit one in the range of a state space.
+    fn in_window(&mut self, address: Value, start: u64, space: StateSpace) -> Value {
+        let offset = self.offset_by(address, (start as i64).wrapping_neg());
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods: Mods::NONE.with_space(space),
+        };
+        self.b.op(desc, &[offset], Type::B64)
+    }
+
+    /// Returns `below` if an address is less than `limit`, and `other` if it is not.
+    fn choose(&mut self, address: Value, limit: u64, below: Value, other: Value) -> Value {
+        let limit = self.b.constant(Type::B64, limit);
+        let is_below = self.compare(CmpOp::Lo, OpType::U64, address, limit);
+        let desc = Desc {
+            opcode: Opcode::Selp,
+            ty: OpType::B64,
+            src: OpType::None,
+            mods: Mods::NONE,
+        };
+        self.b.op(desc, &[below, other, is_below], Type::B64)
+    }
+
+    /// Converts a 32-bit address in a state space to a generic address, or the reverse.
+    pub(super) fn narrow_cvta(
+        &mut self,
+        address: Value,
+        space: StateSpace,
+        to_space: bool,
+    ) -> Value {
+        let address = match self.b.function.dfg.ty(address).lane_bits() {
+            64 => self.convert(address, OpType::U64, OpType::U32),
+            _ => self.plain(address),
+        };
+        let start = match space {
+            StateSpace::Shared => SHARED,
+            StateSpace::Local => LOCAL,
+            _ => 0,
+        };
+        let distance = start as i64;
+        self.offset_by(address, if to_space { -distance } else { distance })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::SourceFile;
+    use crate::resolve::{Resolution, resolve};
+
+    fn resolution(head: &str, body: &str) -> Resolution {
+        let text = format!(
+            "{head}\n.global .u32 g;\n.entry k(.param .u32 p) {{ .shared .u32 s; .reg .u32 %r<3>; .reg .u64 %d;\n{body}\n}}"
+        );
+        let parsed = crate::parse(SourceFile::new("a", text));
+        assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+        resolve(&parsed)
+    }
+
+    #[test]
+    fn the_module_decides_whether_addresses_are_narrow() {
+        let narrow = [
+            "ld.global.u32 %r1, [%r2+4];",
+            "st.u32 [%r2], %r1;",
+            "atom.global.add.u32 %r1, [%r2], 1;",
+            "mov.u32 %r1, g;",
+            "cvta.shared.u32 %r1, s;",
+            "cvta.to.global.u32 %r1, %r2;",
+        ];
+        let wide = ".version 3.1\n.target sm_20\n.address_size 64";
+        for body in narrow {
+            assert!(resolution(wide, body).has_errors(), "{body}");
+            for head in [
+                ".version 2.1\n.target sm_20",
+                ".version 3.1\n.target sm_20\n.address_size 32",
+            ] {
+                let resolution = resolution(head, body);
+                assert!(!resolution.has_errors(), "{:?}", resolution.diagnostics);
+                assert!(resolution.is_narrow(), "{body}");
+            }
+        }
+        let no_size = ".version 3.1\n.target sm_20";
+        assert!(
+            !resolution(
+                no_size,
+                "ld.global.u32 %r1, [%d]; ld.shared.u32 %r1, [%r2];"
+            )
+            .is_narrow()
+        );
+        assert!(resolution(".version 3.1\n.target sm_20\n.address_size 32", "ret;").is_narrow());
+    }
+}
