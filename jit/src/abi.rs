@@ -253,7 +253,7 @@ pub struct CheckedLanes {
     pub narrow: bool,
     /// Whether the helper writes the addresses of the lanes in any case.
     pub writes_back: bool,
-    /// The number of operands of a lane.
+    /// The number of operands of the access. Each operand has one element for each lane.
     pub operands: u32,
     /// The number of bytes of an operand: 4 or 8.
     pub operand_bytes: u32,

@@ -84,7 +84,8 @@ pub struct Initialised {
     changes: AtomicU64,
 }
 
-/// The ranges that were used last. A view that belongs to one thread finds them without a lock.
+/// The ranges that were used last. One thread at a time uses a view (`&mut self`), so it finds these ranges again
+/// without taking the lock of [`Initialised`].
 #[derive(Debug, Default)]
 pub struct View {
     changes: u64,

@@ -494,7 +494,7 @@ impl AddressSpace {
     }
 
     /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered. If `writes` is
-    /// true, also requires that the registrations do not have the flag [`READ_ONLY`].
+    /// true, returns false if one of the registrations has the flag [`READ_ONLY`].
     pub fn is_registered(&self, address: u64, bytes: u64, writes: bool) -> bool {
         let index = self.index.read();
         let mut at = address;

@@ -91,7 +91,7 @@ pub(super) struct Clock {
     pub(super) fenced: [Shared; 2],
 }
 
-/// The memory that a fence between proxies is about.
+/// The state space to which a fence between the generic and the asynchronous proxy applies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Window {
     /// Shared memory.
