@@ -22,7 +22,7 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns the barriers of a function that threads can skip and then go on.
+/// Returns the barriers of a function that threads can skip and then execute the code after them.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();

@@ -118,8 +118,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
     /// A block, and the addresses whose alignment its code has tested, with the tested alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
-    /// Whether only the operands of the current instruction have the values of the lane that runs. Other values may
-    /// have the values of other lanes.
+    /// Whether only the operands of the current instruction are set to the values of the lane that runs. Other values
+    /// may be those of other lanes.
     pub(crate) operands_only: bool,
     /// A block, and the results of the access tests in its code (`reach`).
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),

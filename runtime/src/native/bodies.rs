@@ -1,7 +1,7 @@
 //! The functions of a loaded image, which are lowered when they are first needed.
 //!
-//! Invariant: the IDs of entities do not change from one [`Snapshot`] to the next. A later snapshot has more bodies,
-//! and has further source positions after those of the earlier snapshot.
+//! Invariant: the IDs of entities do not change from one [`Snapshot`] to the next. A later snapshot contains the bodies
+//! of the earlier one and more, and its further source positions follow those of the earlier one.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Checks that bytes that a thread reads have been written.
+//! Checks that the bytes that a thread reads have been written.
 
 use margay_ir::observe::AccessMode;
 use margay_ops::mods::StateSpace;
@@ -60,7 +60,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether all bytes of an element of a vector, or no bytes of it, have been written, for each element.
+    /// Returns whether, in each element of a vector, either all bytes or no bytes have been written.
     fn is_element_written(&self, at: &Observed<'_>, address: u64, bytes: u32) -> bool {
         let element = u64::from(at.access.element.max(1));
         let Some(initialised) = &self.findings.shadow().initialised else {
