@@ -223,12 +223,12 @@ pub struct Helpers {
     /// the access or if an active lane may not access its address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
-    /// Tells a tool about groups of asynchronous copies. Arguments: context, mode, number of groups, thread.
+    /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
-    /// Tells a tool that threads have synchronised: all lanes of a warp, or all threads of the CTA at a barrier.
-    /// Arguments: context, index of the warp or [`WHOLE_CTA`].
+    /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at
+    /// a barrier. Arguments: context, index of the warp or [`WHOLE_CTA`].
     pub synchronised: unsafe extern "C" fn(*mut NativeContext, u32),
-    /// Tells a tool about a fence. Arguments: context, scope, thread.
+    /// Reports a fence to the checking tools. Arguments: context, scope, thread.
     pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
     /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,

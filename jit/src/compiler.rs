@@ -73,7 +73,7 @@ pub struct CompiledKernel {
     pointers: Pointers,
     /// The reasons why the kernel's code is slower than possible.
     pub fallbacks: Fallbacks,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
     /// Size of the function.
     shape: Shape,

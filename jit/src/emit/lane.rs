@@ -80,7 +80,7 @@ pub(crate) struct Lane<'a, 'b> {
     /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
     /// ends exactly at the end of its accessible pages.
     pub(crate) trusted: bool,
-    /// What tools observe.
+    /// What the checking tools observe.
     pub(crate) request: Request,
     /// The pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,

@@ -40,7 +40,7 @@ struct Driver<'a> {
     sync_points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
     /// Lanes that have exited before the end of their CTA, if a tool checks synchronisation.
     gone: Variable,
@@ -984,7 +984,7 @@ impl<'a> Driver<'a> {
         true
     }
 
-    /// Emits a call that tells a tool that threads have synchronised.
+    /// Emits a call that reports to the checking tools that threads have synchronised.
     fn tell(&self, b: &mut FunctionBuilder<'_>, who: ir::Value) {
         let table = offset_of!(NativeContext, helpers) as i32;
         let table = b.ins().load(types::I64, fixed(), self.ctx, table);

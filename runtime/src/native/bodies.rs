@@ -23,7 +23,7 @@ struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
 }
 
@@ -75,7 +75,7 @@ impl Bodies {
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
-    /// What tools observe.
+    /// What the checking tools observe.
     pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }

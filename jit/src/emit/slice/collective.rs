@@ -90,7 +90,7 @@ impl Slice<'_, '_> {
             }
             _ => return Ok(None),
         };
-        // Tools are told about whole warps only.
+        // Only synchronisation of whole warps is reported to checking tools.
         let sizes = if watched { &TILES[..1] } else { sizes };
         if let Some(bits) = constant(mask) {
             let all = bits & EVERYBODY == EVERYBODY;

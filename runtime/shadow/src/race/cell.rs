@@ -165,7 +165,7 @@ pub(super) enum About {
     /// All threads of the CTA know that the accesses are over; for a group of the same warp, all lanes of the warp know
     /// it.
     Over,
-    /// The accesses belong to the present interval of the warp.
+    /// The accesses belong to the current interval of the warp.
     Current,
     /// Neither is known.
     Open,

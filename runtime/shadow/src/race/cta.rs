@@ -75,7 +75,7 @@ struct Warp {
     matrix: Option<Matrix>,
     /// The interval of the latest access.
     used: u32,
-    /// The interval in which a lane first arrived at the present barrier of the cluster.
+    /// The interval in which a lane first arrived at the current barrier of the cluster.
     arrival: Option<u32>,
 }
 
@@ -326,7 +326,7 @@ impl Cta {
             || known.threads.get(reader as usize).is_some_and(has)
     }
 
-    /// Returns the present time of a thread.
+    /// Returns the current time of a thread.
     pub(super) fn time(&self, thread: u32) -> Time {
         Time {
             epoch: self.epoch,
@@ -615,7 +615,7 @@ impl Cta {
         }
     }
 
-    /// Records an access of a thread in the present interval.
+    /// Records an access of a thread in the current interval.
     pub(super) fn note_access(&mut self, thread: u32) {
         let warp = &mut self.warps[thread as usize / 32];
         warp.used = warp.interval;

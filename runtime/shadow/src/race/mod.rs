@@ -223,7 +223,7 @@ const MOST: usize = 64;
 pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
-    /// The present group of an instruction in a warp.
+    /// The current group of an instruction in a warp.
     current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
     cells: Cells,
     locations: FxHashMap<u64, Location>,
@@ -698,7 +698,7 @@ impl Detector {
         group
     }
 
-    /// Returns whether an entry is of the present interval of a thread's warp.
+    /// Returns whether an entry is of the current interval of a thread's warp.
     fn is_current(&self, by: Thread, entry: &Entry) -> bool {
         let group = &self.groups[entry.group as usize - 1];
         (group.cta, group.warp) == (by.cta, by.warp())

@@ -146,7 +146,7 @@ impl Examiner<'_> {
         within(&(start..start + bytes), address, 1)
     }
 
-    /// Returns the offset of the present CTA's shared memory in the shared memory of its cluster.
+    /// Returns the offset of the current CTA's shared memory in the shared memory of its cluster.
     pub(super) fn shared_offset(&self) -> u64 {
         match self.info.cluster_size() {
             1 => 0,

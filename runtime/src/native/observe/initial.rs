@@ -8,7 +8,7 @@ use super::{Examiner, Observed};
 use crate::checks::Kind;
 
 impl Examiner<'_> {
-    /// Records that the present CTA has not written its shared memory, unless that is recorded already.
+    /// Records that the current CTA has not written its shared memory, unless that is recorded already.
     pub(super) fn begin_shared(&self) {
         let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let shadow = self.findings.shadow();

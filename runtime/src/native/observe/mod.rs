@@ -70,7 +70,7 @@ pub(super) struct Examiner<'a> {
     recent: [[(u64, u64); 4]; 2],
     /// The parts of the record of written memory that were last used.
     written: View,
-    /// The linear index of the present CTA, and its index in the race detector.
+    /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
     /// The findings that this examiner has reported.
     reported: FxHashMap<ReportKey, u64>,
@@ -188,7 +188,7 @@ impl<'a> Examiner<'a> {
         });
     }
 
-    /// Makes the CTA with a linear index the present one.
+    /// Makes the CTA with a linear index the current one.
     fn move_to(&mut self, cta: u64) {
         if self.cta.linear != cta {
             self.cta.linear = cta;

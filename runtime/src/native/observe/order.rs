@@ -240,7 +240,7 @@ impl Examiner<'_> {
         read.is_err() || expected.is_none_or(|expected| expected[..count] == bytes[..count])
     }
 
-    /// Returns the detector's index of the present CTA.
+    /// Returns the detector's index of the current CTA.
     fn cta_id(&mut self, races: &mut Races) -> CtaId {
         let linear = self.cta.linear;
         let launch = self.info.grid_id;
@@ -270,7 +270,7 @@ impl Examiner<'_> {
         id
     }
 
-    /// Returns the linear index of the present CTA's cluster.
+    /// Returns the linear index of the current CTA's cluster.
     fn cluster(&self) -> u64 {
         let sizes = self.info.cluster.map(|n| n.max(1));
         let counts: [u64; 3] =
