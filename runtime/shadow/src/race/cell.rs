@@ -41,7 +41,8 @@ pub(super) struct Cell {
     write_lanes: u32,
     read: u32,
     read_lanes: u32,
-    /// The index of a list in the low 24 bits, then four bits for the bytes of the write and of the read each.
+    /// The index of a list in the low 24 bits, then four bits for the bytes of the write, then four bits for the bytes
+    /// of the read.
     more: u32,
 }
 

@@ -645,7 +645,8 @@ impl Cta {
     }
 
     /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, so that it is like a barrier
-    /// of all threads. `waiting` and `alive` are the lanes of each warp that wait there, and that have not exited.
+    /// of all threads. `waiting` and `alive` are, for each warp, the lanes that wait there and the lanes that have not
+    /// exited.
     pub(super) fn all_at_cluster(&self, waiting: &[u32], alive: &[u32]) -> bool {
         let quiet = |warp: &Warp| warp.arrival.is_some_and(|arrival| warp.used <= arrival);
         let warps = self.warps.iter().zip(alive);

@@ -1029,8 +1029,8 @@ impl Detector {
         self.ctas[id as usize].wait_at_cluster(warp, mask);
     }
 
-    /// Completes the barrier of a cluster. For each of its CTAs, `waiting` and `alive` are the lanes of each warp that
-    /// wait there, and that have not exited.
+    /// Completes the barrier of a cluster. `ctas` contains, for each CTA and each of its warps, the lanes that wait
+    /// there and the lanes that have not exited.
     pub fn complete_cluster(&mut self, ctas: &[(CtaId, Vec<u32>, Vec<u32>)]) {
         let all = |(id, waiting, alive): &(CtaId, Vec<u32>, Vec<u32>)| {
             self.ctas[*id as usize].all_at_cluster(waiting, alive)

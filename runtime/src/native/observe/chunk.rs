@@ -163,8 +163,9 @@ impl Chunk<'_> {
 }
 
 impl Examiner<'_> {
-    /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the addresses that the lanes
-    /// access instead, if they differ from those of the chunk.
+    /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the address that each lane
+    /// must use; `None` if all lanes use their own addresses. (If the access has unused elements, always returns
+    /// addresses.)
     pub(in crate::native) fn chunk(
         &mut self,
         cta: u64,

@@ -68,7 +68,7 @@ pub(super) struct Examiner<'a> {
     cta: CtaInfo,
     /// The allocations that were last read and last written, as start and size: most accesses are to few allocations.
     recent: [[(u64, u64); 4]; 2],
-    /// The parts of the record of written memory that were last used.
+    /// The ranges of the record of written bytes that were used last.
     written: View,
     /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
