@@ -151,9 +151,9 @@ pub struct MemoryConfig {
     /// Byte with which every new allocation is filled, to find reads of memory that was never written. With `None`, new
     /// memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
-    /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses are
-    /// not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses behind the
-    /// end of an allocation and to freed memory.
+    /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses
+    /// are not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses
+    /// after the end of an allocation and to freed memory.
     pub red_zone: u64,
     /// Whether the stacks of the calls that allocate and free memory are stored, for reports of checking runs.
     pub keeps_calls: bool,
