@@ -85,7 +85,9 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Finds Margay and the other contenders; each runs on one thread and on as many threads as Margay has workers.
+    /// Finds the contenders on this machine. Margay, C and PoCL become two entrants each: one with one thread and, if
+    /// Margay has more than one worker, one with as many threads as Margay has workers. The library at `driver` becomes
+    /// one entrant.
     ///
     /// # Errors
     /// Margay does not start, or the driver at `driver` cannot be opened.

@@ -1,11 +1,12 @@
 //! Checks the programs and the reports in `docs/checks.md`.
 //!
-//! The document contains the programs of `tests/checks/guide`. A line `<!-- program NAME -->` stands above the program and
-//! its report, each a block between fences. The test compares the program with the file, runs it under `margay check`
-//! and compares the report. `BLESS=1` writes programs and reports into the document.
+//! The document contains the programs of `tests/checks/guide`. A line `<!-- program NAME -->` stands above the program
+//! and its report, each a block between fences. The test compares the program with the file, runs it under
+//! `margay check` and compares the report. `BLESS=1` writes programs and reports into the document.
 //!
-//! No CUDA compiler is needed: the kernels are compiled PTX, and a C compiler builds `main` with a header that stands for
-//! CUDA's runtime. Of the host's stack only `main` is compared, and addresses are replaced by one that does not change.
+//! No CUDA compiler is needed: the kernels are compiled PTX, and a C compiler builds `main` with a header that stands
+//! for CUDA's runtime. Of the host's stack only `main` is compared, and addresses are replaced by one that does not
+//! change.
 
 use std::collections::BTreeSet;
 use std::fs;

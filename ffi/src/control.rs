@@ -20,8 +20,8 @@ const UNCHECKED: c_int = 2;
 const UNUSED: c_int = 3;
 
 /// Waits until all work that the process has submitted is complete, for at most `milliseconds`, and writes to the log
-/// how often each finding has occurred. Returns 0, or 1 if work is still running, 2 if this is no checking run, 3 if the
-/// process does not use the driver.
+/// how often each finding has occurred. Returns 0, or 1 if work is still running, 2 if this is no checking run, 3 if
+/// the process does not use the driver.
 #[unsafe(no_mangle)]
 pub extern "C" fn margay_settle(milliseconds: c_uint) -> c_int {
     if !guard::is_ready() {

@@ -1,8 +1,8 @@
 //! Reports the objects that the program has not destroyed, in runs with leak checks.
 //!
 //! The objects of a context are reported when the context is destroyed or reset, and all other objects when the process
-//! exits. NVIDIA's runtime loads the modules that are linked into a program and never unloads them, so these modules are
-//! not reported.
+//! exits. NVIDIA's runtime loads the modules that are linked into a program and never unloads them, so these modules
+//! are not reported.
 
 use margay::checks::{CallStack, Finding, Kind, Tool};
 use margay::{Context, Runtime};

@@ -5,8 +5,9 @@
 //! never dereferenced), argument conversion, `cuGetProcAddress`, and the tables that NVIDIA's runtimes request with
 //! `cuGetExportTable`.
 //!
-//! Invariants: every entry point of the driver comes from the table; [`control`] exports what is no entry point. No panic leaves an entry point. One module maps all errors to result
-//! codes. Set `MARGAY_TRACE_API=1` to trace the calls.
+//! Invariants: every entry point of the driver comes from the table; [`control`] exports the only function that is not
+//! an entry point. No panic leaves an entry point. One module maps all errors to result codes. Set `MARGAY_TRACE_API=1`
+//! to trace the calls.
 
 pub mod api;
 mod callback;

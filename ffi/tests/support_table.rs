@@ -1,7 +1,7 @@
 //! Writes the driver's support table to a file that other programs read (`docs/support-driver.csv`), and checks that
 //! entry points which cannot succeed return the result of their row.
 //!
-//! The file is generated from the library's own table: `BLESS=1 cargo test -p margay-ffi`.
+//! `cargo xtask support` writes the file from the library's own table: it runs the test of the file with `BLESS=1`.
 
 mod common;
 
@@ -48,7 +48,10 @@ fn the_file_is_up_to_date() {
         std::fs::write(&path, &table).expect("docs/support-driver.csv is written");
     }
     let file = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(file == table, "docs/support-driver.csv is stale: BLESS=1");
+    assert!(
+        file == table,
+        "docs/support-driver.csv is stale: cargo xtask support"
+    );
 }
 
 /// Returns the library with a current context of device 0.

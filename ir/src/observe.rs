@@ -86,8 +86,8 @@ pub struct ObservedAccess {
     pub scope: Scope,
     /// The operation of an update.
     pub op: AtomOp,
-    /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole vectors
-    /// of which the program reads a part.
+    /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole
+    /// vectors of which the program reads a part.
     pub unused: u8,
 }
 

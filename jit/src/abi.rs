@@ -123,9 +123,9 @@ pub struct NativeContext {
     pub shared_bytes: u64,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
-    /// Memory that all threads may access, as the start and the number of bytes, in runs that check only bounds. The host
-    /// has determined these ranges at an earlier check. There are [`PERMITTED`] ranges of device memory that threads may
-    /// read, then as many that they may write, then as many variables in shared memory.
+    /// Ranges of memory that all threads may access (start and number of bytes), in runs that check only bounds. The
+    /// host sets a range when a check permits an access in it. There are [`PERMITTED`] ranges of device memory that
+    /// threads may read, then as many that they may write, then as many of shared memory.
     pub permitted: [[u64; 2]; 3 * PERMITTED],
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
@@ -204,30 +204,31 @@ pub struct Helpers {
     pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
     /// Examines an access that a checking run observes. Arguments: context, host address, properties of the access
     /// ([`ObservedAccess::to_bits`](margay_ir::observe::ObservedAccess::to_bits)), source position (PTX line in the low
-    /// half, index of the `.loc` in the high half), operands of the access (cells of 16 bytes), thread in the low half and
-    /// number of operands in the high half. Returns the host address that the thread accesses instead.
+    /// half, index of the `.loc` in the high half), operands of the access (cells of 16 bytes), thread in the low half
+    /// and number of operands in the high half. Returns the host address that the thread accesses instead.
     pub check_access:
         unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
-    /// Examines the accesses of several lanes. Arguments: context, memory for addresses, properties and source position of
-    /// the access as for [`Helpers::check_access`], memory for operands or results, and [`CheckedLanes`] with the active
-    /// lanes and the thread of the first lane.
+    /// Examines the accesses of several lanes. Arguments: context, memory for addresses, properties and source position
+    /// of the access as for [`Helpers::check_access`], memory for operands or results, and [`CheckedLanes`] with the
+    /// active lanes and the thread of the first lane.
     ///
     /// The memory for addresses contains the address of each lane in the state space, or, if the lanes are strided, the
     /// host address of the first lane and the distance between the lanes. It also contains a [`PerformedAccess`], or 0.
     /// The memory for operands contains, for each operand, an element for each lane.
     ///
-    /// Performs a [`PerformedAccess`] that is always performed, and any other if an active lane may not access its address:
-    /// stores the operands, or loads what the active lanes read (zeros for the others) as operands are stored. If
-    /// `writes_back` is set, writes the address in the state space that each lane accesses instead to the memory. Returns 0
-    /// if it has performed the access or if an active lane may not access its address.
+    /// Performs the access if [`PerformedAccess::always`] is set, if an active lane may not access its address, or if
+    /// the access has unused elements: stores the operands, or loads the elements of the active lanes into the memory
+    /// for operands, in the layout of operands and with zeros for the other lanes. If `writes_back` is set, writes the
+    /// address that each lane must use, in the state space, to the memory for addresses. Returns 0 if it has performed
+    /// the access or if an active lane may not access its address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
-    /// Tells a tool about groups of asynchronous copies. Arguments: context, mode, number of groups, thread.
+    /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
-    /// Tells a tool that threads have synchronised: all lanes of a warp, or all threads of the CTA at a barrier. Arguments:
-    /// context, index of the warp or [`WHOLE_CTA`].
+    /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at
+    /// a barrier. Arguments: context, index of the warp or [`WHOLE_CTA`].
     pub synchronised: unsafe extern "C" fn(*mut NativeContext, u32),
-    /// Tells a tool about a fence. Arguments: context, scope, thread.
+    /// Reports a fence to the checking tools. Arguments: context, scope, thread.
     pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
     /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,
@@ -238,8 +239,8 @@ pub struct Helpers {
 /// The argument of [`Helpers::synchronised`] for all threads of a CTA.
 pub const WHOLE_CTA: u32 = u32::MAX;
 
-/// Number of ranges of each kind in [`NativeContext::permitted`]. Checks use them in turn, so that accesses to different
-/// memory in a loop do not replace each other's range.
+/// Number of ranges of each kind in [`NativeContext::permitted`]. The checks of a function are assigned to these ranges
+/// in turn, so that accesses to different memory in a loop do not replace each other's range.
 pub const PERMITTED: usize = 8;
 
 /// The shape of the lanes that [`Helpers::check_lanes`] examines.
@@ -251,9 +252,9 @@ pub struct CheckedLanes {
     pub strided: bool,
     /// Whether addresses in the state space have 32 bits.
     pub narrow: bool,
-    /// Whether the helper writes the addresses of the lanes in any case.
+    /// Whether the helper writes the address that each lane must use to the memory for addresses.
     pub writes_back: bool,
-    /// The number of operands of a lane.
+    /// The number of operands of the access. Each operand has one element for each lane.
     pub operands: u32,
     /// The number of bytes of an operand: 4 or 8.
     pub operand_bytes: u32,
@@ -280,8 +281,8 @@ impl CheckedLanes {
             | u64::from(self.operands) << 58
     }
 
-    /// Returns the shape that [`CheckedLanes::to_bits`] has packed, the mask of active lanes, and the thread of the first
-    /// lane.
+    /// Returns the shape that [`CheckedLanes::to_bits`] has packed, the mask of active lanes, and the thread of the
+    /// first lane.
     pub fn from_bits(bits: u64) -> (CheckedLanes, u32, u32) {
         let flag = |at: u32| bits >> at & 1 != 0;
         let shape = CheckedLanes {
@@ -299,8 +300,8 @@ impl CheckedLanes {
 /// A load or store that [`Helpers::check_lanes`] performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerformedAccess {
-    /// Whether the helper performs the access in any case. Otherwise it performs it only if an active lane may not access
-    /// its address.
+    /// Whether the helper always performs the access. Otherwise the helper performs it only in the cases that
+    /// [`Helpers::check_lanes`] lists.
     pub always: bool,
     /// Whether loaded elements are extended with their sign.
     pub signed: bool,
@@ -308,7 +309,7 @@ pub struct PerformedAccess {
     pub kind_bytes: u32,
     /// The number of bytes of a value in memory: 1, 2, 4 or 8.
     pub element: u32,
-    /// The range in [`NativeContext::permitted`] that the check uses, among those of its kind.
+    /// The index of the range in [`NativeContext::permitted`] that the check uses, among the ranges of the same kind.
     pub range: u32,
 }
 

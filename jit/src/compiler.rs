@@ -73,14 +73,14 @@ pub struct CompiledKernel {
     pointers: Pointers,
     /// The reasons why the kernel's code is slower than possible.
     pub fallbacks: Fallbacks,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
     /// Size of the function.
     shape: Shape,
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
-    /// The barriers that threads can skip and then go on, computed at their first use.
+    /// The barriers that threads can skip and then execute the code after them; computed at their first use.
     skipped: OnceLock<FxHashSet<Inst>>,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
@@ -227,7 +227,7 @@ impl CompiledKernel {
         self.regions.sync_point_data(&self.function, sync_point)
     }
 
-    /// Returns whether threads can skip the barrier at a sync point and then go on.
+    /// Returns whether threads can skip the barrier at a sync point and then execute the code after it.
     pub fn is_skipped(&self, sync_point: SyncPoint) -> bool {
         let resume_point = self.regions.resume_points.get(sync_point.0 as usize);
         let inst = resume_point.and_then(|resume_point| resume_point.sync_point);

@@ -13,7 +13,8 @@ pub(crate) struct NamedVariable {
     pub(crate) space: StateSpace,
     /// Size in bytes.
     pub(crate) size: u64,
-    /// Alignment of the address in bytes; 1 if the definition of another module may be used, or if the address is a handle.
+    /// Alignment of the address in bytes; 1 if the definition of another module may be used, or if the address is a
+    /// handle.
     pub(crate) align: u32,
 }
 

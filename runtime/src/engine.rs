@@ -375,8 +375,8 @@ pub trait PreparedLaunch: Send + Sync {
     }
     /// Begins to observe what waiting threads do, for [`PreparedLaunch::hang`].
     fn observe_waits(&self) {}
-    /// Returns the hang if since [`PreparedLaunch::observe_waits`] the threads have only polled memory that neither they
-    /// nor the host can change without a call of the driver. Returns `None` if this is not certain.
+    /// Returns the hang if since [`PreparedLaunch::observe_waits`] the threads have only polled memory that neither
+    /// they nor the host can change without a call of the driver. Returns `None` if this is not certain.
     fn hang(&self) -> Option<Hang> {
         None
     }

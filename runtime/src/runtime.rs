@@ -253,8 +253,8 @@ impl Runtime {
         findings.is_some_and(|findings| findings.tools().contains(tool))
     }
 
-    /// Records a finding about a call of the API, if this is a checking run with the finding's tool. `call` is the stack
-    /// of that call.
+    /// Records a finding about a call of the API, if this is a checking run with the finding's tool. `call` is the
+    /// stack of that call.
     pub fn report(&self, finding: Finding, call: Option<&CallStack>) {
         if let Some(findings) = &self.inner.machine.findings {
             findings.add(finding, call);
@@ -273,8 +273,8 @@ impl Runtime {
         }
     }
 
-    /// Waits until all submitted work is complete, for at most `limit`, and writes to the log of a checking run how often
-    /// each finding has occurred. Returns whether all work is complete.
+    /// Waits until all submitted work is complete, for at most `limit`, and writes to the log of a checking run how
+    /// often each finding has occurred. Returns whether all work is complete.
     pub fn settle(&self, limit: Duration) -> bool {
         let runtime = self.clone();
         let (done, wait) = mpsc::channel();
@@ -306,8 +306,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether a checking run has reported the accesses that cause an error which calls return, if `is` is true for
-    /// the error's kind.
+    /// Returns whether calls return an error because of accesses that a checking run has reported, and `is` is true for
+    /// the kind of this error.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explained().into_iter().any(is))

@@ -158,8 +158,8 @@ impl Stream {
         });
     }
 
-    /// Records a copy or fill as the last work of the stream, in runs that look for races. `accesses` are the bytes that
-    /// it accesses, and whether it writes them.
+    /// Records a copy or fill as the last work of the stream, in runs that look for races. `accesses` are the bytes
+    /// that it accesses, and whether it writes them.
     pub(crate) fn copies(&self, accesses: &[(Rows, bool)], what: &'static str) {
         let space = self.context.machine().memory.space();
         let queues = &self.context.inner().queues;

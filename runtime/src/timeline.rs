@@ -2,8 +2,8 @@
 //!
 //! Each queue has a [`Clock`], which counts for each other queue how much of its work is complete before the next work
 //! of this queue can start. The clocks follow the rules of streams, events and waiting host threads, and do not depend
-//! on which work is complete by chance. All host threads share one clock, so that order between host threads, which this
-//! library cannot see, causes no false reports.
+//! on which work is complete by chance. All host threads share one clock, so that order between host threads, which
+//! this library cannot see, causes no false reports.
 //!
 //! Launches and copies whose order the clocks do not state may run at the same time. The race detector compares their
 //! accesses.
@@ -233,8 +233,8 @@ impl Timeline {
         }
     }
 
-    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` are the bytes that it accesses, and
-    /// whether it writes them.
+    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` are the bytes that it accesses,
+    /// and whether it writes them.
     pub(crate) fn copied(
         &self,
         space: &AddressSpace,
@@ -270,8 +270,8 @@ impl Timeline {
         }
     }
 
-    /// Adds work, and tells the race detector which earlier work it may overlap. Forgets work that is ordered before all
-    /// work that has not begun.
+    /// Adds work, and tells the race detector which earlier work it may overlap. Forgets work that is ordered before
+    /// all work that has not begun.
     fn add_work(
         &self,
         works: &mut Vec<Work>,

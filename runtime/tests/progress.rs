@@ -511,8 +511,8 @@ fn the_child_of_a_fork_is_told_so() {
     runtime.synchronize().expect("the parent goes on");
 }
 
-/// Kernels that launch others: `serial` launches `n` kernels of 200 ms one after the other, `tree` two kernels that do the
-/// same.
+/// Kernels that launch others: `serial` launches `n` kernels of 200 ms one after the other, `tree` two kernels that do
+/// the same.
 const CHILDREN: &str = r"
 .extern .func (.param .b64 buffer) __cudaCDP2GetParameterBufferV2
     (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);

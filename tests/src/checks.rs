@@ -1,5 +1,5 @@
-//! The corpus of the checking tools: small CUDA kernels in `tests/checks/*.cu` with directives that state which findings
-//! a checking run must report.
+//! The corpus of the checking tools: small CUDA kernels in `tests/checks/*.cu` with directives that state which
+//! findings a checking run must report.
 //!
 //! Each file has its PTX beside it, so the tests need no compiler. A comment that begins with `//@` is a directive. The
 //! directives above a kernel describe launches of this kernel:

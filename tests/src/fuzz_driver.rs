@@ -73,8 +73,8 @@ const NAMES: &[&str] = &[
     "/nowhere/deep\0",
 ];
 
-/// Types of objects that belong to no context, and the entry points that destroy them. Each input destroys its objects at
-/// its end, so that the memory of the process grows only if the library loses memory.
+/// Types of objects that belong to no context, and the entry points that destroy them. Each input destroys its objects
+/// at its end, so that the memory of the process grows only if the library loses memory.
 const DESTROY: &[(&str, &str)] = &[
     ("CUgraphExec", "cuGraphExecDestroy"),
     ("CUgraph", "cuGraphDestroy"),

@@ -1,7 +1,7 @@
 //! The reports of a case do not depend on the number of workers, the order of blocks, or the engine.
 //!
-//! Each case runs in a few settings, which its name selects. `MARGAY_CHECKS_ALL=1` runs each case in all settings, which
-//! takes several minutes. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`) contain TEXT.
+//! Each case runs in a few settings, which its name selects. `MARGAY_CHECKS_ALL=1` runs each case in all settings,
+//! which takes several minutes. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`) contain TEXT.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Options of NVIDIA's compute-sanitizer that `margay check` accepts although they change nothing, so that scripts which
-//! name them keep working. Each has a reason, which is printed if the option is given.
+//! Options of NVIDIA's compute-sanitizer that `margay check` accepts although they change nothing, so that scripts
+//! which name them keep working. Each has a reason, which is printed if the option is given.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 

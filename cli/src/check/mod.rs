@@ -1,4 +1,5 @@
-//! `margay check`: runs a CUDA program with checks (`margay::checks`), reports the findings and sets an exit code for CI.
+//! `margay check`: runs a CUDA program with checks (`margay::checks`), reports the findings and sets an exit code for
+//! CI.
 //!
 //! The program runs as a child process. It and its own children append their findings to one file ([`record`]), which
 //! this process reads after the program has ended. [`filter`] selects the findings that count; [`frame`], [`json`],

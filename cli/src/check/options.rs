@@ -50,8 +50,8 @@ pub(crate) struct Options {
     /// Minimum number of bytes between two allocations [default: 256].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30))]
     padding: Option<u64>,
-    /// What to end after an error in a kernel [default: the context, but only when the kernel is over: wrong accesses are
-    /// suppressed, and later calls return the error].
+    /// What to end after an error in a kernel [default: the context, but only when the kernel is over: wrong accesses
+    /// are suppressed, and later calls return the error].
     #[arg(long, value_enum, value_name = "WHAT")]
     destroy_on_device_error: Option<Destroy>,
     /// Complete each launch before the call returns.

@@ -71,7 +71,7 @@
 //! *Actions*:
 //!
 //! - `-> Opcode`: the instruction becomes this op.
-//! - `-> *`: the instruction becomes the op with the name of the head.
+//! - `-> *`: the instruction becomes the op whose opcode is the head with a capital first letter.
 //! - `-> lowering`: a [`Lowering`] lowers the instruction, because it is control flow or becomes several operations.
 //! - `-> nothing`: the instruction has no effect.
 //! - `-| family`: the instruction is unsupported.
@@ -391,7 +391,10 @@ fn opcode(line: &str, variant: &str) -> Opcode {
         Opcode::ALL.iter().map(named).collect()
     });
     let known = BY_NAME.get(variant).copied();
-    known.unwrap_or_else(|| bad(line, "no such opcode"))
+    known.unwrap_or_else(|| {
+        let why = format!("the op table (ir/ops/src/ops.rs) has no opcode `{variant}`");
+        bad(line, &why)
+    })
 }
 
 fn action(line: &'static str, text: &'static str, form: &mut Form) {

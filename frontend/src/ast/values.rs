@@ -45,7 +45,8 @@ impl ValueList {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     bytes: Vec<u8>,
-    /// Source offset of the end of the last value.
+    /// Source offset from which the distance to the next value is counted: the end of the last value, or the start of
+    /// the list that was just begun.
     position: u32,
 }
 

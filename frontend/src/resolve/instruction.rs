@@ -36,7 +36,8 @@ impl ResolvedInstruction {
         self.spelling().desc
     }
 
-    /// Returns what the instruction becomes.
+    /// Returns how the instruction is lowered: to a row of the op table, to control flow, a call or several ops, to no
+    /// op, or to an error because the instruction is unsupported.
     pub fn action(&self) -> Action {
         self.spelling().form.action
     }

@@ -266,8 +266,8 @@ impl SyncCheck {
         );
     }
 
-    /// Checks a group that is about to execute its collective. `groups` are all groups of its warp, and `exited` are the
-    /// lanes that have exited.
+    /// Checks a group that is about to execute its collective. `groups` are all groups of its warp, and `exited` are
+    /// the lanes that have exited.
     ///
     /// Lanes that execute an instruction with different masks may meet there again with equal masks. If a lane has
     /// exited, this is impossible, so the lanes that have waited for it gave a wrong mask.
@@ -339,8 +339,8 @@ impl SyncCheck {
         );
     }
 
-    /// Compares an arrival with the earlier arrivals at the same barrier. Of two arrivals that disagree, the one with the
-    /// greater line is reported, so that the order of the warps does not matter.
+    /// Compares an arrival with the earlier arrivals at the same barrier. Of two arrivals that disagree, the one with
+    /// the greater line is reported, so that the order of the warps does not matter.
     fn compare(&mut self, runner: &impl Runner, new: Arrival) {
         let key = |one: &Arrival| (one.number, one.at.1, one.count, one.reduces);
         let line = |one: &Arrival| runner.sync_point_data(one.at.1).loc.ptx_line;
@@ -397,8 +397,8 @@ impl SyncCheck {
         }
     }
 
-    /// Checks threads of a warp that have exited when a barrier of all threads of the CTA completes. Some lanes that the
-    /// barrier releases wait at `sync_point`.
+    /// Checks threads of a warp that have exited when a barrier of all threads of the CTA completes. Some lanes that
+    /// the barrier releases wait at `sync_point`.
     pub(super) fn skips(
         &mut self,
         runner: &impl Runner,

@@ -76,8 +76,8 @@ pub trait Machine {
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
     /// Examines an access that a checking run observes, by `thread` to a host address. `operands` are the operands of
-    /// the access, if the tool needs them. Returns the address that the thread accesses instead; a machine that does not
-    /// check returns `address`.
+    /// the access, if the tool needs them. Returns the address that the thread accesses instead; a machine that does
+    /// not check returns `address`.
     fn check_access(
         &mut self,
         _cta: &CtaInfo,
@@ -90,8 +90,8 @@ pub trait Machine {
     }
     /// Tells a tool that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
-    /// Tells a tool that `thread` ends a group of asynchronous copies (`Mode::Arrive`), waits until at most `count` groups
-    /// are incomplete (`Mode::Sync`), or waits for all copies (`Mode::All`).
+    /// Tells a tool that `thread` ends a group of asynchronous copies (`Mode::Arrive`), waits until at most `count`
+    /// groups are incomplete (`Mode::Sync`), or waits for all copies (`Mode::All`).
     fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
     /// Tells a tool about a fence that `thread` is about to execute.
     fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _scope: Scope) {}

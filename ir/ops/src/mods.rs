@@ -297,8 +297,8 @@ impl Mods {
         self.0 & !Mods::FIELD_MASK == 0 && Mods::FIELDS.iter().all(known)
     }
 
-    /// Returns the elements of a vector load that the kernel does not use, one bit for each element. Only `check.access`
-    /// has this modifier, in the fields of the selectors of video operands.
+    /// Returns the elements of a vector load that the kernel does not use, one bit for each element. Only
+    /// `check.access` has this modifier, in the fields of the selectors of video operands.
     pub fn unused_elements(self) -> u8 {
         self.dsel() | self.bsel() << 4 | self.asel() << 7
     }

@@ -1,10 +1,11 @@
-//! Finds barriers that threads can skip and then go on: the barrier is under a condition that differs between threads,
-//! and the threads for which the condition is false execute code that the other threads execute after the barrier.
+//! Finds barriers that threads can skip and then continue: the barrier is under a condition that differs between
+//! threads, and the threads for which the condition is false execute code that the other threads execute after the
+//! barrier.
 //!
-//! CUDA requires that the condition around `__syncthreads()` is equal in all threads of a block. Threads that exit early
-//! break this rule too, but from compute capability 7.0 on, a barrier waits only for threads that have not exited, so
-//! programs may rely on early exits. At run time, both look equal: some threads exit without reaching the barrier. This
-//! analysis distinguishes them.
+//! CUDA requires that the condition around `__syncthreads()` is equal in all threads of a block. Threads that exit
+//! early break this rule too, but from compute capability 7.0 on, a barrier waits only for threads that have not
+//! exited, so programs may rely on early exits. At run time, both look the same: some threads exit without reaching the
+//! barrier. This analysis distinguishes them.
 //!
 //! A barrier depends on a branch if one successor always leads to the barrier, and another one can avoid it until the
 //! thread exits; dependences are transitive. A dependence is an early exit if the paths that avoid the barrier share no
@@ -22,7 +23,7 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns the barriers of a function that threads can skip and then go on.
+/// Returns the barriers of a function that threads can skip and then execute the code after them.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();
@@ -55,7 +56,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Returns whether threads can skip the barrier in a block and then go on.
+    /// Returns whether threads can skip the barrier in a block and then execute the code after it.
     fn is_skipped(&self, barrier: Block) -> bool {
         let mut after = Blocks::default();
         for call in self.function.successors(barrier) {

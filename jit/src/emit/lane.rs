@@ -80,7 +80,7 @@ pub(crate) struct Lane<'a, 'b> {
     /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
     /// ends exactly at the end of its accessible pages.
     pub(crate) trusted: bool,
-    /// What tools observe.
+    /// What the checking tools observe.
     pub(crate) request: Request,
     /// The pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
@@ -118,8 +118,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
     /// A block, and the addresses whose alignment its code has tested, with the tested alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
-    /// Whether only the operands of the current instruction have the values of the lane that runs. Other values may
-    /// have the values of other lanes.
+    /// Whether only the operands of the current instruction are set to the values of the lane that runs. Other values
+    /// may be those of other lanes.
     pub(crate) operands_only: bool,
     /// A block, and the results of the access tests in its code (`reach`).
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),

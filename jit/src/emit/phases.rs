@@ -40,7 +40,7 @@ struct Driver<'a> {
     sync_points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
     /// Lanes that have exited before the end of their CTA, if a tool checks synchronisation.
     gone: Variable,
@@ -390,8 +390,8 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.warp_head, &[]);
     }
 
-    /// Emits the computation of a warp's mask of lanes at the start of the kernel: all 32 lanes, or fewer in the last warp
-    /// of a block.
+    /// Emits the computation of a warp's mask of lanes at the start of the kernel: all 32 lanes, or fewer in the last
+    /// warp of a block.
     fn all_lanes(&self, b: &mut FunctionBuilder<'_>, warp: ir::Value) -> ir::Value {
         let first = b.ins().ishl_imm_u(warp, 5);
         let left = b.ins().isub(self.threads, first);
@@ -410,7 +410,7 @@ impl<'a> Driver<'a> {
         alive
     }
 
-    /// Records which lanes of a warp have exited, of which `alive` have not.
+    /// Records which lanes of a warp have exited. `alive` is the mask of the lanes that have not.
     fn note_gone(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
         if self.request.synchronisation {
             let warp = b.use_var(self.warp);
@@ -959,7 +959,7 @@ impl<'a> Driver<'a> {
         let Some(place) = barrier.filter(|_| self.request.watches()) else {
             return true;
         };
-        // The scheduler finds out what other masks mean, and what it means that lanes have exited.
+        // The scheduler examines other masks, and masks that contain lanes which have exited.
         let Some(&LaneStorage::Constant(mask)) = place.args.first() else {
             b.ins().jump(self.leave_here, &[]);
             return false;
@@ -984,7 +984,7 @@ impl<'a> Driver<'a> {
         true
     }
 
-    /// Emits a call that tells a tool that threads have synchronised.
+    /// Emits a call that reports to the checking tools that threads have synchronised.
     fn tell(&self, b: &mut FunctionBuilder<'_>, who: ir::Value) {
         let table = offset_of!(NativeContext, helpers) as i32;
         let table = b.ins().load(types::I64, fixed(), self.ctx, table);

@@ -299,7 +299,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which tells a tool about groups of asynchronous copies.
+    /// Emits a call of the host, which reports groups of asynchronous copies to the checking tools.
     pub(crate) fn check_group(&mut self, inst: Inst, data: &InstData) {
         let mode = self.b.ins().iconst(types::I32, data.mods.mode() as i64);
         let count = match self.function.dfg.args(inst).is_empty() {
@@ -310,7 +310,7 @@ impl Lane<'_, '_> {
         self.helper("check_group", offset_of!(Helpers, check_group), &args, None);
     }
 
-    /// Emits a call of the host, which tells a tool about a fence.
+    /// Emits a call of the host, which reports a fence to the checking tools.
     pub(crate) fn check_fence(&mut self, data: &InstData) {
         let scope = self.b.ins().iconst(types::I32, data.mods.scope() as i64);
         let args = [self.fixed.ctx, scope, self.here.thread];

@@ -3,10 +3,10 @@
 //! A phase runs on the uniform path if all threads of a CTA continue from one barrier, in warps without missing lanes.
 //! If all lanes of every chunk then reach the same next barrier or the end, no frame headers are written, no lanes are
 //! counted, and uniform and affine values are saved by lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform
-//! path if it stops at another sync point, or if only some of its lanes stop there. In this case, the host writes the
-//! headers as if all chunks had run in the loops over warps ([`Helpers::settle`]), and those loops continue with this
-//! chunk. Pending spills are flushed before any other code reads the frames. Only the uniform path, and whole converged
-//! warps that continue from a barrier, can read lazy spills.
+//! path if it stops at another sync point, or if only some of its lanes stop at the common one. In this case, the host
+//! writes the headers as if all chunks had run in the loops over warps ([`Helpers::settle`]), and those loops continue
+//! with this chunk. Pending spills are flushed before any other code reads the frames. Only the uniform path, and whole
+//! converged warps that continue from a barrier, can read lazy spills.
 //!
 //! Invariant: while `on` is nonzero, every chunk before `at` has stopped at `agreed`, and no chunk after `at`
 //! has run. While `debt` is nonzero, threads before `owing` may have pending spills at `owed`, and threads that

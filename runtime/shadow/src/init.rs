@@ -84,7 +84,8 @@ pub struct Initialised {
     changes: AtomicU64,
 }
 
-/// The ranges that were used last. A view that belongs to one thread finds them without a lock.
+/// The ranges that were used last. One thread at a time uses a view (`&mut self`), so it finds these ranges again
+/// without taking the lock of [`Initialised`].
 #[derive(Debug, Default)]
 pub struct View {
     changes: u64,
@@ -189,7 +190,7 @@ impl Initialised {
     /// longest sequence of such bytes.
     pub fn missing(&self, start: u64, len: u64) -> Option<(u64, u64, u64)> {
         let (mut first, mut count) = (None, 0);
-        // The longest sequence, and the sequence that ends at the present byte.
+        // The longest sequence, and the sequence that ends at the current byte.
         let (mut longest, mut run, mut next) = (0, 0, u64::MAX);
         self.each(start, len, |range, from, to| {
             for (word, mask) in Range::parts(from, to) {

@@ -1,9 +1,9 @@
 //! The host program's stack at a call of the API, for the reports of checking runs.
 //!
-//! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The functions
-//! and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data of the
-//! program and its libraries. If the calling thread runs Python code, `python` stores the frames of that code at the
-//! call; `released` finds them if the thread has released the interpreter's lock.
+//! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The
+//! functions and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data
+//! of the program and its libraries. If the calling thread runs Python code, `python` stores the frames of that code at
+//! the call; `released` finds them if the thread has released the interpreter's lock.
 //!
 //! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
 //! can hold. Plain runs capture no stacks.
@@ -124,8 +124,8 @@ pub(crate) fn demangled(name: &str) -> String {
     resolve::demangled(name)
 }
 
-/// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is in
-/// the first frame that belongs to the program itself. Returns `None` if there are no frames.
+/// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is
+/// in the first frame that belongs to the program itself. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
     frame_of_program(frames).map(HostFrame::place)
 }
@@ -149,8 +149,8 @@ pub fn frame_of_program(frames: &[HostFrame]) -> Option<&HostFrame> {
     found.or(frames.first())
 }
 
-/// Removes the frames of this crate, and the frames that they have called. A Rust program that embeds this crate has such
-/// frames.
+/// Removes the frames of this crate, and the frames that they have called. A Rust program that embeds this crate has
+/// such frames.
 fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
     const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
     let is_own = |frame: &HostFrame| {
@@ -203,8 +203,8 @@ impl CallStack {
             .get_or_init(|| without_own(resolve::frames(&captured.addresses, &captured.python)))
     }
 
-    /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's runtime
-    /// is no such library, because its functions only pass on the calls of the program.
+    /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's
+    /// runtime does not count, because its functions only pass on the calls of the program.
     pub fn is_of_library(&self) -> bool {
         let mappings = resolve::mappings();
         let file = |&address: &usize| {

@@ -1,8 +1,8 @@
 //! The frames of Python code on the calling thread, for CPython 3.9 and later.
 //!
 //! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
-//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames are known only
-//! with a version of the interpreter that [`released`] knows.
+//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames are known
+//! only with a version of the interpreter that [`released`] knows.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;

@@ -131,8 +131,8 @@ fn line_of(code: u64, instruction: u64, types: &Types) -> Option<u32> {
     line_in(&table, first, instruction)
 }
 
-/// Finds the line of an instruction in a table of locations. An entry describes a number of instructions: its first byte
-/// contains the entry's kind and this number, and the kind determines how the change of the line is stored.
+/// Finds the line of an instruction in a table of locations. An entry describes a number of instructions: its first
+/// byte contains the entry's kind and this number, and the kind determines how the change of the line is stored.
 fn line_in(table: &[u8], first: u32, instruction: u64) -> Option<u32> {
     let (mut line, mut start, mut at) = (i64::from(first), 0, 0);
     while let Some(&head) = table.get(at) {

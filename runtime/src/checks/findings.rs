@@ -159,7 +159,8 @@ impl Findings {
         Some(fault)
     }
 
-    /// Returns the kinds of the errors that contexts have because of accesses which are reported.
+    /// Returns the kinds of the errors that contexts return because of suppressed accesses. Findings report these
+    /// accesses.
     pub fn explained(&self) -> Vec<FaultKind> {
         self.explained.lock().iter().copied().collect()
     }
@@ -294,8 +295,8 @@ impl Findings {
         Some(id)
     }
 
-    /// Records the fault that has ended a launch, if a tool reports it. `call` is the stack of the call that submitted the
-    /// launch.
+    /// Records the fault that has ended a launch, if a tool reports it. `call` is the stack of the call that submitted
+    /// the launch.
     pub(crate) fn add_fault(&self, fault: &Fault, call: Option<&CallStack>) {
         let text = match fault.kind {
             FaultKind::Deadlock => "Barrier error detected. Threads wait for each other",

@@ -1,7 +1,7 @@
 //! What the host does with device memory: allocations, copies and fills change which bytes count as written.
 //!
-//! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address tells
-//! to which run memory belongs.
+//! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address
+//! determines to which run memory belongs.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +71,7 @@ thread_local! {
     static SUBMITTED: RefCell<Option<CallStack>> = const { RefCell::new(None) };
 }
 
-/// Returns the stack of the present call, if findings about copies can name it.
+/// Returns the stack of the current call, if findings about copies can name it.
 pub(crate) fn submission() -> Option<CallStack> {
     ANY.load(Ordering::Relaxed).then(CallStack::capture)
 }

@@ -135,11 +135,11 @@ kinds! {
     UseAfterStreamFree Memory Error "use-after-stream-free";
     /// A read of bytes that nobody has written.
     Uninitialized Initialisation Error "uninitialized";
-    /// A read of several bytes of which nobody has written some, for example the padding of a structure.
+    /// A read of several bytes, some of which nobody has written, for example the padding of a structure.
     PartlyUninitialized Initialisation Info "partly-uninitialized";
     /// A copy to the host of bytes that nobody has written.
     UninitializedCopy Initialisation Error "uninitialized-copy";
-    /// An allocation of which nobody has written some bytes.
+    /// An allocation that contains bytes which nobody has written.
     UnusedMemory Initialisation Warning "unused-memory";
     /// Two accesses to the same memory, of which at least one is a write, that nothing orders.
     Race Race Error "race";

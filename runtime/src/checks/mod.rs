@@ -2,13 +2,15 @@
 //!
 //! [`crate::RuntimeBuilder::check`], or the variable `MARGAY_CHECK` with a list of names, selects [`Tool`]s:
 //!
-//! - memcheck: each access is inside one allocation or variable space of the thread, and aligned. A wrong access is
-//!   reported and suppressed: a load or an atomic operation returns zeros, and a store has no effect.
+//! - memcheck: each access is aligned, and inside one allocation or variable that the thread may access. A wrong access
+//!   is reported and suppressed: a load or an atomic operation returns zeros, and a store has no effect.
 //! - initcheck: each byte that a kernel reads, or that a copy to the host reads, has been written.
 //! - racecheck: two accesses to the same byte, of which one is a write, are ordered by barriers, fences, atomic
 //!   operations or streams.
 //! - synccheck: how threads wait for each other: member masks, source lanes of shuffles, barriers in divergent code,
 //!   the IDs and thread counts of barriers ([`Undefined`]).
+//! - leakcheck: the program frees its memory and destroys its objects.
+//! - apicheck: calls of the driver API have correct arguments and succeed.
 //!
 //! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to standard error and
 //! to the file that `MARGAY_CHECK_LOG` names, and [`crate::Runtime::take_findings`] returns it.

@@ -55,7 +55,8 @@ pub struct Options {
     pub init_global: bool,
     /// Reads of shared memory that nobody has written are reported.
     pub init_shared: bool,
-    /// Allocations of which nobody writes at least this share, in percent, are reported; `None` if they are not.
+    /// The least unwritten share of an allocation, in percent, that is reported; `None` if unwritten bytes are not
+    /// reported.
     pub unused_memory: Option<u8>,
     /// See [`StreamOrder`].
     pub stream_order: StreamOrder,

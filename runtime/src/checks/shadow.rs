@@ -106,20 +106,22 @@ struct Pair {
 }
 
 impl Pair {
-    /// How far apart the accesses are.
+    /// Returns how serious the race is.
     fn gravity(&self) -> Gravity {
         gravity(self.finding.severity, self.missing)
     }
 }
 
-/// How bad a race is: occurrences of a race are compared by it, so that the report does not depend on their order.
+/// How serious an occurrence of a race is. A finding describes the most serious occurrence, so that the report does not
+/// depend on the order of the occurrences.
 type Gravity = (Severity, u8, Missing);
 
 fn gravity(severity: Severity, missing: Missing) -> Gravity {
     (severity, distance(missing), missing)
 }
 
-/// Returns how many threads the missing order concerns: a barrier of the CTA orders also the threads of a warp.
+/// Returns a rank that grows with the number of threads that the missing order concerns: a barrier of the CTA also
+/// orders the threads of each warp.
 fn distance(missing: Missing) -> u8 {
     match missing {
         Missing::WarpBarrier => 0,
@@ -276,8 +278,8 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Adds an access of a copy or a fill. Calls `report` for each race with an earlier access of work that the copy may
-    /// overlap.
+    /// Adds an access of a copy or a fill. Calls `report` for each race with an earlier access of work that the copy
+    /// may overlap.
     pub(crate) fn add_host(
         &mut self,
         host: HostAccess,
@@ -318,8 +320,8 @@ impl Races {
         !self.host.is_empty()
     }
 
-    /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the address
-    /// of the first byte that both access.
+    /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the
+    /// address of the first byte that both access.
     pub(crate) fn host_conflict(
         &mut self,
         launch: u64,

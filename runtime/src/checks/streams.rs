@@ -5,7 +5,8 @@ use super::kind::Kind;
 use super::shadow::SiteInfo;
 use super::{Place, ThreadPlace};
 
-/// The bytes that a copy or a fill reads or writes: rows of equal width at equal distances, in slices at equal distances.
+/// The bytes that a copy or a fill reads or writes: rows of equal width at equal distances, in slices at equal
+/// distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rows {
     /// The address of the first byte.

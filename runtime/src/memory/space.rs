@@ -155,9 +155,9 @@ pub struct MemoryConfig {
     /// Byte with which every new allocation is filled, to find reads of memory that was never written. With `None`, new
     /// memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
-    /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses are
-    /// not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses behind the
-    /// end of an allocation and to freed memory.
+    /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses
+    /// are not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses
+    /// after the end of an allocation and to freed memory.
     pub red_zone: u64,
     /// Red zones around each allocation. If they are given, new memory contains zeroes.
     pub zones: Option<RedZones>,
@@ -520,7 +520,7 @@ impl AddressSpace {
     }
 
     /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered. If `writes` is
-    /// true, also requires that the registrations do not have the flag [`READ_ONLY`].
+    /// true, returns false if one of the registrations has the flag [`READ_ONLY`].
     pub fn is_registered(&self, address: u64, bytes: u64, writes: bool) -> bool {
         let index = self.index.read();
         let mut at = address;

@@ -1,7 +1,7 @@
 //! The functions of a loaded image, which are lowered when they are first needed.
 //!
-//! Invariant: the IDs of entities do not change from one [`Snapshot`] to the next. A later snapshot has more bodies,
-//! and has further source positions after those of the earlier snapshot.
+//! Invariant: the IDs of entities do not change from one [`Snapshot`] to the next. A later snapshot contains the bodies
+//! of the earlier one and more, and its further source positions follow those of the earlier one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,7 @@ struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
 }
 
@@ -75,7 +75,7 @@ impl Bodies {
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
-    /// What tools observe.
+    /// What the checking tools observe.
     pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }

@@ -97,7 +97,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Tells a tool that threads of the CTA with linear index `cta` have synchronised.
+    /// Reports to the checking tools that threads of the CTA with linear index `cta` have synchronised.
     pub(super) fn synchronised(&mut self, cta: u64, event: SyncEvent<'_>) {
         if let Some(examiner) = &mut self.examiner {
             examiner.synchronised(cta, event);
@@ -702,7 +702,7 @@ unsafe extern "C" fn check_lanes(
 /// The address of an access that ends the launch: no thread can access it.
 const NOWHERE: u64 = 0;
 
-/// Tells a tool about groups of asynchronous copies ([`Helpers::check_group`]).
+/// Reports groups of asynchronous copies to the checking tools ([`Helpers::check_group`]).
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].
@@ -717,7 +717,7 @@ unsafe extern "C" fn check_group(context: *mut NativeContext, mode: u32, count: 
     }
 }
 
-/// Tells a tool that threads have synchronised ([`Helpers::synchronised`]).
+/// Reports to the checking tools that threads have synchronised ([`Helpers::synchronised`]).
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].
@@ -745,7 +745,7 @@ unsafe extern "C" fn synchronised(context: *mut NativeContext, warp: u32) {
     host.synchronised(cta, event);
 }
 
-/// Tells a tool about a fence ([`Helpers::check_fence`]).
+/// Reports a fence to the checking tools ([`Helpers::check_fence`]).
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].

@@ -36,7 +36,7 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
     caching: Caching,
-    /// What tools observe.
+    /// What the checking tools observe.
     request: Request,
     cache: ImageCache,
 }

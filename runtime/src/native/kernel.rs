@@ -320,8 +320,8 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
     Entry(start)
 }
 
-/// Returns whether only barriers of all threads of a CTA, and barriers of warps, order the accesses of the threads that run
-/// a function.
+/// Returns whether only barriers of all threads of a CTA, and barriers of warps, order the accesses of the threads that
+/// run a function.
 fn only_barriers_order(function: &Function) -> bool {
     let dfg = &function.dfg;
     let insts = function.blocks().iter().flat_map(|&b| function.insts(b));

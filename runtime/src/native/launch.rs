@@ -263,7 +263,7 @@ impl PtxLaunch {
         Some(Reach::new(visible, self.info_for(cta), cta, params))
     }
 
-    /// Returns what examines the accesses of a CTA, if this launch is part of a run that checks memory.
+    /// Returns the examiner of the accesses of a CTA, if this launch is part of a run that checks memory.
     pub(super) fn examiner(&self, cta: CtaInfo) -> Option<Examiner<'_>> {
         let findings = self.shape.findings.as_deref()?;
         let visible = self.shape.visible.as_deref()?;
@@ -281,7 +281,7 @@ impl PtxLaunch {
         self.info.cluster_size()
     }
 
-    /// Returns the CTA scheduler's state of a CTA that has not started.
+    /// Returns the state that the CTA scheduler keeps for a CTA, before the CTA has started.
     pub(super) fn new_state(&self) -> CtaState {
         let order = match self.shape.reverse {
             true => Order::Reverse,
@@ -533,7 +533,7 @@ impl std::fmt::Debug for PtxLaunch {
     }
 }
 
-/// Returns the data that helpers of a CTA use.
+/// Returns the data that helpers use for a CTA.
 pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a> {
     HostData::new(
         launch.info_for(&cta),

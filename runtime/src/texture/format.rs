@@ -28,9 +28,9 @@ const COUNTS: [u8; 3] = [1, 2, 4];
 /// `CU_AD_FORMAT_UNORM_INT_101010_2`.
 const PACKED: u32 = 0x50;
 
-/// Returns the format of the `CUarray_format` with value `number` and with `channels` components. Returns `None` for
-/// block-compressed and planar formats, which are not supported, and if the format does not permit this number of
-/// components.
+/// Returns the [`Format`] of texels that have `channels` components and the `CUarray_format` with the value `number`.
+/// Returns `None` for block-compressed and planar formats, which are not supported, and if the format does not permit
+/// this number of components.
 pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     let count = u8::try_from(channels).ok().filter(|n| COUNTS.contains(n))?;
     if let Some((_, channel)) = PLAIN.iter().find(|(known, _)| *known == number) {
@@ -53,8 +53,8 @@ pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     })
 }
 
-/// Returns the format of the `CUresourceViewFormat` with value `number`, and the `CUarray_format` of its components.
-/// Returns `None` for block-compressed formats and invalid values.
+/// Returns the [`Format`] for the `CUresourceViewFormat` with the value `number`, and the `CUarray_format` of its
+/// components. Returns `None` for block-compressed formats and invalid values.
 pub fn view_format_of(number: u32) -> Option<(Format, u32)> {
     const ORDER: [u32; 8] = [0x01, 0x08, 0x02, 0x09, 0x03, 0x0a, 0x10, 0x20];
     let index = number.checked_sub(1)?;

@@ -1,11 +1,11 @@
 //! The replacement of nvJitLink: a linker that joins PTX instead of producing cubins.
 //!
 //! Margay's front end reads all inputs that are PTX or contain PTX, so errors have line numbers. The linker joins the
-//! inputs to one image that Margay can load ([`margay_frontend::container::join`]). The link-time code (LTO-IR) of
-//! NVRTC is already PTX here ([`super::nvrtc`]). The link-time code of other compilers, such as Numba, has NVIDIA's own
-//! format. NVIDIA's linker translates all inputs of this format to PTX together (`-lto -ptx`). The translated PTX
-//! contains the kernels and the functions that they call. Functions that other inputs define stay unresolved, and
-//! Margay then links them.
+//! inputs to one image that Margay can load ([`margay_frontend::container::join`]). The LTO-IR (code for link-time
+//! optimisation) of NVRTC is already PTX here ([`super::nvrtc`]). The LTO-IR of other compilers, such as Numba, has
+//! NVIDIA's own format. NVIDIA's linker translates all inputs of this format to PTX together (`-lto -ptx`). The
+//! translated PTX contains the kernels and the functions that they call. Functions that other inputs define stay
+//! unresolved, and Margay then links them.
 //!
 //! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of NVIDIA's linker.
 //! Invariant: a handle is looked up, never dereferenced.

@@ -1,5 +1,5 @@
-//! Collects the wheel's files other than the program and the Python package in the folder `margay.data`. maturin includes
-//! a folder with this name (derived from the name of the package) if it is in the folder of `pyproject.toml`.
+//! Collects the wheel's files other than the program and the Python package in the folder `margay.data`. maturin
+//! includes a folder with this name (derived from the name of the package) if it is in the folder of `pyproject.toml`.
 //!
 //! Invariant: the folder is removed after the wheel is built, so that no old file is included in another wheel.
 

@@ -1,8 +1,8 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
-//! If the host permits the accesses of all lanes to adjacent addresses, or to one address, the code that follows the check
-//! accesses whole vectors. All other loads and stores are performed by the host, which needs little code: for the active
-//! lanes of masked chunks, for lanes with distant addresses, and if an access is not permitted.
+//! If the host permits the accesses of all lanes to adjacent addresses, or to one address, the code that follows the
+//! check accesses whole vectors. The host performs all other loads and stores, which needs less generated code: those
+//! of masked chunks, those with distant addresses, and those that contain an access which is not permitted.
 
 use std::mem::offset_of;
 
@@ -37,7 +37,7 @@ struct Examined<'a> {
     check: Inst,
     /// The address that is checked.
     address: Value,
-    /// The values that the host gets.
+    /// The values that are passed to the host.
     operands: &'a [Value],
     shape: CheckedLanes,
     /// What the host does with the memory; `None` if the code after the check accesses it.
@@ -109,7 +109,8 @@ impl Slice<'_, '_> {
         operands.iter().all(alike) && total <= OPERANDS
     }
 
-    /// Returns whether a load or store that has a form for chunks follows a check in the block, before any other check.
+    /// Returns whether the load or store that uses the result of a check follows in the same block, with only pure
+    /// operations between them, and can be emitted together with the check.
     fn follows(&self, inst: Inst, result: Value) -> bool {
         let function = self.lane.function;
         let insts = function.insts(self.block);
@@ -133,7 +134,7 @@ impl Slice<'_, '_> {
         false
     }
 
-    /// Memory for operands or results of the lanes.
+    /// Returns the address of the memory for operands or results of the lanes.
     fn check_operands(&mut self) -> ir::Value {
         let slot = match self.check_operands {
             Some(slot) => slot,
@@ -147,8 +148,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Stores the lanes of the operands of an access for the host. Returns their address, and the number and size of the
-    /// operands of a lane.
+    /// Stores the lanes of the operands of an access for the host. Returns their address, and the number and size of
+    /// the operands of a lane.
     fn put_operands(&mut self, operands: &[Value]) -> Result<(ir::Value, u32, u32), Unsupported> {
         let at = self.check_operands();
         let Some(&first) = operands.first() else {
@@ -165,7 +166,7 @@ impl Slice<'_, '_> {
         Ok((at, operands.len() as u32, ty.lane_type().bytes()))
     }
 
-    /// Memory for the addresses of the lanes.
+    /// Returns the address of the memory for the addresses of the lanes.
     fn check_addresses(&mut self) -> ir::Value {
         let slot = match self.check_addresses {
             Some(slot) => slot,
@@ -180,9 +181,9 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Emits the check of strided lanes. If only bounds are checked, compares the addresses with the memory that the host has
-    /// permitted at an earlier check, and asks the host if they are outside of it. Returns a nonzero value if the code
-    /// that follows performs the access, and 0 if the host has performed it.
+    /// Emits the check of strided lanes. If only bounds are checked, the code compares the addresses with memory that
+    /// the host has permitted at an earlier check, and calls the host only if an address is outside this memory.
+    /// Returns a nonzero value if the code that follows performs the access, and 0 if the host has performed it.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
         let access = what.access;
         let align = i64::from(access.bytes.next_power_of_two());
@@ -315,8 +316,8 @@ impl Slice<'_, '_> {
             .take_if(|pending| pending.result == address)
     }
 
-    /// Emits a load or store and its check. `run` emits an access to strided places that needs no further tests. If lanes
-    /// are masked off or have distant addresses, or if the check fails, the host performs the access.
+    /// Emits a load or store and its check. `run` emits an access to strided places that needs no further tests. If
+    /// lanes are masked off or have distant addresses, or if the check fails, the host performs the access.
     pub(super) fn checked_access(
         &mut self,
         pending: Pending,
@@ -429,8 +430,9 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the code of an access of all lanes is short. If the host is called for each access in any case, it
-    /// performs other accesses.
+    /// Returns whether generated code performs the access of a whole chunk if it is permitted: if the code is short, or
+    /// if only bounds are checked, because the host is then rarely called. Otherwise each access calls the host, which
+    /// also performs it.
     fn is_short(&self, places: &Places, element: ir::Type, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;

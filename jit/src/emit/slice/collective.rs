@@ -36,7 +36,8 @@ fn tile_of(lane: u32, size: u32) -> u32 {
     (u32::MAX >> (32 - size)) << (lane / size * size)
 }
 
-/// Returns the number of lanes of a shuffle's segments, if the segments are tiles.
+/// Returns the number of lanes in each segment of a shuffle with the operand `c`, or `None` if this number is not 4, 8,
+/// 16 or 32.
 fn segment(c: u32) -> Option<u32> {
     let size = 32 - (c >> 8 & 31);
     TILES.contains(&size).then_some(size)
@@ -89,7 +90,7 @@ impl Slice<'_, '_> {
             }
             _ => return Ok(None),
         };
-        // Tools are told about whole warps only.
+        // Only synchronisation of whole warps is reported to checking tools.
         let sizes = if watched { &TILES[..1] } else { sizes };
         if let Some(bits) = constant(mask) {
             let all = bits & EVERYBODY == EVERYBODY;

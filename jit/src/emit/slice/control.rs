@@ -533,7 +533,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Writes the lanes of parameters that are in memory where the check of any argument does not hold.
+    /// For parameters whose lanes are kept in memory: writes the lanes if the check of an argument does not hold.
     fn pass_in_memory(&mut self, params: &[(Value, Value)]) -> Result<(), Unsupported> {
         let args: Vec<Value> = params.iter().map(|&(_, arg)| arg).collect();
         let Some(all) = self.all_hold(&args, None) else {

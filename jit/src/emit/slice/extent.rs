@@ -118,7 +118,7 @@ impl Extents {
         self.assuring.retain(|inst| wanted.contains(inst));
     }
 
-    /// Returns whether all checks hold that code for whole chunks relies on. Returns `None` if there are no such
+    /// Returns whether all checks that code for whole chunks relies on hold. Returns `None` if there are no such
     /// checks.
     pub(crate) fn assured(&self) -> Option<Variable> {
         self.assured

@@ -91,8 +91,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns whether a value is proved affine. This is so only in code that runs only if CTA range analysis has
-    /// proved its checks.
+    /// Returns whether a value is proved affine in the code being emitted. Such code runs only if CTA range analysis
+    /// has proved the value's checks.
     pub(super) fn is_assured(&self, value: Value) -> bool {
         self.sure && self.assured.contains(&value) && self.is_guarded(value)
     }

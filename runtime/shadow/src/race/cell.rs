@@ -26,7 +26,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Returns what distinguishes the entries of a cell: entries that agree in it are one entry with all their lanes.
+    /// Returns the key of the entry. Entries of a cell with equal keys are merged to one entry with the lanes of all of
+    /// them.
     pub(super) fn key(&self) -> (GroupId, u8, bool) {
         (self.group, self.bytes, self.writes)
     }
@@ -40,7 +41,8 @@ pub(super) struct Cell {
     write_lanes: u32,
     read: u32,
     read_lanes: u32,
-    /// The index of a list in the low 24 bits, then four bits for the bytes of the write and of the read each.
+    /// The index of a list in the low 24 bits, then four bits for the bytes of the write, then four bits for the bytes
+    /// of the read.
     more: u32,
 }
 
@@ -99,8 +101,8 @@ impl Cell {
         }
     }
 
-    /// Records a weak access to all bytes of the cell by lanes of a group, if little about the earlier accesses matters.
-    /// Returns whether it has done so. `about` tells what is known about a group.
+    /// Records a weak access to all bytes of the cell by lanes of a group, unless the earlier accesses need a closer
+    /// examination. Returns whether the access was recorded. `about` returns what is known about a group.
     #[inline]
     pub(super) fn record(
         &mut self,
@@ -109,7 +111,8 @@ impl Cell {
         mut about: impl FnMut(GroupId) -> About,
     ) -> bool {
         if self.list() != NONE {
-            // Lanes that read with lanes of the same group change nothing for further accesses.
+            // A read by further lanes of the group that the cell holds leaves the list unchanged, if the list contains
+            // no writes.
             let joins = !writes && self.read == group && self.more >> (LIST_BITS + 4) == 15;
             if !joins || lists.get(self.list()).iter().any(|entry| entry.writes) {
                 return false;
@@ -160,9 +163,10 @@ impl Cell {
 /// What is known about the accesses of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum About {
-    /// They are over for all threads of the CTA, or for all lanes of the warp if it is a group of the warp.
+    /// All threads of the CTA know that the accesses are over; for a group of the same warp, all lanes of the warp know
+    /// it.
     Over,
-    /// The group is of the present interval of the warp.
+    /// The accesses belong to the current interval of the warp.
     Current,
     /// Neither is known.
     Open,
@@ -238,7 +242,8 @@ impl Cells {
         &mut self.cells[found][at]
     }
 
-    /// Returns cells from an index on, at most `most` and only those in one page, and the lists of all cells.
+    /// Returns the cells from an index on (at most `most`, and only those in the page of the first cell), and the lists
+    /// of all cells.
     #[inline]
     pub(super) fn run(&mut self, index: u64, most: usize) -> (&mut [Cell], &Lists) {
         let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
@@ -358,7 +363,8 @@ impl Cells {
         self.cell(index).set_list(list);
     }
 
-    /// Calls `f` with the index of each cell from the byte `from` up to the byte `to` whose page has been used.
+    /// Calls `f` for each cell that contains a byte from `from` up to `to`, if the cell's page has been used. The
+    /// arguments are the index of the cell and the cell.
     pub(super) fn for_each(&self, from: u64, to: u64, mut f: impl FnMut(u64, &Cell)) {
         let bytes = 4 * PAGE_CELLS as u64;
         let mut pages: Vec<(u64, usize)> = self

@@ -83,15 +83,15 @@ pub(super) struct Clock {
     ctas: FxHashMap<CtaId, u32>,
     /// Accesses of single warps in later epochs.
     warps: FxHashMap<(CtaId, u32), WarpTime>,
-    /// Whether an edge that contributed to this clock has too narrow a scope. Only clocks that explain a race have such
-    /// edges.
+    /// Whether an edge (a write and a read that synchronise two threads) that contributed to this clock has too narrow
+    /// a scope. Only clocks that explain a race contain such edges.
     pub(super) narrow: bool,
-    /// The writes that a fence between the generic and the asynchronous proxy follows, for each [`Window`]. The
-    /// asynchronous proxy sees them.
+    /// For each [`Window`], the writes that are followed by a fence between the generic and the asynchronous proxy. The
+    /// asynchronous proxy sees these writes.
     pub(super) fenced: [Shared; 2],
 }
 
-/// The memory that a fence between proxies is about.
+/// The state space to which a fence between the generic and the asynchronous proxy applies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Window {
     /// Shared memory.
@@ -154,7 +154,7 @@ impl Clock {
         }
     }
 
-    /// Returns whether a fence between proxies follows an access.
+    /// Returns whether an access is known to be followed by a fence between proxies.
     pub(super) fn has_fenced(&self, thread: Thread, time: Time, window: Window) -> bool {
         knows(&self.fenced[window as usize], thread, time)
     }

@@ -48,10 +48,10 @@ pub(super) struct Issue {
     pub(super) copy: Copy,
 }
 
-/// The index of the first sequence of copies in clocks. The indices of CTAs are below it.
+/// The lowest index that stands for a sequence of copies in clocks. All indices of CTAs are lower.
 const FIRST: CtaId = 1 << 31;
 
-/// The copies that one thread issues for one mbarrier. They complete in order, so in clocks they are a thread.
+/// The copies that one thread issues for one mbarrier. They complete in order, so clocks treat them as one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) sequence: u32,
@@ -108,7 +108,7 @@ pub(super) struct Groups {
     /// Number of groups that the thread has ended.
     ended: u32,
     waits: Waits,
-    /// Waits after which the copies have read their sources, and may not have written.
+    /// Waits after which the copies have read their sources but have possibly not yet written their destinations.
     reads: Waits,
 }
 

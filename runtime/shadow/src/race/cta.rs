@@ -75,12 +75,12 @@ struct Warp {
     matrix: Option<Matrix>,
     /// The interval of the latest access.
     used: u32,
-    /// The interval in which a lane first arrived at the present barrier of the cluster.
+    /// The interval in which a lane first arrived at the current barrier of the cluster.
     arrival: Option<u32>,
 }
 
-/// Whether clocks contain only edges that the memory model guarantees, or also edges that lack a fence or scope.
-/// The second kind explains races.
+/// Which edges of the happens-before order clocks contain: only those that the memory model guarantees, or also edges
+/// that lack a fence or a sufficient scope, which explain races.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
@@ -126,7 +126,7 @@ pub(super) struct Cta {
     issues: FxHashMap<u32, Issue>,
     /// What the threads that have arrived at the barrier of the cluster release.
     cluster_arrivals: [Shared; 3],
-    /// What a thread acquires that waits at the barrier of the cluster.
+    /// What a thread that waits at the barrier of the cluster acquires.
     cluster_released: [Shared; 3],
     /// Whether a thread has arrived at the barrier of the cluster without releasing its accesses.
     relaxed_arrival: bool,
@@ -138,7 +138,8 @@ pub(super) struct Cta {
     released: FxHashSet<(u32, u64)>,
 }
 
-/// A strong read in a loop: the address, the number of the write that it reads from, its scope, and whether it acquires.
+/// A strong read in a loop: the address, the number of the write that it reads from, its scope, and whether it
+/// acquires.
 type Polled = (u64, u64, Scope, bool);
 
 /// What a thread releases with strong writes after a fence.
@@ -325,7 +326,7 @@ impl Cta {
             || known.threads.get(reader as usize).is_some_and(has)
     }
 
-    /// Returns the present time of a thread.
+    /// Returns the current time of a thread.
     pub(super) fn time(&self, thread: u32) -> Time {
         Time {
             epoch: self.epoch,
@@ -530,8 +531,8 @@ impl Cta {
         }
     }
 
-    /// Remembers what a thread has read with strong reads, until the thread's next fence. `scheduled` states whether the
-    /// schedule decides from which thread it reads.
+    /// Remembers what a thread has read with strong reads, until the thread's next fence. `scheduled` states whether
+    /// the schedule decides from which thread it reads.
     pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared, scheduled: bool) {
         if clock.is_none() {
             return;
@@ -614,7 +615,7 @@ impl Cta {
         }
     }
 
-    /// Records an access of a thread in the present interval.
+    /// Records an access of a thread in the current interval.
     pub(super) fn note_access(&mut self, thread: u32) {
         let warp = &mut self.warps[thread as usize / 32];
         warp.used = warp.interval;
@@ -643,8 +644,9 @@ impl Cta {
         self.advance(warp as usize);
     }
 
-    /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, so that it is like a barrier of
-    /// all threads. `waiting` and `alive` are the lanes of each warp that wait there, and that have not exited.
+    /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, so that it is like a barrier
+    /// of all threads. `waiting` and `alive` are, for each warp, the lanes that wait there and the lanes that have not
+    /// exited.
     pub(super) fn all_at_cluster(&self, waiting: &[u32], alive: &[u32]) -> bool {
         let quiet = |warp: &Warp| warp.arrival.is_some_and(|arrival| warp.used <= arrival);
         let warps = self.warps.iter().zip(alive);
@@ -655,8 +657,8 @@ impl Cta {
                 .all(|(warp, &alive)| alive == 0 || quiet(warp))
     }
 
-    /// Returns what the threads that have arrived at the barrier of the cluster, or that have exited, release. Begins the
-    /// next use of the barrier.
+    /// Returns what the threads that have arrived at the barrier of the cluster, or that have exited, release. Begins
+    /// the next use of the barrier.
     pub(super) fn take_cluster_arrivals(&mut self, id: CtaId, alive: &[u32]) -> [Shared; 3] {
         let mut all = std::mem::take(&mut self.cluster_arrivals);
         for (warp, &alive) in alive.iter().enumerate() {
@@ -674,7 +676,7 @@ impl Cta {
         all
     }
 
-    /// Sets what threads acquire that wait at the barrier of the cluster.
+    /// Sets what threads that wait at the barrier of the cluster acquire.
     pub(super) fn release_cluster(&mut self, released: [Shared; 3]) {
         self.cluster_released = released;
     }

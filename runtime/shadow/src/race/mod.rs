@@ -146,8 +146,8 @@ pub struct Race {
     /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
     /// in PTX. If threads read there what other threads have written ([`Detector::is_flag`]), the location is a flag.
     pub volatile: bool,
-    /// Whether only a fence is missing between the strong read and the later access: the earlier thread has released its
-    /// access. Many programs do this, and it works on GPUs.
+    /// Whether only a fence is missing between the strong read and the later access: the earlier thread has released
+    /// its access. Many programs do this, and it works on GPUs.
     pub reader_lacks_fence: bool,
 }
 
@@ -199,7 +199,7 @@ struct Location {
     device: Shared,
     /// Released to the threads of a cluster or CTA.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
-    /// All that the threads which wrote knew, whatever they released. Empty after [`FEW_UPDATES`] updates.
+    /// Everything that the writing threads knew, whether they released it or not. Empty after [`FEW_UPDATES`] updates.
     suspected: Shared,
     /// Number of updates since the last strong store.
     updates: u32,
@@ -211,8 +211,9 @@ struct Location {
     is_object: bool,
 }
 
-/// Number of updates of a location up to which all that the updating threads knew is kept. A location with more updates
-/// is a counter and no flag, and without a limit, the time would be quadratic in the number of threads.
+/// Maximum number of updates of a location for which the detector keeps everything that the updating threads knew. A
+/// location with more updates is a counter and not a flag. Without this limit, the running time would be quadratic in
+/// the number of threads.
 const FEW_UPDATES: u32 = 1024;
 
 /// Maximum number of further accesses that a cell keeps.
@@ -223,7 +224,7 @@ const MOST: usize = 64;
 pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
-    /// The present group of an instruction in a warp.
+    /// The current group of an instruction in a warp.
     current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
     cells: Cells,
     locations: FxHashMap<u64, Location>,
@@ -231,7 +232,7 @@ pub struct Detector {
     versions: u64,
     /// The locations at which a strong access in a loop has read what another thread has written with a strong access.
     flags: FxHashSet<u64>,
-    /// The copies that signal mbarriers: where they are in clocks, when they have been issued.
+    /// For each copy that signals an mbarrier, its place in clocks; `None` before the signal.
     copies: Vec<Option<Place>>,
     /// The copies of a thread for an mbarrier: the index of the sequence, and the number of the last copy.
     sequences: FxHashMap<(Thread, u64), Place>,
@@ -286,8 +287,8 @@ impl Detector {
         self.groups.len()
     }
 
-    /// Calls `found` for each access to `bytes` bytes at `address` that conflicts with an access of the work `work`, which
-    /// is no launch. Ordered work does not conflict.
+    /// Calls `found` for each access to `bytes` bytes at `address` that conflicts with an access of the work `work`,
+    /// which is not a launch. Accesses of work that is ordered with `work` do not conflict.
     pub fn conflicts(
         &self,
         work: u32,
@@ -322,7 +323,7 @@ impl Detector {
             });
     }
 
-    /// Forgets the accesses to memory that has a new use.
+    /// Forgets the accesses to memory that is about to be used for something else.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         self.cells
             .forget(address / 4, (address + bytes).div_ceil(4));
@@ -364,7 +365,7 @@ impl Detector {
         });
         self.touch_all(by, (site, access, copy), (address, bytes), &mut report);
         if access.writes && access.strong.is_none() && !self.locations.is_empty() {
-            // A weak write releases nothing: who reads its value learns nothing.
+            // A weak write releases nothing: a thread that reads its value learns nothing.
             self.locations.remove(&address);
         }
         if access.strong.is_some() {
@@ -441,7 +442,8 @@ impl Detector {
                 clock::join(&mut clock, released);
             }
         }
-        // Locks and queues: another schedule lets another thread write the value. The phases of an mbarrier are alike.
+        // In locks and queues, another schedule can let another thread write the value. The phases of an mbarrier are
+        // the same in all schedules.
         let contends = (access.is_update() || access.repeats) && !access.signals;
         let scheduled = other && contends && !location.is_object && clock.is_some();
         if access.acquires {
@@ -587,7 +589,8 @@ impl Detector {
                 report(race);
             }
         }
-        // What happens before this access, and what only races if this access races, is forgotten.
+        // Forgets the accesses that happen before this access, and those that can race with a later access only if this
+        // access does, too.
         entries.retain(|entry| {
             let covered = entry.bytes & !bytes == 0 && (writes || !entry.writes);
             !covered || self.is_current(by, entry) || !self.is_over(by, entry)
@@ -636,7 +639,8 @@ impl Detector {
         self.cells.set_further(index, &entries[skip..]);
     }
 
-    /// Keeps few reads of each CTA and instruction other than the latest: of many CTAs that read the same data, three.
+    /// If there are many entries, keeps only some of them: all entries of the latest CTA and, for each instruction and
+    /// kind of access, one entry of each of three other CTAs.
     fn limit_readers(&self, entries: &mut Vec<Entry>) {
         const KEPT: usize = 8;
         if entries.len() <= KEPT {
@@ -699,7 +703,7 @@ impl Detector {
         group
     }
 
-    /// Returns whether an entry is of the present interval of a thread's warp.
+    /// Returns whether an entry is of the current interval of a thread's warp.
     fn is_current(&self, by: Thread, entry: &Entry) -> bool {
         let group = &self.groups[entry.group as usize - 1];
         (group.cta, group.warp) == (by.cta, by.warp())
@@ -839,8 +843,8 @@ impl Detector {
     }
 
     /// Returns the race of an access of a bulk copy with an earlier write that the asynchronous proxy does not see,
-    /// because no fence between the proxies follows the write. Other accesses are ordered without such a fence: programs
-    /// overwrite data that threads have read, and the wait for a copy contains a fence.
+    /// because no fence between the proxies follows the write. Other accesses are ordered without such a fence:
+    /// programs overwrite data that threads have read, and the wait for a copy contains a fence.
     fn race_of_proxies(
         &self,
         by: Thread,
@@ -875,9 +879,9 @@ impl Detector {
         })
     }
 
-    /// Returns the race of an access with an earlier access, of which both threads held the same lock, if the earlier
-    /// thread has not acquired what the lock protects. If that thread had got the lock after the other thread, nothing
-    /// would order their accesses.
+    /// Returns the race of an access with an earlier access if both threads held the same lock but the earlier thread
+    /// has not acquired what the lock protects. If the threads had taken the lock in the other order, nothing would
+    /// order their accesses.
     fn race_of_lock(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
         let group = &self.groups[entry.group as usize - 1];
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
@@ -1030,8 +1034,8 @@ impl Detector {
         self.ctas[id as usize].wait_at_cluster(warp, mask);
     }
 
-    /// Completes the barrier of a cluster. For each of its CTAs, `waiting` and `alive` are the lanes of each warp that
-    /// wait there, and that have not exited.
+    /// Completes the barrier of a cluster. `ctas` contains, for each CTA and each of its warps, the lanes that wait
+    /// there and the lanes that have not exited.
     pub fn complete_cluster(&mut self, ctas: &[(CtaId, Vec<u32>, Vec<u32>)]) {
         let all = |(id, waiting, alive): &(CtaId, Vec<u32>, Vec<u32>)| {
             self.ctas[*id as usize].all_at_cluster(waiting, alive)

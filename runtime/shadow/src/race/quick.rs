@@ -1,5 +1,5 @@
-//! Accesses of the lanes of a warp together: one lookup for all lanes of what they share, and a short path for cells of
-//! which all that matters is known to be over.
+//! Records the accesses of the lanes of a warp together: one lookup of what the lanes share, and a short path for cells
+//! whose earlier accesses are known to be over or need no closer examination.
 
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
@@ -25,7 +25,8 @@ struct Now {
     time: Time,
     /// All lanes know all accesses of the warp up to this interval.
     common: u32,
-    /// Whether the threads of the CTA know nothing about other CTAs and, but for barriers, about other warps.
+    /// Whether the threads of the CTA know nothing about other CTAs, and know about other warps only what barriers have
+    /// told them.
     plain: bool,
     /// Whether only barriers of all threads order the threads of the CTA.
     barriers_only: bool,
@@ -71,8 +72,8 @@ const FEW: usize = 8;
 /// the next barrier, if only barriers order the threads. A later write races with some of these reads.
 const ENOUGH: usize = 4;
 
-/// Records a weak access of `entry` to a cell, if little about the earlier accesses matters. Returns whether it has done
-/// so.
+/// Records a weak access of `entry` to a cell, unless the earlier accesses need a closer examination. Returns whether
+/// the access was recorded.
 fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Entry) -> bool {
     let is_marked = |mark: &Mark| now.is_marked(mark);
     if entry.writes {
@@ -89,7 +90,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     let own = |other: &Entry| other.lanes == entry.lanes && entry.lanes.is_power_of_two();
     let about = |other: &Entry| now.about(groups, other.group);
     let covers = |other: &Entry| other.bytes & !entry.bytes == 0;
-    // Further accesses stay: only reads, none of which may be over.
+    // The list of further accesses can stay as it is if it contains only reads that this access need not replace.
     let stays = |other: &Entry| {
         let group = &groups[other.group as usize - 1];
         let of_warp = group.cta == now.cta && group.warp == now.warp;
@@ -112,7 +113,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         true => (write, read),
         false => (read, write),
     };
-    // The access of the other kind: a write replaces reads that are over.
+    // The access of the other kind that the cell holds: a write removes a read that is over.
     let mut drops_other = false;
     if let Some(other) = other
         && other.bytes & entry.bytes != 0
@@ -202,9 +203,9 @@ fn mark<'a>(
     (readers != Readers::None).then(|| Mark::new(readers, site))
 }
 
-/// Returns whether a read by another CTA need not be kept: the instruction's read by a third CTA is kept. Every later
-/// write is then of another CTA than one of the reads that are kept. The same holds for warps of a CTA whose threads only
-/// barriers of all threads order.
+/// Returns whether a read by another CTA need not be kept, because a read of the same instruction by a third CTA is
+/// kept. Any later write then comes from another CTA than at least one of the kept reads. The same holds for warps
+/// instead of CTAs if only barriers of all threads order the threads of the CTA.
 fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entry]) -> bool {
     let of = |entry: &Entry| &groups[entry.group as usize - 1];
     let group = of(read);
@@ -231,9 +232,9 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 }
 
 impl Detector {
-    /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0, `active` are the lanes that access
-    /// `bytes` bytes each as `shape` states, and `address` returns the address of a lane. Calls `report` with the lane for
-    /// each race with an earlier access.
+    /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0, `active` are the lanes that
+    /// access `bytes` bytes each as `shape` states, and `address` returns the address of a lane. Calls `report` with
+    /// the lane for each race with an earlier access.
     pub fn access_lanes(
         &mut self,
         id: CtaId,
@@ -322,9 +323,9 @@ impl Detector {
         }
     }
 
-    /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, as far as the short
-    /// path is possible. `start` is the first cell and the lane of its access. Returns the lanes whose accesses are
-    /// recorded, as bits relative to the first of these lanes.
+    /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, as far as the
+    /// short path is possible. `start` is the first cell and the lane of its access. Returns the lanes whose accesses
+    /// are recorded, as bits relative to the first of these lanes.
     fn record_run(
         &mut self,
         now: &Now,

@@ -530,8 +530,8 @@ fn lanes_together_race_like_lanes_apart() {
             let apart = races_of_chunks(seed, ctas, (false, only));
             let together = races_of_chunks(seed, ctas, (true, only));
             match ctas {
-                // Of the reads of an instruction by three CTAs or warps, two are kept: a race is found, but other ways to
-                // order it are not.
+                // Of the reads of an instruction by three CTAs or warps, two are kept: a race is found, but other ways
+                // to order it are not.
                 3.. => assert_eq!(sites(&apart), sites(&together), "seed {seed}"),
                 _ if only => assert_eq!(sites(&apart), sites(&together), "seed {seed}"),
                 _ => assert_eq!(apart, together, "seed {seed}, {ctas} CTAs"),

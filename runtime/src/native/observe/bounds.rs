@@ -11,8 +11,8 @@ use crate::engine::Coordinates;
 use crate::memory::within;
 
 impl Examiner<'_> {
-    /// Returns what is wrong with contiguous bytes of an access; `None` if they are permitted. `whole` is the address of
-    /// the access, which must be aligned.
+    /// Returns what is wrong with contiguous bytes of an access; `None` if they are permitted. `whole` is the address
+    /// of the access, which must be aligned.
     pub(super) fn problem(
         &mut self,
         at: &Observed<'_>,
@@ -90,8 +90,9 @@ impl Examiner<'_> {
         next.checked_sub(1).map(|index| &variables[index])
     }
 
-    /// Returns memory that contains the accesses of a chunk, which are permitted, and that all threads may access in the
-    /// same way: the kind of its range in the context of generated code, its start and its number of bytes.
+    /// For a chunk whose accesses are permitted, returns a range of memory that contains these accesses and that all
+    /// threads may access in the same way: the kind of the range (0 to 2, in the order of
+    /// `NativeContext::permitted`), its start and its number of bytes.
     pub(in crate::native) fn permitted(
         &self,
         at: &Observed<'_>,
@@ -145,7 +146,7 @@ impl Examiner<'_> {
         within(&(start..start + bytes), address, 1)
     }
 
-    /// Returns the offset of the present CTA's shared memory in the shared memory of its cluster.
+    /// Returns the offset of the current CTA's shared memory in the shared memory of its cluster.
     pub(super) fn shared_offset(&self) -> u64 {
         match self.info.cluster_size() {
             1 => 0,
@@ -159,8 +160,8 @@ impl Examiner<'_> {
         within(&(start..start + stride - u64::from(SPARE)), address, bytes)
     }
 
-    /// Returns whether every thread of the CTA may access bytes through an address in `space`. The answer is negative for
-    /// local memory, because each thread may access only its own.
+    /// Returns whether every thread of the CTA may access bytes through an address in `space`. Returns false for local
+    /// memory, because each thread may access only its own.
     pub(super) fn holds_for_all(
         &mut self,
         space: StateSpace,

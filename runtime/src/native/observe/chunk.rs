@@ -1,7 +1,8 @@
 //! Examines the accesses of the lanes of a chunk together.
 //!
-//! Usually all accesses are permitted. Then the lanes are examined as a range of addresses or one after the other, with
-//! work that is common to all lanes done once. If an access is not permitted, the lanes are examined one at a time.
+//! Usually all accesses are permitted. The examiner then treats the lanes as one range of addresses or examines one
+//! lane after the other, and does the work that is common to all lanes once. Otherwise it examines each lane as an
+//! access of its own.
 
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
@@ -18,8 +19,8 @@ pub(super) type LaneOperands = SmallVec<[Bits; 8]>;
 /// Where the lanes of a chunk access memory.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::native) enum Addresses<'a> {
-    /// The host address of the first lane, the distance between the lanes, and the start of the window of 32-bit offsets
-    /// that contains the addresses (0 if they are in none).
+    /// The host address of the first lane, the distance between the lanes, and the start of the window of 32-bit
+    /// offsets that contains the addresses (0 if they are in none).
     Strided {
         first: u64,
         stride: i64,
@@ -30,7 +31,7 @@ pub(in crate::native) enum Addresses<'a> {
 }
 
 impl<'a> Addresses<'a> {
-    /// Describes the addresses of lanes, strided if those of the active lanes are.
+    /// Describes the addresses of lanes: as strided if the active lanes have a common stride, else one by one.
     pub(in crate::native) fn of_each(each: &'a [u64], active: u32) -> Addresses<'a> {
         let Some(rest) = active.checked_sub(1).map(|below| active & below) else {
             return Addresses::Each(each);
@@ -162,8 +163,9 @@ impl Chunk<'_> {
 }
 
 impl Examiner<'_> {
-    /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the addresses that the lanes
-    /// access instead, if they differ from those of the chunk.
+    /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the address that each lane
+    /// must use; `None` if all lanes use their own addresses. (If the access has unused elements, always returns
+    /// addresses.)
     pub(in crate::native) fn chunk(
         &mut self,
         cta: u64,
@@ -213,8 +215,8 @@ impl Examiner<'_> {
         None
     }
 
-    /// Returns whether all active lanes may access their addresses. If the lanes are in different allocations, the answer
-    /// may be negative although they may.
+    /// Returns whether all active lanes may access their addresses. Returns false also for some permitted accesses,
+    /// such as generic addresses of parameters or of local memory.
     fn all_permitted(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) -> bool {
         let access = at.access;
         let align = u64::from(access.bytes).next_power_of_two();

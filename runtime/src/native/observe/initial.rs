@@ -1,4 +1,4 @@
-//! Checks that bytes that a thread reads have been written.
+//! Checks that the bytes that a thread reads have been written.
 
 use margay_ir::observe::AccessMode;
 use margay_ops::mods::StateSpace;
@@ -8,7 +8,7 @@ use super::{Examiner, Observed};
 use crate::checks::Kind;
 
 impl Examiner<'_> {
-    /// Records that the present CTA has not written its shared memory, unless that is recorded already.
+    /// Records that the current CTA has not written its shared memory, unless that is recorded already.
     pub(super) fn begin_shared(&self) {
         let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let shadow = self.findings.shadow();
@@ -60,7 +60,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether all bytes of an element of a vector, or no bytes of it, have been written, for each element.
+    /// Returns whether, in each element of a vector, either all bytes or no bytes have been written.
     fn is_element_written(&self, at: &Observed<'_>, address: u64, bytes: u32) -> bool {
         let element = u64::from(at.access.element.max(1));
         let Some(initialised) = &self.findings.shadow().initialised else {

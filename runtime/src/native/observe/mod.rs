@@ -68,9 +68,9 @@ pub(super) struct Examiner<'a> {
     cta: CtaInfo,
     /// The allocations that were last read and last written, as start and size: most accesses are to few allocations.
     recent: [[(u64, u64); 4]; 2],
-    /// The parts of the record of written memory that were last used.
+    /// The ranges of the record of written bytes that were used last.
     written: View,
-    /// The linear index of the present CTA, and its index in the race detector.
+    /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
     /// The findings that this examiner has reported.
     reported: FxHashMap<ReportKey, u64>,
@@ -188,7 +188,7 @@ impl<'a> Examiner<'a> {
         });
     }
 
-    /// Makes the CTA with a linear index the present one.
+    /// Makes the CTA with a linear index the current one.
     fn move_to(&mut self, cta: u64) {
         if self.cta.linear != cta {
             self.cta.linear = cta;

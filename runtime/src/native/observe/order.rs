@@ -143,7 +143,7 @@ impl Examiner<'_> {
             |lane, race| found.push((lane, race)),
         );
         if !found.is_empty() {
-            // Earlier stores have been executed, those of the lanes of this chunk have not.
+            // Earlier stores have been executed. The stores of the lanes of this chunk have not.
             races.forget_stores();
             let stores = at.access.mode == AccessMode::Store;
             let overlap = stores && chunk.shape(at.access) != Shape::Adjacent;
@@ -240,7 +240,7 @@ impl Examiner<'_> {
         read.is_err() || expected.is_none_or(|expected| expected[..count] == bytes[..count])
     }
 
-    /// Returns the detector's index of the present CTA.
+    /// Returns the detector's index of the current CTA.
     fn cta_id(&mut self, races: &mut Races) -> CtaId {
         let linear = self.cta.linear;
         let launch = self.info.grid_id;
@@ -270,7 +270,7 @@ impl Examiner<'_> {
         id
     }
 
-    /// Returns the linear index of the present CTA's cluster.
+    /// Returns the linear index of the current CTA's cluster.
     fn cluster(&self) -> u64 {
         let sizes = self.info.cluster.map(|n| n.max(1));
         let counts: [u64; 3] =
@@ -421,9 +421,8 @@ impl Examiner<'_> {
     }
 }
 
-/// Passes a barrier of a cluster, whose CTAs have these examiners, to the race detector.
-///
-/// With each examiner are the lanes of each warp that wait at the barrier, and that have not exited.
+/// Passes a barrier of a cluster to the race detector. `ctas` contains, for each CTA, its examiner and, for each warp,
+/// the lanes that wait at the barrier and the lanes that have not exited.
 pub(in crate::native) fn synchronise_cluster(ctas: Vec<(Examiner<'_>, ClusterLanes)>) {
     let Some(findings) = ctas.first().map(|(cta, _)| cta.findings) else {
         return;
@@ -459,8 +458,8 @@ fn record_store(races: &mut Races, address: u64, bytes: &[u8]) {
     }
 }
 
-/// Returns whether a store writes the bytes that the latest store has written. The comparison ends with the four bytes at
-/// `from`, which the race is about.
+/// Returns whether a store writes the bytes that the latest store has written. Compares only the bytes from `from`, the
+/// first byte that races, to the end of its group of four bytes.
 fn is_unchanged(races: &Races, from: u64, start: u64, bytes: &[u8]) -> bool {
     let end = (from / 4 * 4 + 4).min(start + bytes.len() as u64);
     let mut memory = [0; 4];

@@ -1,4 +1,5 @@
-//! Performs the loads and stores of the lanes of a chunk, after the examiner has decided where each lane accesses memory.
+//! Performs the loads and stores of the lanes of a chunk, after the examiner has decided where each lane accesses
+//! memory.
 
 use margay_ir::observe::ObservedAccess;
 use margay_jit::abi::PerformedAccess;
@@ -10,8 +11,8 @@ use crate::fault::{AccessFault, access};
 /// The lane whose access has faulted, and the fault.
 type Faulted = (u32, AccessFault);
 
-/// Loads what each active lane reads at its address into `results`, which contains, for each element of an access, a cell
-/// for each lane. Elements that the program does not use are not loaded.
+/// Loads what each active lane reads at its address into `results`, which contains, for each element of an access, a
+/// cell for each lane. Elements that the program does not use are not loaded.
 pub(in crate::native) fn load(
     access: &ObservedAccess,
     what: PerformedAccess,

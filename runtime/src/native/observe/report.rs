@@ -55,7 +55,7 @@ impl Examiner<'_> {
         });
     }
 
-    /// Reports a `free` of an address that `malloc` did not return, or that is free.
+    /// Reports a `free` of an address that `malloc` did not return, or of a block that is already free.
     #[cold]
     pub(super) fn report_free(&mut self, at: &Observed<'_>, address: u64, kind: Kind) {
         self.report(at, kind, |examiner| {

@@ -38,7 +38,8 @@ const BUFFER: u64 = 4096;
 /// Maximum number of streams, and of events, that exist for one launch.
 const MOST_OBJECTS: usize = 1 << 16;
 
-/// Maximum number of threads of a launch whose last error is kept. The calls of other threads still return their errors.
+/// Maximum number of threads of a launch whose last error is kept. The calls of other threads still return their
+/// errors.
 const MOST_ERRORS: usize = 1 << 20;
 
 /// Maximum nesting depth of grids (CUDA programming guide, "Nesting depth").

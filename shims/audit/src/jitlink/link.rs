@@ -24,7 +24,8 @@ mod input {
 
 /// The SM number that is used if the options name no architecture.
 const DEFAULT_SM: u32 = 86;
-/// The first bytes of LLVM bitcode, the format of link-time code.
+/// The first bytes of LLVM bitcode. An input of the kind `ANY` that begins with them is linked as LTO-IR, the code for
+/// link-time optimisation.
 const BITCODE: &[u8] = b"BC\xc0\xde";
 /// The maximum number of errors that are reported for one text.
 const ERRORS_SHOWN: usize = 20;
@@ -37,7 +38,7 @@ pub(crate) struct Link {
     texts: Vec<Vec<u8>>,
     /// The PTX of `libcudadevrt`, for inputs that call functions of this library.
     device_runtime: Option<String>,
-    /// The number of inputs that are link-time code.
+    /// The number of inputs that are LTO-IR.
     lto_inputs: usize,
     log: String,
     result: Option<Vec<u8>>,
@@ -75,7 +76,7 @@ impl Link {
         }
     }
 
-    /// Returns whether the options permit link-time code.
+    /// Returns whether the options permit LTO-IR.
     pub(super) fn wants_lto(&self) -> bool {
         self.lto
     }
@@ -152,7 +153,7 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Links all inputs. The PTX of link-time code comes before the other texts.
+    /// Links all inputs. The PTX that LTO-IR is translated to comes before the other texts.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
             if !self.log.is_empty() {
@@ -182,7 +183,7 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Returns the PTX of all link-time code, translated by NVIDIA's linker.
+    /// Returns the PTX to which NVIDIA's linker translates all inputs that are LTO-IR.
     fn link_time_code(&mut self) -> Result<Vec<u8>, c_int> {
         let theirs = self.theirs.ok_or(code::INTERNAL)?;
         match theirs.complete() {
@@ -195,7 +196,7 @@ impl Link {
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
-            // Link-time code is PTX here.
+            // Clients that ask for LTO-IR also get the linked PTX.
             Output::LtoIr if self.lto => self.result.clone().ok_or(code::INVALID_INPUT),
             Output::LtoIr => Err(code::INVALID_INPUT),
             Output::ErrorLog => Ok(self.with_their_log(output, &self.log)),
