@@ -52,6 +52,25 @@ again:
 done:
     ret;
 }
+.visible .entry half_a_grid_barrier(.param .u64 p) {
+    .reg .pred %p; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+    mov.u32 %r1, %ctaid.x;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra done;
+    mov.u32 %r1, %envreg1;
+    mov.u32 %r2, %envreg2;
+    cvt.u64.u32 %rd1, %r1;
+    cvt.u64.u32 %rd2, %r2;
+    shl.b64 %rd1, %rd1, 32;
+    or.b64 %rd3, %rd1, %rd2;
+    atom.add.u32 %r3, [%rd3+4], 1;
+again:
+    ld.volatile.u32 %r4, [%rd3+4];
+    setp.ne.u32 %p, %r4, 2;
+    @%p bra again;
+done:
+    ret;
+}
 .visible .entry count(.param .u64 p) {
     .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
     ld.param.u64 %rd, [p];
@@ -145,6 +164,22 @@ fn a_checked_launch_that_polls_forever_ends() -> Result<(), Error> {
             );
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_checked_grid_barrier_that_a_block_skips_ends() -> Result<(), Error> {
+    let program = Program::new(true, EngineChoice::Native)?;
+    let kernel = program.kernel("half_a_grid_barrier")?;
+    let config = LaunchConfig::new(2, 32).with_cooperative();
+    let argument = program.memory.address().to_le_bytes();
+    program.stream.launch(&kernel, config, &argument[..])?;
+    let fault = fault(program.stream.synchronize());
+    assert_eq!(fault.kind, FaultKind::Hang, "{fault}");
+    assert!(
+        fault.detail.contains("the state of the grid barrier"),
+        "{fault}"
+    );
     Ok(())
 }
 

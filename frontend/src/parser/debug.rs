@@ -44,8 +44,13 @@ impl Parser<'_> {
     fn file_name(&mut self) -> Parse<Ident> {
         let start = self.span.start + 1;
         let broken = self.at(Token::UnterminatedString);
-        let mut lines = self.text[start as usize..].split('\n');
-        let second = lines.nth(1).filter(|_| broken);
+        // A quote begins an unterminated string, so the text after it begins with a character.
+        let text = if broken {
+            &self.text[start as usize..]
+        } else {
+            ""
+        };
+        let second = text.split('\n').nth(1);
         let closed = second.and_then(|line| line.split_once('"'));
         let Some((rest, "" | "\r")) = closed else {
             return self.string("the file's name");

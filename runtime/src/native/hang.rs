@@ -140,7 +140,8 @@ impl PtxLaunch {
         }
         let polls = self.waits.polls.lock().clone();
         let by_driver_only = |kind| matches!(kind, MemoryKind::Device | MemoryKind::Pool);
-        let in_window = |address: &u64| visible.is_in_windows(*address);
+        let in_window =
+            |address: &u64| visible.is_in_windows(*address) || self.is_in_workspace(*address);
         let is_safe = match polls.is_empty() {
             true => visible.holds_only(by_driver_only),
             false => polls.iter().all(|poll| {
@@ -164,6 +165,12 @@ impl PtxLaunch {
         })
     }
 
+    /// Returns whether an address is in the workspace of grid barriers.
+    fn is_in_workspace(&self, address: u64) -> bool {
+        let start = self.info.workspace;
+        start != 0 && address.wrapping_sub(start) < super::reach::WORKSPACE
+    }
+
     fn describe_poll(&self, poll: &Poll) -> String {
         let [x, y, z] = self.info.cta_index(poll.cta);
         let [a, b, c] = self.info.thread_index(poll.thread);
@@ -176,7 +183,10 @@ impl PtxLaunch {
         };
         let visible = self.shape.visible.as_ref();
         let memory = visible.and_then(|visible| visible.describe(poll.address));
-        let memory = memory.unwrap_or_else(|| "shared memory".to_owned());
+        let memory = memory.unwrap_or_else(|| match self.is_in_workspace(poll.address) {
+            true => "the state of the grid barrier".to_owned(),
+            false => "shared memory".to_owned(),
+        });
         let place = match faults::source_of(&self.code, poll.loc) {
             Some(source) => format!("at {source}, PTX line {}", poll.loc.ptx_line),
             None => format!("at PTX line {}", poll.loc.ptx_line),

@@ -219,13 +219,21 @@ const FEW_UPDATES: u32 = 1024;
 /// Maximum number of further accesses that a cell keeps.
 const MOST: usize = 64;
 
+/// The CTA, the warp and the instruction of a group, and whether its accesses write.
+type GroupKey = (CtaId, u32, Site, bool);
+
+/// Number of groups that are found without a search.
+const RECENT: usize = 32;
+
 /// Detects races.
 #[derive(Debug, Default)]
 pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
     /// The current group of an instruction in a warp.
-    current: FxHashMap<(CtaId, u32, Site, bool), GroupId>,
+    current: FxHashMap<GroupKey, GroupId>,
+    /// Entries of `current` that were used last, by the number of the instruction.
+    recent: [Option<(GroupKey, GroupId)>; RECENT],
     cells: Cells,
     locations: FxHashMap<u64, Location>,
     /// Number of strong writes.
@@ -680,7 +688,13 @@ impl Detector {
         cta.note_access(by.index);
         let lock = cta.lock(by.index);
         let key = (by.cta, by.warp(), site, writes);
-        if let Some(&id) = self.current.get(&key) {
+        let recent = &mut self.recent[(2 * site as usize + usize::from(writes)) % RECENT];
+        let known = match *recent {
+            Some((known, id)) if known == key => Some(id),
+            _ => self.current.get(&key).copied(),
+        };
+        if let Some(id) = known {
+            *recent = Some((key, id));
             let group = &self.groups[id as usize - 1];
             if (group.time, group.copy, group.lock) == (time, copy, lock) {
                 return id;

@@ -16,7 +16,7 @@ use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
 use margay_ops::mods::StateSpace;
 use margay_shadow::init::View;
-use margay_shadow::race::CtaId;
+use margay_shadow::race::{CtaId, Site};
 use rustc_hash::FxHashMap;
 
 use super::launch::PtxLaunch;
@@ -32,6 +32,9 @@ pub(super) const SPARE: u32 = 2 * PART as u32 + ALIGN as u32;
 const PART: usize = 64;
 /// Alignment of spare memory: the largest alignment of an access.
 const ALIGN: u64 = 32;
+
+/// Number of sites that are found without a search.
+const KNOWN_SITES: usize = 32;
 
 /// An access of one thread, without its address.
 pub(super) struct Observed<'a> {
@@ -72,6 +75,8 @@ pub(super) struct Examiner<'a> {
     written: View,
     /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
+    /// Sites that were used last, by the PTX line.
+    known_sites: [Option<(SourceLoc, u64, Site)>; KNOWN_SITES],
     /// The findings that this examiner has reported.
     reported: FxHashMap<ReportKey, u64>,
     /// The fault and the thread of the access of a chunk that ends the launch.
@@ -94,6 +99,7 @@ impl<'a> Examiner<'a> {
             recent: [[(0, 0); 4]; 2],
             written: View::default(),
             known_cta: None,
+            known_sites: [None; KNOWN_SITES],
             reported: FxHashMap::default(),
             wrong_access: None,
         };

@@ -10,7 +10,7 @@ use margay_shadow::race::{
 use smallvec::SmallVec;
 
 use super::report::{place_of, space_name};
-use super::{Chunk, Examiner, Observed};
+use super::{Chunk, Examiner, KNOWN_SITES, Observed};
 use crate::checks::{
     Access as CheckAccess, Extents, Finding, Kind, Other, Races, Severity, SiteInfo,
 };
@@ -279,15 +279,23 @@ impl Examiner<'_> {
         x + counts[0] * (y + counts[1] * z)
     }
 
-    fn site(&self, races: &mut Races, at: &Observed<'_>) -> Site {
+    fn site(&mut self, races: &mut Races, at: &Observed<'_>) -> Site {
+        let access = at.access.to_bits();
+        let known = &mut self.known_sites[at.loc.ptx_line as usize % KNOWN_SITES];
+        if let Some((loc, of, site)) = *known
+            && (loc, of) == (at.loc, access)
+        {
+            return site;
+        }
         let code = &self.launch.code;
         let loc = u64::from(at.loc.ptx_line) | u64::from(at.loc.loc) << 32;
-        let key = (code.unique, loc, at.access.to_bits());
-        races.site(key, || SiteInfo {
+        let site = races.site((code.unique, loc, access), || SiteInfo {
             kernel: code.name.as_str().into(),
             place: place_of(code, at.loc),
             access: *at.access,
-        })
+        });
+        *known = Some((at.loc, access, site));
+        site
     }
 
     #[cold]
