@@ -274,6 +274,37 @@ const CASES: &[Case] = &[
         },
         expected: |_, t| t.max(41),
     },
+    Case {
+        name: "values_of_128_bits",
+        size: 6_000,
+        text: |n| {
+            let part = "mov.b128 {%e1, %e2}, %q; add.u64 %e1, %e1, %e2; mov.b128 %q, {%e1, %e2};";
+            let before = ".reg .b64 %e<3>; .reg .b128 %q; cvt.u64.u32 %e1, %r1; mov.u64 %e2, 3;";
+            let code = vec![part; n].join("\n");
+            let code = format!("{before} mov.b128 %q, {{%e1, %e2}};\n{code} cvt.u32.u64 %r2, %e1;");
+            kernel("", &code).replace(".version 8.0", ".version 8.3")
+        },
+        expected: |n, t| t + 3 * n as u32,
+    },
+    Case {
+        name: "calls_of_any_function_with_a_barrier",
+        size: 250,
+        text: |n| {
+            let mut text = functions(n, |i| format!("bar.sync 0; add.u32 o, a, {i};"));
+            let names: Vec<String> = (0..n).map(|i| format!("f{i}")).collect();
+            let _ = writeln!(text, ".global .u64 table[{n}] = {{{}}};", names.join(", "));
+            let call = |i: usize| {
+                format!(
+                    "ld.global.u64 %rd3, [table+{}]; call (%r2), %rd3, (%r2), proto;",
+                    8 * i
+                )
+            };
+            let code: Vec<String> = (0..n).map(call).collect();
+            let proto = "proto: .callprototype (.reg .b32 o) _ (.reg .b32 a);";
+            kernel(&text, &format!("{proto}\n{}", code.join("\n")))
+        },
+        expected: |n, t| t + (n + n * (n - 1) / 2) as u32,
+    },
 ];
 
 /// Returns a kernel in which each block ends with a branch through one table, with `n` edges in all.

@@ -51,6 +51,9 @@ impl GraphState {
     }
 }
 
+/// Maximum number of graphs inside each other. Operations on a graph and its nested graphs use the stack for each level.
+const MAX_NESTED: usize = 100;
+
 impl Graph {
     /// Adds a node that depends on `dependencies`.
     ///
@@ -67,6 +70,16 @@ impl Graph {
     }
 
     fn insert(&self, op: NodeOp, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
+        let inside = match &op {
+            NodeOp::Child(child) => 1 + child.height(),
+            NodeOp::Conditional(_) => 1,
+            _ => 0,
+        };
+        if inside > 0 && self.depth() + inside > MAX_NESTED {
+            return Err(Error::unsupported(format!(
+                "graphs that are nested more than {MAX_NESTED} deep"
+            )));
+        }
         let mut state = self.inner.state.lock();
         for (index, (node, data)) in dependencies.iter().enumerate() {
             let here = std::ptr::eq(node.graph.as_ptr(), Arc::as_ptr(&self.inner));

@@ -262,6 +262,28 @@ impl Graph {
         })
     }
 
+    /// Returns the number of graphs around this graph.
+    fn depth(&self) -> usize {
+        let around = |graph: &Graph| {
+            let owner = graph.inner.state.lock().owner.clone();
+            owner.and_then(|node| node.graph().ok())
+        };
+        std::iter::successors(around(self), around).count()
+    }
+
+    /// Returns the number of levels of graphs inside this graph.
+    fn height(&self) -> usize {
+        let nested = |node: &NodeData| match &node.op {
+            NodeOp::Child(child) => 1 + child.height(),
+            NodeOp::Conditional(node) => {
+                let heights = node.bodies().iter().map(Graph::height);
+                1 + heights.max().unwrap_or(0)
+            }
+            _ => 0,
+        };
+        self.snapshot().iter().map(nested).max().unwrap_or(0)
+    }
+
     fn has_memory(&self) -> bool {
         self.any_op(&|op| matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_)))
     }

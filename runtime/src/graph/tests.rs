@@ -11,9 +11,9 @@ mod programs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::{Graph, InstantiateFlags};
+use super::{ConditionalKind, Graph, InstantiateFlags};
 use crate::testing::{Bench, Step, kernel};
-use crate::{LaunchConfig, StreamKind};
+use crate::{Error, LaunchConfig, StreamKind};
 
 /// Returns the seeds of the programs; `MARGAY_FULL=1` runs more programs.
 fn seeds() -> std::ops::Range<u64> {
@@ -121,4 +121,32 @@ fn memory_of_a_gone_graph_is_not_the_next_allocation() {
         stream.free_async(new).expect("still there");
         stream.synchronize().expect("done");
     }
+}
+
+/// Graphs inside each other end with an error before their depth exceeds the stack of a thread.
+#[test]
+fn graphs_are_nested_up_to_a_limit() {
+    let bench = Bench::new(1, Vec::new());
+    let outermost = Graph::new();
+    let mut graph = outermost.clone();
+    let mut levels = 0;
+    let error = loop {
+        let handle = graph.conditional_handle(&bench.context, 1, true);
+        match graph.add_conditional(&[], &handle, ConditionalKind::If, 1) {
+            Ok((_, node)) => graph = node.bodies()[0].clone(),
+            Err(error) => break error,
+        }
+        levels += 1;
+    };
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    assert_eq!(levels, 100);
+    let mut inner = Graph::new();
+    for _ in 0..100 {
+        let outer = Graph::new();
+        outer.add_child(&[], &inner).expect("added");
+        inner = outer;
+    }
+    let outer = Graph::new();
+    let error = outer.add_child(&[], &inner).expect_err("is too deep");
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }

@@ -1,11 +1,11 @@
 //! Decides whether the functions that a kernel calls must be merged into it, and finds these functions.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Body, MAX_INSTS, frame};
-use crate::analysis::callees::callees;
-use crate::entity::{FuncId, Value};
-use crate::function::Function;
+use crate::analysis::callees::{callees, with_handles};
+use crate::entity::{FuncId, SigId, Value};
+use crate::function::{Function, payload_sig};
 use crate::module::Module;
 use crate::pass::inline::Inlining;
 use crate::pass::{prepare_within, sync_points};
@@ -58,10 +58,38 @@ pub(super) fn bodies(
     if !waits {
         return Ok(None);
     }
-    for function in found.iter().map(|body| &body.function).chain([kernel]) {
+    let all = || found.iter().map(|body| &body.function).chain([kernel]);
+    for function in all() {
         expressible(function)?;
     }
+    let compared: usize = all().map(|function| compared(function, module)).sum();
+    if compared > MAX_COMPARED {
+        return Err(format!(
+            "calls through handles that may reach functions which may wait: more than {MAX_COMPARED} possible targets, \
+             counted at each call"
+        ));
+    }
     Ok(Some(found))
+}
+
+/// Maximum number of comparisons of handles. Each comparison becomes a block.
+const MAX_COMPARED: usize = 10_000;
+
+/// Counts the functions that each call through a handle may reach, summed over all such calls of a function.
+fn compared(function: &Function, module: &Module) -> usize {
+    let mut known: FxHashMap<SigId, usize> = FxHashMap::default();
+    let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    insts
+        .map(|&inst| &function.dfg.insts[inst])
+        .filter(|data| data.opcode == Opcode::CallIndirect)
+        .map(|data| {
+            let id = payload_sig(data.payload());
+            *known.entry(id).or_insert_with(|| {
+                let signature = module.signatures.get(id);
+                signature.map_or(0, |signature| with_handles(module, signature).count())
+            })
+        })
+        .sum()
 }
 
 fn insts(function: &Function) -> usize {

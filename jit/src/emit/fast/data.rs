@@ -1,6 +1,7 @@
 //! Moves of bits between registers.
 
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::dfg::DataFlowGraph;
+use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
 
@@ -77,7 +78,10 @@ pub(super) fn unpack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Op
         return None;
     }
     if from == types::I128 && part == 64 {
-        let (low, high) = lane.b.ins().isplit(whole);
+        let (low, high) = match concatenated(&lane.b.func.dfg, whole) {
+            Some(parts) => parts,
+            None => lane.b.ins().isplit(whole),
+        };
         for (&value, bits) in results.iter().zip([low, high]) {
             put(lane, value, bits);
         }
@@ -93,6 +97,16 @@ pub(super) fn unpack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Op
         put(lane, value, bits);
     }
     Some(())
+}
+
+/// Returns the halves of a value that was concatenated in the same block. The code generator follows chains of `iconcat`
+/// and `isplit` for each of their values, which takes quadratic time.
+fn concatenated(dfg: &DataFlowGraph, whole: ir::Value) -> Option<(ir::Value, ir::Value)> {
+    let inst = dfg.value_def(dfg.resolve_aliases(whole)).inst()?;
+    match (dfg.insts[inst].opcode(), dfg.inst_args(inst)) {
+        (ir::Opcode::Iconcat, &[low, high]) => Some((low, high)),
+        _ => None,
+    }
 }
 
 fn put(
