@@ -290,7 +290,7 @@ const CASES: &[Case] = &[
         name: "calls_of_any_function_with_a_barrier",
         size: 250,
         text: |n| {
-            let mut text = functions(n, |i| format!("bar.sync 0; add.u32 o, a, {i};"));
+            let mut text = functions(n, |i| format!("bar.sync 0; add.u32 o, o, {i};"));
             let names: Vec<String> = (0..n).map(|i| format!("f{i}")).collect();
             let _ = writeln!(text, ".global .u64 table[{n}] = {{{}}};", names.join(", "));
             let call = |i: usize| {
