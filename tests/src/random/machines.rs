@@ -148,6 +148,8 @@ pub struct Failure {
     pub setting: Setting,
     /// Description of the difference.
     pub what: String,
+    /// Whether the interpreter with one worker failed to run the kernel.
+    pub without_result: bool,
 }
 
 /// The machines on which kernels are compared.
@@ -227,6 +229,7 @@ impl Bench {
                         kernel: kernel.clone(),
                         setting,
                         what,
+                        without_result: matches!(expected, Outcome::Error(_)),
                     });
                 }
             }

@@ -53,7 +53,8 @@ pub fn report(bench: &mut Bench, failure: &Failure) -> String {
     let mut last = failure.clone();
     reduce::reduce(&failure.kernel, |kernel| {
         match bench.fails(kernel, failure.setting) {
-            Ok(Some(found)) => {
+            // Smaller grids have smaller outputs, so reduced kernels can have wrong addresses.
+            Ok(Some(found)) if found.without_result == failure.without_result => {
                 last = found;
                 true
             }
@@ -63,9 +64,10 @@ pub fn report(bench: &mut Bench, failure: &Failure) -> String {
     let kernel = &last.kernel;
     let text = write::kernel(kernel);
     format!(
-        "// seed {:#018x}; {}: {}\n// grid {:?}, block {:?}\n{}{}",
+        "// seed {:#018x}; {}: {}\n// reduced: {}\n// grid {:?}, block {:?}\n{}{}",
         kernel.seed,
         failure.setting,
+        failure.what,
         last.what,
         kernel.grid.to_array(),
         kernel.block.to_array(),
