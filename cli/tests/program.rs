@@ -420,6 +420,23 @@ fn check_suppresses_what_it_has_saved() {
     assert!(said.contains("========= 2 reports suppressed\n"), "{said}");
 }
 
+// Regression test: the options read a file of any size into memory.
+#[test]
+fn check_reads_no_file_that_is_too_large() {
+    let folder = Folder::new("check_large");
+    let file = std::fs::File::create(folder.0.join("large")).unwrap();
+    // No byte of the file uses space on the disk.
+    file.set_len(margay_cli::input::MAX_FILE + 1).unwrap();
+    for options in ["--read large", "--suppressions large -- true"] {
+        let output = folder.margay(&format!("check {options}"));
+        assert_eq!(output.status.code(), Some(1), "{options}");
+        assert_eq!(
+            err(&output),
+            "error: large: the file has more than 2147483648 bytes, which is the limit\n"
+        );
+    }
+}
+
 #[test]
 fn check_names_options_that_are_wrong_or_have_no_effect() {
     let folder = Folder::new("check_options");

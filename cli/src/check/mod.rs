@@ -29,6 +29,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use margay_cli::input;
+
 use crate::output::{Failure, Outcome, Report, colours, note};
 use crate::run;
 use filter::{Choice, Selection};
@@ -177,7 +179,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 fn read(name: &str) -> Result<Ended, Failure> {
     let pid = std::process::id();
     let path = files::expand(name, pid)?;
-    let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = input::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     if bytes.trim_ascii_start().starts_with(b"<") {
         let text = "--read reads files that --save has written without --xml";
         return Err(Failure::from(format!("{}: {text}", path.display())));
