@@ -633,6 +633,16 @@ fn doctor_reads_no_pipes() {
     assert_eq!(err(&output), "error: ./pipe: not a regular file\n");
 }
 
+// Regression test: a small stack of the main thread overflowed.
+#[test]
+fn commands_run_with_a_small_stack() {
+    let folder = Folder::new("small_stack");
+    for (args, code) in [("support", 0), ("--bad", 2), ("launch none.ptx", 1)] {
+        let output = limited(&folder, "-s 64", args);
+        assert_eq!(output.status.code(), Some(code), "{args}: {}", err(&output));
+    }
+}
+
 // Regression test: the help stated that the interpreter runs kernels without native code, also for the native engine.
 #[test]
 fn the_native_engine_does_not_fall_back() {
