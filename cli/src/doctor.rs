@@ -162,7 +162,8 @@ fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Hel
 
 fn explain(program: &Path, as_json: bool) -> Outcome {
     let name = program.display();
-    let bytes = input::read_regular(program).map_err(|e| Failure::from(format!("{name}: {e}")))?;
+    let bytes = input::read_regular(program, input::MAX_FILE)
+        .map_err(|e| Failure::from(format!("{name}: {e}")))?;
     if !is_elf(&bytes) {
         return Err(format!("{name} is no 64-bit ELF file; name the program it starts").into());
     }

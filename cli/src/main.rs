@@ -86,7 +86,22 @@ enum Command {
     Man(man::Arguments),
 }
 
+/// Size in bytes of the stack of the thread that runs the commands: the usual size of a main thread's stack.
+const STACK: usize = 8 << 20;
+
+/// Runs the command on a thread, because `ulimit -s` can make the stack of this thread too small. If no further thread
+/// can be started, runs the command on this thread.
 fn main() -> ExitCode {
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    match thread.spawn(run_command) {
+        Ok(thread) => thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(_) => run_command(),
+    }
+}
+
+fn run_command() -> ExitCode {
     if let Some((tool, arguments)) = tools::started_as() {
         return tool.run(arguments);
     }

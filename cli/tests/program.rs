@@ -420,6 +420,54 @@ fn check_suppresses_what_it_has_saved() {
     assert!(said.contains("========= 2 reports suppressed\n"), "{said}");
 }
 
+// Regression test: the options read a file of any size into memory.
+#[test]
+fn check_reads_no_file_that_is_too_large() {
+    let folder = Folder::new("check_large");
+    let file = std::fs::File::create(folder.0.join("large")).unwrap();
+    // No byte of the file uses space on the disk.
+    file.set_len(margay_cli::input::MAX_FILE + 1).unwrap();
+    for options in ["--read large", "--suppressions large -- true"] {
+        let output = folder.margay(&format!("check {options}"));
+        assert_eq!(output.status.code(), Some(1), "{options}");
+        assert_eq!(
+            err(&output),
+            "error: large: the file has more than 2147483648 bytes, which is the limit\n"
+        );
+    }
+}
+
+/// Starts `margay` in a shell with the limits that `ulimit` names.
+fn limited(folder: &Folder, ulimit: &str, args: &str) -> Output {
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let line = format!("ulimit {ulimit} && exec {margay} {args}");
+    let mut command = Command::new("sh");
+    let command = command.args(["-c", &line]).current_dir(&folder.0);
+    command.output().unwrap()
+}
+
+// Regression test: the reports were built in memory, with 25 KB for each finding.
+#[test]
+fn json_reports_are_written_finding_by_finding() {
+    let folder = Folder::new("check_report_memory");
+    let finding = |line: usize| {
+        format!(
+            r#"{{"tool":"memcheck","kind":"null-pointer","severity":"error","message":"Invalid write","kernel":"k","file":"a.cu","line":{line},"host":[{{"function":"main","file":"a.c","line":4}}],"pids":[1]}}"#
+        )
+    };
+    let lines: Vec<String> = (1..=8000).map(finding).collect();
+    std::fs::write(folder.0.join("saved"), lines.join("\n")).unwrap();
+    for (report, list) in [("r.sarif", "/runs/0/results"), ("r.json", "/findings")] {
+        let args = format!("check --read saved --print-limit 1 --report {report}");
+        let output = limited(&folder, "-d 60000", &args);
+        assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+        let text = std::fs::read(folder.0.join(report)).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let list = document.pointer(list).unwrap().as_array();
+        assert_eq!(list.map(Vec::len), Some(8000), "{report}");
+    }
+}
+
 #[test]
 fn check_names_options_that_are_wrong_or_have_no_effect() {
     let folder = Folder::new("check_options");
@@ -583,6 +631,16 @@ fn doctor_reads_no_pipes() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(err(&output), "error: ./pipe: not a regular file\n");
+}
+
+// Regression test: a small stack of the main thread overflowed.
+#[test]
+fn commands_run_with_a_small_stack() {
+    let folder = Folder::new("small_stack");
+    for (args, code) in [("support", 0), ("--bad", 2), ("launch none.ptx", 1)] {
+        let output = limited(&folder, "-s 64", args);
+        assert_eq!(output.status.code(), Some(code), "{args}: {}", err(&output));
+    }
 }
 
 // Regression test: the help stated that the interpreter runs kernels without native code, also for the native engine.

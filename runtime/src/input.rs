@@ -1,10 +1,11 @@
 //! Reads the files that the command line names, up to a maximum size.
 //!
 //! A file can be endless (`/dev/zero`) or a pipe. Invariant: reading a file stops with an error after [`MAX_FILE`]
-//! bytes, or when there is no memory for the next bytes.
+//! bytes, or when there is no memory for the next bytes. Functions for regular files do not block.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Maximum size in bytes of a file that this module reads: 2 GiB.
@@ -18,7 +19,7 @@ pub const MAX_FILE: u64 = 2 << 30;
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
-    check(len)?;
+    check(len, MAX_FILE)?;
     read_up_to(file, len, MAX_FILE)
 }
 
@@ -32,26 +33,55 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads a regular file like [`read`]. Does not read other files, such as pipes, because they may never end.
+/// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because they may never end.
+///
+/// Reads no more bytes than the length of the file says. Files that the system generates, such as those of procfs, have
+/// length 0, so their content counts as empty: some of them, such as `/proc/kmsg`, are regular files that never end.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`read`], and an error if the file is not a regular file.
-pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for its writer.
-    match std::fs::metadata(path)?.is_file() {
-        true => read(path),
+/// Returns the errors of [`read`], and an error if the file is not a regular file or would block.
+pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let (file, len) = open_regular(path)?;
+    check(len, limit)?;
+    read_up_to(file.take(len), len, limit)
+}
+
+/// Reads at most the first `count` bytes of a regular file, like [`read_regular`].
+///
+/// # Errors
+///
+/// Returns the errors of [`read_regular`], except that the file can have any size.
+pub fn read_start(path: &Path, count: u64) -> io::Result<Vec<u8>> {
+    let (file, len) = open_regular(path)?;
+    let count = len.min(count);
+    read_up_to(file.take(count), count, count)
+}
+
+/// Opens a regular file and returns its length. Reads of the file do not block.
+fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    let regular = |facts: std::fs::Metadata| match facts.is_file() {
+        true => Ok(facts.len()),
         false => Err(io::Error::new(
             ErrorKind::InvalidInput,
             "not a regular file",
         )),
-    }
+    };
+    // Opening a device can have effects. Opening a pipe waits for its writer.
+    regular(std::fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let len = regular(file.metadata()?)?;
+    Ok((file, len))
 }
 
-fn check(len: u64) -> io::Result<()> {
-    match len <= MAX_FILE {
+fn check(len: u64, limit: u64) -> io::Result<()> {
+    match len <= limit {
         true => Ok(()),
-        false => Err(too_large(MAX_FILE)),
+        false => Err(too_large(limit)),
     }
 }
 
@@ -88,15 +118,43 @@ mod tests {
                 "the file has more than 1000 bytes, which is the limit"
             );
         }
-        assert!(check(MAX_FILE).is_ok());
-        assert!(check(MAX_FILE + 1).is_err());
+        assert!(check(7, 7).is_ok());
+        assert!(check(8, 7).is_err());
     }
 
     #[test]
     fn only_regular_files_are_regular() {
         for path in ["/dev/zero", "/"] {
-            let error = read_regular(Path::new(path)).expect_err("not regular");
+            let error = read_regular(Path::new(path), MAX_FILE).expect_err("not regular");
             assert_eq!(error.to_string(), "not a regular file", "{path}");
         }
+    }
+
+    // Regression test: `/proc/kmsg` is a regular file whose reads block.
+    #[test]
+    fn files_that_the_system_generates_are_empty() {
+        for path in ["/proc/self/status", "/proc/kmsg"] {
+            match read_regular(Path::new(path), MAX_FILE) {
+                Ok(bytes) => assert_eq!(bytes, [0; 0], "{path}"),
+                // Only some users can open the file.
+                Err(_) => assert_eq!(path, "/proc/kmsg"),
+            }
+        }
+        assert_eq!(
+            read_start(Path::new("/proc/self/status"), 9).ok(),
+            Some(Vec::new())
+        );
+    }
+
+    #[test]
+    fn regular_files_have_at_most_their_limit() {
+        let path = std::env::temp_dir().join(format!("margay-input-{}", std::process::id()));
+        std::fs::write(&path, "12345").expect("written");
+        assert_eq!(read_regular(&path, 5).expect("read"), b"12345");
+        assert_eq!(read_start(&path, 3).expect("read"), b"123");
+        assert_eq!(read_start(&path, 9).expect("read"), b"12345");
+        let error = read_regular(&path, 4).expect_err("too large");
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        std::fs::remove_file(&path).expect("removed");
     }
 }

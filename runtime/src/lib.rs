@@ -87,6 +87,7 @@ pub mod capture;
 pub mod checks;
 pub mod context;
 pub mod copy;
+pub mod demangle;
 pub mod device;
 mod device_config;
 pub mod engine;

@@ -1,9 +1,11 @@
 //! The names of files that reports are written to, and the file of the log.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 /// Returns a file name in which `%p` is replaced by the number of a process, `%q{VARIABLE}` by the value of a variable,
 /// and `%%` by `%`.
@@ -47,6 +49,20 @@ pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
 /// A text with the file's name.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Writes a JSON file, without building its text in memory.
+///
+/// # Errors
+/// A text with the file's name.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        serde_json::to_writer_pretty(&mut out, value)?;
+        out.write_all(b"\n")?;
+        out.flush()
+    };
+    write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
 /// The file in which the program's checks record findings; dropping this value removes the file.

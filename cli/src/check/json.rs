@@ -1,16 +1,34 @@
 //! Findings as JSON: the report for programs, and the file of `--save`.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::record::{HostFrame, Launch, Log, Other, Record, Spot};
 use super::summary::Summary;
 
+/// A list with one element for each record. An element exists only while it is written, because the values of all
+/// records can need much memory.
+pub(crate) struct List<'a, F>(pub(crate) &'a [Record], pub(crate) F);
+
+impl<F: Fn(&Record) -> Value> Serialize for List<'_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let List(records, element) = self;
+        serializer.collect_seq(records.iter().map(element))
+    }
+}
+
+/// The report.
+#[derive(Serialize)]
+struct Document<L> {
+    findings: L,
+    summary: Value,
+}
+
 /// Returns the report. All members of a finding are present; those that do not apply are null.
-pub(crate) fn report(records: &[Record], summary: &Summary) -> String {
-    let findings: Vec<Value> = records.iter().map(finding).collect();
-    let report = json!({
-        "findings": findings,
-        "summary": {
+pub(crate) fn report<'a>(records: &'a [Record], summary: &Summary) -> impl Serialize + use<'a> {
+    Document {
+        findings: List(records, finding),
+        summary: json!({
             "errors": summary.all_errors(),
             "warnings": summary.warnings,
             "infos": summary.infos,
@@ -22,9 +40,8 @@ pub(crate) fn report(records: &[Record], summary: &Summary) -> String {
             "damaged_lines": summary.damaged,
             "one_order": summary.one_order,
             "cuda_initialised": !summary.not_initialised,
-        },
-    });
-    format!("{report:#}\n")
+        }),
+    }
 }
 
 /// Returns a finding as an object.
@@ -117,8 +134,8 @@ mod tests {
             records: tests::records(&[tests::LEAK, tests::RACE]),
             ..Selection::default()
         };
-        let text = report(&selection.records, &Summary::of(&selection));
-        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let report = report(&selection.records, &Summary::of(&selection));
+        let report = serde_json::to_value(report).expect("JSON");
         let race = &report["findings"][0];
         let expected = json!({
             "tool": "racecheck", "kind": "race", "severity": "error",

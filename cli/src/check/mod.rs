@@ -29,6 +29,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use margay_cli::input;
+
 use crate::output::{Failure, Outcome, Report, colours, note};
 use crate::run;
 use filter::{Choice, Selection};
@@ -153,15 +155,15 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     save(options, &ended, &selection)?;
     let program = command_line(&arguments.program);
     for (path, form) in reports {
-        let text = match form {
-            Form::Json => json::report(&selection.records, &summary),
-            Form::Html => html::report(&selection.records, &summary, &program),
+        let records = &selection.records;
+        match form {
+            Form::Json => files::write_json(path, &json::report(records, &summary)),
+            Form::Html => files::write(path, &html::report(records, &summary, &program)),
             Form::Sarif => {
                 let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-                sarif::report(&selection.records, &folder)
+                files::write_json(path, &sarif::report(records, &folder))
             }
-        };
-        files::write(path, &text)?;
+        }?;
     }
     let status = match ended.status.map_or(0, exit_code) {
         0 if summary.all_errors() > 0 => options.output.error_exitcode,
@@ -177,7 +179,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 fn read(name: &str) -> Result<Ended, Failure> {
     let pid = std::process::id();
     let path = files::expand(name, pid)?;
-    let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = input::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     if bytes.trim_ascii_start().starts_with(b"<") {
         let text = "--read reads files that --save has written without --xml";
         return Err(Failure::from(format!("{}: {text}", path.display())));

@@ -1,11 +1,14 @@
 //! Findings in the Static Analysis Results Interchange Format, SARIF 2.1.0 (OASIS standard of 2020-03-27), which code
 //! hosts and editors show at the lines of the source.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use margay::checks::Severity;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::json::List;
 use super::options::Demangle;
 use super::record::{Coordinates, Record, Spot};
 use super::source::Sources;
@@ -14,48 +17,63 @@ use super::words;
 /// The name of the folder that file names are relative to.
 const ROOT: &str = "SRCROOT";
 
-/// Returns the report. File names inside the folder `root` become relative to it.
-pub(crate) fn report(records: &[Record], root: &Path) -> String {
-    let mut kinds: Vec<(&str, &str)> = Vec::new();
-    for record in records {
-        let kind = (record.kind.as_str(), record.tool.as_str());
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    kinds.sort_unstable();
-    let writer = Writer {
-        root,
-        sources: Sources::default(),
-    };
-    let results: Vec<Value> = records
-        .iter()
-        .map(|record| {
-            let kind = (record.kind.as_str(), record.tool.as_str());
-            let index = kinds.iter().position(|other| *other == kind);
-            writer.result(record, index.unwrap_or(0))
-        })
-        .collect();
+/// The document.
+#[derive(Serialize)]
+struct Document<L> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    runs: [Run<L>; 1],
+    version: &'static str,
+}
+
+/// The member `runs` of the document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run<L> {
+    column_kind: &'static str,
+    original_uri_base_ids: Value,
+    results: L,
+    tool: Value,
+}
+
+/// Returns the report, which makes each result when it is written. File names inside the folder `root` become relative
+/// to it.
+pub(crate) fn report<'a>(records: &'a [Record], root: &'a Path) -> impl Serialize + use<'a> {
+    let kinds: BTreeSet<(&str, &str)> = records.iter().map(kind).collect();
+    let kinds: Vec<(&str, &str)> = kinds.into_iter().collect();
     let rules: Vec<Value> = kinds.iter().map(|(kind, tool)| rule(kind, tool)).collect();
     let folder = format!(
         "file://{}/",
         encoded(&root.to_string_lossy()).trim_end_matches('/')
     );
-    let report = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "Margay",
-                "version": env!("CARGO_PKG_VERSION"),
-                "rules": rules,
-            }},
-            "originalUriBaseIds": {ROOT: {"uri": folder}},
-            "columnKind": "unicodeCodePoints",
-            "results": results,
-        }],
-    });
-    format!("{report:#}\n")
+    let writer = Writer {
+        root,
+        sources: Sources::default(),
+    };
+    let result = move |record: &Record| {
+        let index = kinds.binary_search(&kind(record));
+        writer.result(record, index.unwrap_or(0))
+    };
+    let run = Run {
+        column_kind: "unicodeCodePoints",
+        original_uri_base_ids: json!({ROOT: {"uri": folder}}),
+        results: List(records, result),
+        tool: json!({"driver": {
+            "name": "Margay",
+            "version": env!("CARGO_PKG_VERSION"),
+            "rules": rules,
+        }}),
+    };
+    Document {
+        schema: "https://json.schemastore.org/sarif-2.1.0.json",
+        runs: [run],
+        version: "2.1.0",
+    }
+}
+
+/// Returns what a rule describes: the kind of a finding and the tool that found it.
+fn kind(record: &Record) -> (&str, &str) {
+    (&record.kind, &record.tool)
 }
 
 fn rule(kind: &str, tool: &str) -> Value {
@@ -271,8 +289,9 @@ mod tests {
     use super::*;
 
     fn results(lines: &[&str]) -> Vec<Value> {
-        let text = report(&records(lines), Path::new("/work/my project"));
-        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let records = records(lines);
+        let report = report(&records, Path::new("/work/my project"));
+        let report = serde_json::to_value(report).expect("JSON");
         assert_eq!(report["version"], "2.1.0");
         let run = &report["runs"][0];
         let folder = "file:///work/my%20project/";

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::rc::Rc;
+
+use margay_cli::input;
 
 /// Source files that are larger are not read.
 const LARGEST: u64 = 16 << 20;
@@ -46,11 +49,7 @@ impl Sources {
 
 /// Reads the lines of a regular file.
 fn read(file: &str) -> Option<Rc<[String]>> {
-    let facts = std::fs::metadata(file).ok()?;
-    if !facts.is_file() || facts.len() > LARGEST {
-        return None;
-    }
-    let bytes = std::fs::read(file).ok()?;
+    let bytes = input::read_regular(Path::new(file), LARGEST).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     Some(text.lines().map(printable).collect())
 }
@@ -92,6 +91,7 @@ mod tests {
         std::fs::remove_file(&path).expect("removed");
         assert!(sources.line("/no/such/file", 1).is_none());
         assert!(sources.line("/dev/zero", 1).is_none());
+        assert!(sources.line("/proc/self/status", 1).is_none());
         assert_eq!(printable(&"x".repeat(300)).len(), LONGEST + 3);
     }
 }

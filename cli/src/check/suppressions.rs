@@ -4,10 +4,10 @@
 //! expression for the whole text. A description without a part does not restrict it. Frames of the host are in the
 //! order of the calls, so a description can name the outermost functions only.
 
-use std::fs;
 use std::path::Path;
 
 use margay::checks::Tool;
+use margay_cli::input;
 use regex_lite::Regex;
 
 use super::options::Demangle;
@@ -67,7 +67,7 @@ impl Suppressions {
     /// # Errors
     /// A text that names the file and the error.
     pub(crate) fn read(&mut self, path: &Path) -> Result<(), String> {
-        let text = fs::read_to_string(path).map_err(|e| e.to_string());
+        let text = input::read_text(path).map_err(|e| e.to_string());
         let added = text.and_then(|text| self.add(&text));
         added.map_err(|error| format!("{}: {error}", path.display()))
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use margay::checks::{Severity, Tool};
+use margay::demangle::{self, Parts};
 
 use super::options::Demangle;
 use super::record::{Coordinates, Record};
@@ -64,25 +65,13 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
 }
 
 /// Returns the name of a kernel for readers.
-pub(crate) fn kernel_name(name: &str, demangle: Demangle) -> String {
-    let readable = match demangle {
+pub(crate) fn kernel_name(name: &str, style: Demangle) -> String {
+    let readable = match style {
         Demangle::No => None,
-        Demangle::Full => demangled(name, cpp_demangle::DemangleOptions::new()),
-        Demangle::Simple => {
-            let options = cpp_demangle::DemangleOptions::new().no_params();
-            demangled(name, options.no_return_type())
-        }
+        Demangle::Full => demangle::cpp(name, Parts::Signature),
+        Demangle::Simple => demangle::cpp(name, Parts::Name),
     };
     readable.unwrap_or_else(|| name.to_owned())
-}
-
-fn demangled(name: &str, options: cpp_demangle::DemangleOptions) -> Option<String> {
-    const LONGEST: usize = 8 << 10;
-    if !name.starts_with("_Z") || name.len() > LONGEST {
-        return None;
-    }
-    let symbol = cpp_demangle::Symbol::new(name).ok()?;
-    symbol.demangle_with_options(&options).ok()
 }
 
 /// Returns the sentences about the address of a finding, and about the memory there.

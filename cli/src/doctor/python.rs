@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use margay_cli::input;
 use serde_json::{Value, json};
 
 use crate::output::{Outcome, Paint, Report, paint};
@@ -145,19 +145,12 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
         .flatten()
 }
 
-/// Returns the first bytes of a regular file. Does not read other files, because reading a pipe, for example, can
-/// block.
+/// Returns the first bytes of a regular file.
 fn beginning(path: &Path) -> Option<Vec<u8>> {
     /// Number of bytes to read. The first bytes contain the first line of every script that Linux can run, because
     /// Linux looks for the interpreter in the first 256 bytes of a script.
     const ENOUGH: u64 = 4096;
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).ok()?;
-    file.take(ENOUGH).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    input::read_start(path, ENOUGH).ok()
 }
 
 fn is_python(name: &str) -> bool {
@@ -183,7 +176,10 @@ fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
     let Some(prefix) = of(interpreter) else {
         return Vec::new();
     };
-    let environment = fs::read_to_string(prefix.join("pyvenv.cfg")).ok();
+    let environment = input::read_regular(&prefix.join("pyvenv.cfg"), input::MAX_FILE);
+    let environment = environment
+        .ok()
+        .and_then(|text| String::from_utf8(text).ok());
     let with_system = environment.as_ref().is_none_or(|text| {
         text.lines()
             .any(|line| line.replace(' ', "") == "include-system-site-packages=true")

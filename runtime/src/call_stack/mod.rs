@@ -119,11 +119,6 @@ impl HostFrame {
     }
 }
 
-/// Returns the name of a function or variable as the source has it.
-pub(crate) fn demangled(name: &str) -> String {
-    resolve::demangled(name)
-}
-
 /// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is
 /// in the first frame that belongs to the program itself. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {

@@ -12,6 +12,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use parking_lot::Mutex;
 
 use super::HostFrame;
+use crate::demangle;
 
 /// Maximum total size of the DWARF sections that are read for one file.
 const MOST_DEBUG: u64 = 1 << 30;
@@ -104,7 +105,7 @@ impl CodeFile {
         let after = self.symbols.partition_point(|known| known.0 <= address);
         let (start, size, name) = self.symbols.get(after.checked_sub(1)?)?;
         let inside = *size == 0 || address - start < *size;
-        inside.then(|| demangled(name))
+        inside.then(|| demangle::readable(name))
     }
 
     /// Adds the frames of an address: the functions that are inlined there, and the function that contains them.
@@ -115,12 +116,12 @@ impl CodeFile {
             let name = frame
                 .function
                 .as_ref()
-                .and_then(|name| name.demangle().ok());
+                .and_then(|name| name.raw_name().ok());
             let place = frame.location;
             let file = place.as_ref().and_then(|place| place.file);
             out.push(HostFrame {
                 function: match name {
-                    Some(name) => name.into_owned(),
+                    Some(name) => demangle::readable(&name),
                     None => self.symbol(address)?,
                 },
                 file: file.map(str::to_owned),
@@ -154,10 +155,6 @@ fn lines_of<'a>(
     };
     let dwarf = gimli::Dwarf::load(load).ok()?;
     addr2line::Context::from_dwarf(dwarf).ok()
-}
-
-pub(super) fn demangled(name: &str) -> String {
-    addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
 }
 
 /// The files that were read so far, by path; `None` if a file cannot be read.
@@ -244,15 +241,5 @@ mod tests {
         assert_eq!(found.file, "/usr/lib/lib x.so");
         assert_eq!(Mapping::parse("10-20 rw-p 00000000 00:00 0 "), None);
         assert_eq!(Mapping::parse("10-20 rw-p 00000000 00:00 0   [heap]"), None);
-    }
-
-    #[test]
-    fn names_of_both_languages_are_demangled() {
-        assert_eq!(demangled("_Z3runPfi"), "run(float*, int)");
-        assert_eq!(
-            demangled("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"),
-            "core::fmt::Write::write_str"
-        );
-        assert_eq!(demangled("main"), "main");
     }
 }

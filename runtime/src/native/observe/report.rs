@@ -4,8 +4,8 @@ use margay_ir::function::SourceLoc;
 use margay_ops::mods::StateSpace;
 
 use super::{Examiner, Observed};
-use crate::call_stack::demangled;
 use crate::checks::{Access, Finding, Kind, Place, ThreadPlace};
+use crate::demangle;
 use crate::memory::grouped_bytes;
 use crate::native::faults;
 use crate::native::kernel::KernelCode;
@@ -157,7 +157,7 @@ impl Examiner<'_> {
             return format!("offset {:#x} in shared memory", offset as i64);
         };
         let size = grouped_bytes(variable.end - variable.start);
-        let name = demangled(&variable.name);
+        let name = demangle::readable(&variable.name);
         match offset.checked_sub(variable.end) {
             None => format!(
                 "{} into {name} of {size}",
