@@ -14,7 +14,6 @@ use margay::checks::{
 use margay::memory::Allocation;
 use margay::{Direction, PointerKind, Runtime, Transfer};
 
-use crate::errors::fault_code;
 use crate::result::{CuResult, Served};
 use crate::{debugger, readable};
 
@@ -150,7 +149,8 @@ fn is_selected(name: &str) -> bool {
 
 /// Returns whether a call fails because of an access in a kernel that is reported.
 fn is_reported(code: CuResult) -> bool {
-    Runtime::global().is_ok_and(|runtime| runtime.is_reported(|kind| fault_code(kind) == code))
+    Runtime::global()
+        .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))
 }
 
 /// Reports a failed call.

@@ -1,11 +1,11 @@
 //! Translates errors of the runtime into result codes. No other module translates them.
 //!
-//! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. Details that a code cannot express
+//! Invariant: each variant of [`margay::Error`] and each [`margay::FaultKind`] has one code. Details that a code cannot express
 //! (a diagnostic, the name of a missing feature) go to standard error. The runtime itself reports the location of a
 //! fault.
 
 use margay::container::{ImageError, ImageFault};
-use margay::{CaptureError, Error, FaultKind};
+use margay::{CaptureError, Error};
 
 use crate::guard::warn;
 use crate::result::CuResult;
@@ -66,7 +66,7 @@ pub(crate) fn code_of(error: &Error) -> CuResult {
         Error::Capture(error) => capture_code(*error),
         Error::GraphUpdate(_) => CuResult::GRAPH_EXEC_UPDATE_FAILURE,
         Error::Unsupported { .. } => CuResult::NOT_SUPPORTED,
-        Error::Fault(fault) => fault_code(fault.kind),
+        Error::Fault(fault) => CuResult::of_fault(fault.kind),
         // `Error` is non-exhaustive; a variant that is missing here is a defect of this table.
         _ => CuResult::UNKNOWN,
     }
@@ -83,20 +83,6 @@ fn capture_code(error: CaptureError) -> CuResult {
         CaptureError::Implicit => CuResult::STREAM_CAPTURE_IMPLICIT,
         CaptureError::CapturedEvent => CuResult::CAPTURED_EVENT,
         CaptureError::WrongThread => CuResult::STREAM_CAPTURE_WRONG_THREAD,
-    }
-}
-
-pub(crate) fn fault_code(kind: FaultKind) -> CuResult {
-    match kind {
-        FaultKind::IllegalAddress => CuResult::ILLEGAL_ADDRESS,
-        FaultKind::Timeout | FaultKind::Deadlock | FaultKind::Hang => CuResult::LAUNCH_TIMEOUT,
-        FaultKind::Assert => CuResult::ASSERT,
-        FaultKind::Stack => CuResult::HARDWARE_STACK_ERROR,
-        FaultKind::IllegalInstruction => CuResult::ILLEGAL_INSTRUCTION,
-        FaultKind::MisalignedAddress => CuResult::MISALIGNED_ADDRESS,
-        FaultKind::InvalidAddressSpace => CuResult::INVALID_ADDRESS_SPACE,
-        FaultKind::InvalidPc => CuResult::INVALID_PC,
-        _ => CuResult::LAUNCH_FAILED,
     }
 }
 
@@ -123,6 +109,8 @@ pub(crate) fn report(error: &Error) {
 #[cfg(test)]
 mod tests {
     use margay::Fault;
+
+    use margay::FaultKind;
 
     use super::*;
 

@@ -4,6 +4,8 @@
 
 use std::ffi::CStr;
 
+use margay::FaultKind;
+
 /// A result of the driver API, `CUresult` in C. It can contain any number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -12,6 +14,23 @@ pub struct CuResult(pub u32);
 
 /// The result of a function in [`crate::serve`]: `Err` contains any result except success.
 pub(crate) type Served = Result<(), CuResult>;
+
+impl CuResult {
+    /// Returns the code of a fault.
+    pub(crate) fn of_fault(kind: FaultKind) -> CuResult {
+        match kind {
+            FaultKind::IllegalAddress => CuResult::ILLEGAL_ADDRESS,
+            FaultKind::Timeout | FaultKind::Deadlock | FaultKind::Hang => CuResult::LAUNCH_TIMEOUT,
+            FaultKind::Assert => CuResult::ASSERT,
+            FaultKind::Stack => CuResult::HARDWARE_STACK_ERROR,
+            FaultKind::IllegalInstruction => CuResult::ILLEGAL_INSTRUCTION,
+            FaultKind::MisalignedAddress => CuResult::MISALIGNED_ADDRESS,
+            FaultKind::InvalidAddressSpace => CuResult::INVALID_ADDRESS_SPACE,
+            FaultKind::InvalidPc => CuResult::INVALID_PC,
+            _ => CuResult::LAUNCH_FAILED,
+        }
+    }
+}
 
 macro_rules! results {
     ($($name:ident = $value:literal, $full:literal, $text:literal;)*) => {

@@ -3,7 +3,7 @@
 //! A case is executed if
 //!
 //! - its op has a pure meaning,
-//! - the syntax table accepts the start of its line as an instruction of a target in [`TARGETS`] (cases with words that
+//! - the syntax table accepts the start of its line as an instruction of a target in `TARGETS` (cases with words that
 //!   exist only in the IR, such as the `bs32` of video ops, are therefore not executed), and
 //! - the instruction reads as many registers or constants and writes as many registers as the case has operands and
 //!   results (cases with `cc` are not executed, because PTX has no register for the carry).
