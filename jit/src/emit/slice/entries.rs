@@ -45,15 +45,13 @@ impl Slice<'_, '_> {
                 continue;
             }
             let class = self.class(value);
+            if class == Class::Varying {
+                self.take_varying(value)?;
+                continue;
+            }
             let Some(lanes) = self.take_stored(value)? else {
                 continue;
             };
-            if class == Class::Varying {
-                if self.is_guarded(value) {
-                    self.guard_stored(value, &lanes)?;
-                }
-                continue;
-            }
             let base = self.first_stored(value, first, class);
             if let Some(base) = base {
                 self.lane.set(value, base);
@@ -122,7 +120,7 @@ impl Slice<'_, '_> {
                 if self.is_guarded(value) && !self.leaves(value) {
                     self.take_note(value)?;
                 } else {
-                    self.take_stored(value)?;
+                    self.take_varying(value)?;
                 }
             } else {
                 if let Some(first) = self.first_lane(value) {
@@ -146,10 +144,6 @@ impl Slice<'_, '_> {
         let mut done = FxHashSet::default();
         for value in self.lane.again_from(entry.block, self.view.width == 32) {
             self.compute_again(value, &mut done)?;
-            if self.leaves(value) {
-                let lanes = self.own(value)?;
-                self.freeze_all(value, &lanes)?;
-            }
         }
         Ok(())
     }
@@ -166,6 +160,17 @@ impl Slice<'_, '_> {
         self.lane.b.switch_to_block(some);
         let mask = self.mask_of_bits(bits);
         self.start_masked(entry, &mask);
+    }
+
+    /// Loads the lanes of a varying value from the frame. The check of a speculatively affine value is computed again,
+    /// because the latest check may belong to another chunk.
+    fn take_varying(&mut self, value: Value) -> Result<(), Unsupported> {
+        if let Some(lanes) = self.take_stored(value)?
+            && self.is_guarded(value)
+        {
+            self.guard_stored(value, &lanes)?;
+        }
+        Ok(())
     }
 
     /// Loads the first lane of a speculatively affine value from the frame, and checks whether all lanes are
@@ -283,7 +288,13 @@ impl Slice<'_, '_> {
         self.block = self.view.uniformity.home(value).unwrap_or(here);
         let done = self.operation(inst);
         self.block = here;
-        done
+        done?;
+        // A value outside the loop that is rematerialised from this value needs the lanes that left the loop.
+        if self.leaves(value) {
+            let lanes = self.own(value)?;
+            self.freeze_all(value, &lanes)?;
+        }
+        Ok(())
     }
 
     /// Stores the values that the sync point and the region after it need.
