@@ -632,12 +632,13 @@ unsafe extern "C" fn check_lanes(
         },
         thread,
     };
-    let chunk = Chunk {
+    let mut chunk = Chunk {
         active,
         addresses,
         operands,
         operand_bytes,
         width,
+        is_permitted: false,
     };
     let mut used = None;
     if let Some(examiner) = &mut host.examiner {
@@ -655,6 +656,7 @@ unsafe extern "C" fn check_lanes(
             host.wrong_access.get_or_insert((thread, at.loc));
         }
     }
+    chunk.is_permitted = used.is_none();
     let address = |lane: u32| match &used {
         Some(used) => used[lane as usize],
         None => chunk.addresses.of(lane),

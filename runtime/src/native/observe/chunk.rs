@@ -90,6 +90,8 @@ pub(in crate::native) struct Chunk<'a> {
     pub(in crate::native) operand_bytes: usize,
     /// Number of lanes.
     pub(in crate::native) width: usize,
+    /// Whether all active lanes may access their addresses.
+    pub(in crate::native) is_permitted: bool,
 }
 
 impl Chunk<'_> {

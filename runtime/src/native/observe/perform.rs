@@ -4,6 +4,8 @@
 use margay_ir::observe::ObservedAccess;
 use margay_jit::abi::PerformedAccess;
 use margay_ops::meaning::Bits;
+use margay_ops::mods::MemOrder;
+use margay_shadow::race::Shape;
 
 use super::Chunk;
 use crate::fault::{AccessFault, access};
@@ -21,6 +23,11 @@ pub(in crate::native) fn load(
     address: impl Fn(u32) -> u64,
 ) -> Result<(), Faulted> {
     let cell = what.cell_bytes() as usize;
+    if let Some((first, range)) = adjacent(access, what, chunk) {
+        let start = address(first);
+        return access::read(&mut results[range], start)
+            .map_err(|fault| faulted(fault, (first, start), what));
+    }
     for lane in chunk.lanes() {
         let start = address(lane);
         for (index, row) in results.chunks_exact_mut(cell * chunk.width).enumerate() {
@@ -45,6 +52,12 @@ pub(in crate::native) fn store(
     address: impl Fn(u32) -> u64,
 ) -> Result<(), Faulted> {
     debug_assert!(access.mode.writes());
+    if let Some((first, range)) = adjacent(access, what, chunk) {
+        let start = address(first);
+        // SAFETY: the examiner has permitted writes to all this memory.
+        let done = unsafe { access::write(start, &chunk.operands[range]) };
+        return done.map_err(|fault| faulted(fault, (first, start), what));
+    }
     for lane in chunk.lanes() {
         let mut at = address(lane);
         for bits in chunk.operands_of(lane) {
@@ -53,6 +66,29 @@ pub(in crate::native) fn store(
         }
     }
     Ok(())
+}
+
+/// Returns the first active lane and the range of its cells and those of the other active lanes, if they are adjacent in
+/// memory as in the cells, and may access their addresses in one piece.
+fn adjacent(
+    access: &ObservedAccess,
+    what: PerformedAccess,
+    chunk: &Chunk<'_>,
+) -> Option<(u32, std::ops::Range<usize>)> {
+    let cell = what.cell_bytes();
+    let plain = chunk.is_permitted && access.order == MemOrder::Weak;
+    let alike = access.bytes == what.element && cell == what.element;
+    if !plain || !alike || chunk.shape(access) != Shape::Adjacent {
+        return None;
+    }
+    let first = chunk.active.trailing_zeros();
+    let (from, count) = (first * cell, chunk.active.count_ones() * cell);
+    Some((first, from as usize..(from + count) as usize))
+}
+
+fn faulted(fault: AccessFault, (first, start): (u32, u64), what: PerformedAccess) -> Faulted {
+    let beyond = fault.address.wrapping_sub(start) / u64::from(what.element.max(1));
+    (first + (beyond as u32 & 31), fault)
 }
 
 fn load_element(at: u64, bytes: u32) -> Result<u64, AccessFault> {
