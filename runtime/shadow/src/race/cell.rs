@@ -234,11 +234,7 @@ impl Cells {
     /// Returns the cell with an index: the address divided by four.
     #[inline]
     pub(super) fn cell(&mut self, index: u64) -> &mut Cell {
-        let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
-        let found = match self.last {
-            Some((last, found)) if last == page => found,
-            _ => self.page(page),
-        };
+        let (found, at) = self.place(index);
         &mut self.cells[found][at]
     }
 
@@ -246,13 +242,26 @@ impl Cells {
     /// of all cells.
     #[inline]
     pub(super) fn run(&mut self, index: u64, most: usize) -> (&mut [Cell], &Lists) {
-        let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
+        let (found, at) = self.place(index);
+        let cells = &mut self.cells[found][at..at + Cells::count_in_page(index, most)];
+        (cells, &self.lists)
+    }
+
+    /// Returns the index of the page of a cell, and the cell's index in the page.
+    #[inline]
+    fn place(&mut self, index: u64) -> (usize, usize) {
+        let page = index / PAGE_CELLS as u64;
         let found = match self.last {
             Some((last, found)) if last == page => found,
             _ => self.page(page),
         };
-        let cells = &mut self.cells[found][at..(at + most).min(PAGE_CELLS)];
-        (cells, &self.lists)
+        (found, index as usize % PAGE_CELLS)
+    }
+
+    /// Returns the number of cells from an index on that are in the page of the first cell, at most `most`.
+    #[inline]
+    pub(super) fn count_in_page(index: u64, most: usize) -> usize {
+        most.min(PAGE_CELLS - index as usize % PAGE_CELLS)
     }
 
     fn page(&mut self, page: u64) -> usize {
@@ -274,11 +283,7 @@ impl Cells {
         count: usize,
         holds: impl Fn(&Mark) -> bool,
     ) -> u64 {
-        let (page, at) = (index / PAGE_CELLS as u64, index as usize % PAGE_CELLS);
-        let found = match self.last {
-            Some((last, found)) if last == page => found,
-            _ => self.page(page),
-        };
+        let (found, at) = self.place(index);
         let Some(marks) = &self.marks[found] else {
             return 0;
         };
@@ -298,11 +303,9 @@ impl Cells {
 
     /// Records that reads of a cell need not be recorded, if the mark of its neighbours can state this.
     pub(super) fn mark(&mut self, index: u64, mark: Mark) {
-        self.cell(index);
-        let found = self.last.map_or(0, |(_, page)| page);
+        let (found, at) = self.place(index);
         let marks = self.marks[found]
             .get_or_insert_with(|| Box::new([Mark::default(); PAGE_CELLS / MARKED]));
-        let at = index as usize % PAGE_CELLS;
         let own = &mut marks[at / MARKED];
         if (own.readers, own.site) != (mark.readers, mark.site) {
             *own = mark;
@@ -310,38 +313,24 @@ impl Cells {
         own.cells |= 1 << (at % MARKED);
     }
 
-    /// Records that reads of a cell must be recorded again.
+    /// Records that reads of cells from an index on, which are in one page, must be recorded again.
     #[inline]
-    pub(super) fn unmark(&mut self, index: u64) {
-        self.cell(index);
-        let found = self.last.map_or(0, |(_, page)| page);
+    pub(super) fn unmark(&mut self, index: u64, count: usize) {
+        let (found, at) = self.place(index);
         if let Some(marks) = &mut self.marks[found] {
-            let at = index as usize % PAGE_CELLS;
-            marks[at / MARKED].cells &= !(1 << (at % MARKED));
-        }
-    }
-
-    /// Records that reads of cells in one page must be recorded again.
-    #[inline]
-    pub(super) fn unmark_run(&mut self, index: u64, count: usize) {
-        let found = match self.last {
-            Some((page, found)) if page == index / PAGE_CELLS as u64 => found,
-            _ => self.page(index / PAGE_CELLS as u64),
-        };
-        if self.marks[found].is_some() {
-            (index..index + count as u64).for_each(|index| self.unmark(index));
+            for at in at..at + count {
+                marks[at / MARKED].cells &= !(1 << (at % MARKED));
+            }
         }
     }
 
     /// Returns the cell with an index, and its further accesses.
     #[inline]
     pub(super) fn with_further(&mut self, index: u64) -> (&mut Cell, &[Entry]) {
-        let list = self.cell(index).list();
-        let (page, at) = (
-            self.last.map_or(0, |(_, page)| page),
-            index as usize % PAGE_CELLS,
-        );
-        (&mut self.cells[page][at], self.lists.get(list))
+        let (found, at) = self.place(index);
+        let cell = &mut self.cells[found][at];
+        let list = cell.list();
+        (cell, self.lists.get(list))
     }
 
     /// Returns the further accesses of a cell.

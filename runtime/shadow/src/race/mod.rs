@@ -630,7 +630,7 @@ impl Detector {
         });
         let had_list = cell.list() != cell::NONE;
         if new.writes {
-            self.cells.unmark(index);
+            self.cells.unmark(index, 1);
         }
         let cell = self.cells.cell(index);
         cell.set(new);

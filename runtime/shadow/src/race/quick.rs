@@ -77,7 +77,7 @@ const ENOUGH: usize = 4;
 fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Entry) -> bool {
     let is_marked = |mark: &Mark| now.is_marked(mark);
     if entry.writes {
-        cells.unmark(index);
+        cells.unmark(index, 1);
     } else if now.barriers_only && cells.marked(index, 1, is_marked) != 0 {
         return true;
     }
@@ -140,10 +140,9 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
                 return false;
             }
             let enough = further.len() + 1 >= ENOUGH;
-            let over = write.is_none_or(|write| about(&write) == About::Over);
-            if keeps && now.barriers_only && entry.bytes == 15 && over && (dropped || enough) {
+            if keeps && now.barriers_only && entry.bytes == 15 && (dropped || enough) {
                 let site = (!enough).then_some(now.site);
-                made = mark(groups, now, site, further.iter().chain([&same]));
+                made = mark(groups, now, site, write, further.iter().chain([&same]));
             }
             // Reads that a mark relies on are kept.
             moved = (!dropped || made.is_some()).then_some(same);
@@ -167,17 +166,19 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
 
 /// Returns a mark for reads by the instruction `site`, or by all instructions, which need not be recorded because of other
 /// reads of a cell; `None` if all are needed. Every later write is of another thread than one of the other reads, and
-/// nothing orders it with that read.
+/// nothing orders it with that read. All threads that the mark concerns know that the cell's write is over.
 fn mark<'a>(
     groups: &[Group],
     now: &Now,
     site: Option<Site>,
+    write: Option<Entry>,
     reads: impl Iterator<Item = &'a Entry>,
 ) -> Option<Mark> {
-    let (mut cta, mut warp, mut lanes) = (None, None, 0);
-    let mut readers = Readers::None;
+    let of = |entry: &Entry| &groups[entry.group as usize - 1];
+    let (mut cta, mut warp, mut lanes) = (None, None, 0u32);
+    let (mut two_ctas, mut two_warps) = (false, false);
     for entry in reads {
-        let group = &groups[entry.group as usize - 1];
+        let group = of(entry);
         if entry.writes || group.strong.is_some() || group.copy.is_some() {
             return None;
         }
@@ -185,22 +186,29 @@ fn mark<'a>(
         if !covers || group.launch != now.launch {
             continue;
         }
-        let here = group.cta == now.cta && group.time.epoch == now.time.epoch;
-        if *cta.get_or_insert(group.cta) != group.cta {
-            readers = Readers::Launch(now.launch);
-        } else if here && *warp.get_or_insert(group.warp) != group.warp {
-            readers = match readers {
-                Readers::Launch(_) => readers,
-                _ => Readers::Cta(now.cta, now.time.epoch),
-            };
-        } else if here && group.warp == now.warp && group.time == now.time {
-            lanes |= entry.lanes;
-            if readers == Readers::None && !lanes.is_power_of_two() {
-                readers = Readers::Warp(now.cta, now.warp, now.time);
+        two_ctas |= *cta.get_or_insert(group.cta) != group.cta;
+        if group.cta == now.cta && group.time.epoch == now.time.epoch {
+            two_warps |= *warp.get_or_insert(group.warp) != group.warp;
+            if group.warp == now.warp && group.time == now.time {
+                lanes |= entry.lanes;
             }
         }
     }
-    (readers != Readers::None).then(|| Mark::new(readers, site))
+    let is_over_for_cta = |write: Entry| {
+        let group = of(&write);
+        group.cta == now.cta && group.time.epoch < now.time.epoch
+    };
+    let is_over = |write: Entry| now.about(groups, write.group) == About::Over;
+    let readers = if two_ctas && write.is_none() {
+        Readers::Launch(now.launch)
+    } else if two_warps && write.is_none_or(is_over_for_cta) {
+        Readers::Cta(now.cta, now.time.epoch)
+    } else if lanes.count_ones() > 1 && write.is_none_or(is_over) {
+        Readers::Warp(now.cta, now.warp, now.time)
+    } else {
+        return None;
+    };
+    Some(Mark::new(readers, site))
 }
 
 /// Returns whether a read by another CTA need not be kept, because a read of the same instruction by a third CTA is
@@ -351,13 +359,13 @@ impl Detector {
         let (mut done, mut open) = (0, 0u32);
         while done < total {
             let first = index + done as u64;
-            let count = self.cells.run(first, (total - done).min(64)).0.len();
+            let count = Cells::count_in_page(first, (total - done).min(64));
             let marked = match writes || !now.barriers_only {
                 true => 0,
                 false => self.cells.marked(first, count, |mark| now.is_marked(mark)),
             };
             if writes {
-                self.cells.unmark_run(first, count);
+                self.cells.unmark(first, count);
             }
             if marked == u64::MAX >> (64 - count) {
                 done += count;
@@ -388,9 +396,6 @@ impl Detector {
         (start, bytes): (u64, u32),
     ) -> bool {
         cells_of(start, bytes).all(|(index, bytes)| {
-            if now.barriers_only && self.cells.marked(index, 1, |mark| now.is_marked(mark)) != 0 {
-                return true;
-            }
             if bytes == 15 {
                 let (cells, lists) = self.cells.run(index, 1);
                 let about = |group| now.about(&self.groups, group);

@@ -784,3 +784,41 @@ fn counters_take_linear_time() {
     // If each thread learned of all earlier ones, the clock would have an entry for each CTA.
     assert!(detector.locations[&FLAG].suspected.is_none());
 }
+
+/// Reads that need not be recorded still race with an earlier write that only the threads of another warp know to be over.
+#[test]
+fn skipped_reads_do_not_hide_races_with_earlier_writes() {
+    let mut detector = Detector::default();
+    let id = detector.add_cta(1, 0, 0, 64);
+    detector.order_by_barriers_only(id);
+    let mut races = Vec::new();
+    let mut access = |detector: &mut Detector, first: u32, site: Site, access: Access| {
+        let lanes = (u32::MAX, 4, Shape::Uniform);
+        detector.access_lanes(
+            id,
+            first,
+            (site, access),
+            lanes,
+            |_| X,
+            |_, race| {
+                races.push((race.earlier.0, site));
+            },
+        );
+    };
+    detector.access_lanes(
+        id,
+        0,
+        (10, Access::WRITE),
+        (1, 4, Shape::Uniform),
+        |_| X,
+        |_, _| {},
+    );
+    detector.synchronise_warp(id, 0, u32::MAX, u32::MAX);
+    access(&mut detector, 32, 20, Access::READ);
+    for site in 11..18 {
+        access(&mut detector, 0, site, Access::READ);
+    }
+    access(&mut detector, 32, 21, Access::READ);
+    races.dedup();
+    assert_eq!(races, [(10, 20), (10, 21)]);
+}
