@@ -12,6 +12,7 @@ mod cell;
 mod clock;
 mod copy;
 mod cta;
+mod pair;
 mod quick;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +23,7 @@ pub use clock::{CtaId, Window};
 use clock::{Shared, Thread, Time};
 pub use copy::Completion;
 use copy::{Copy, End, Issue, Place, Sequence};
-use cta::{Basis, Cta, lanes};
+use cta::{Basis, Cta};
 pub use quick::Shape;
 
 /// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
@@ -310,7 +311,7 @@ impl Detector {
                 let further = self.cells.further(cell.list()).iter().copied();
                 for entry in own.chain(further) {
                     let group = &self.groups[entry.group as usize - 1];
-                    let launch = self.ctas[group.cta as usize].launch;
+                    let launch = group.launch;
                     let first = (0..4).find(|at| {
                         let byte = index * 4 + at;
                         entry.bytes >> at & 1 != 0 && byte >= address && byte < address + bytes
@@ -715,239 +716,6 @@ impl Detector {
         let group = self.groups.len() as GroupId;
         self.current.insert(key, group);
         group
-    }
-
-    /// Returns whether an entry is of the current interval of a thread's warp.
-    fn is_current(&self, by: Thread, entry: &Entry) -> bool {
-        let group = &self.groups[entry.group as usize - 1];
-        (group.cta, group.warp) == (by.cta, by.warp())
-            && group.time == self.ctas[by.cta as usize].time(by.index)
-    }
-
-    /// Returns the lanes of an entry whose accesses a thread does not know to be over.
-    fn unknown_lanes(&self, by: Thread, entry: &Entry, basis: Basis) -> u32 {
-        let group = &self.groups[entry.group as usize - 1];
-        let cta = &self.ctas[by.cta as usize];
-        let other = &self.ctas[group.cta as usize];
-        if other.launch != cta.launch && !self.may_overlap(other.launch, cta.launch) {
-            return 0;
-        }
-        if group.copy.is_none() {
-            if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
-                return 0;
-            }
-            if group.cta != by.cta && cta.knows_nothing(by.index, basis) {
-                return entry.lanes;
-            }
-        }
-        let unknown = |lane: &u32| {
-            let thread = Thread {
-                cta: group.cta,
-                index: group.warp * 32 + lane,
-            };
-            match self.end_of(group, thread, entry.writes) {
-                Some(end) => !cta.knows(by.cta, by.index, end, basis),
-                None => true,
-            }
-        };
-        lanes(entry.lanes)
-            .filter(unknown)
-            .fold(0, |mask, lane| mask | 1 << lane)
-    }
-
-    /// Returns the thread and the time at which an access is over; `None` if nobody has waited for it yet.
-    fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
-        match group.copy.map(|copy| copy.end) {
-            None => Some((thread, group.time)),
-            Some(End::Group(sequence, number)) => {
-                let groups = self.ctas[group.cta as usize].groups(thread.index, sequence)?;
-                Some((thread, groups.complete(number, writes)?))
-            }
-            Some(End::Object(copy)) => {
-                let place = self.copies[copy as usize]?;
-                Some((place.thread(), place.time()))
-            }
-        }
-    }
-
-    /// Returns whether a thread knows that all accesses of an entry are over.
-    fn is_over(&self, by: Thread, entry: &Entry) -> bool {
-        self.unknown_lanes(by, entry, Basis::Guaranteed) == 0
-    }
-
-    /// Returns the race of an access with an earlier access; `None` if there is none.
-    fn race(
-        &self,
-        by: Thread,
-        (access, copy): (Access, Option<Copy>),
-        entry: &Entry,
-    ) -> Option<Race> {
-        let unknown = self.unknown_lanes(by, entry, Basis::Guaranteed);
-        if unknown == 0 {
-            return None;
-        }
-        let group = &self.groups[entry.group as usize - 1];
-        let both_strong = group.strong.zip(access.strong);
-        // Atomic accesses are naturally aligned, so they cover the same bytes if they have one size.
-        let alike = u32::from(group.element) == access.element;
-        let included = both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta));
-        let sufficient = included && alike;
-        let volatile = group.volatile || access.volatile;
-        if sufficient && !volatile {
-            return None;
-        }
-        // A thread executes its volatile accesses in the order of the program, so it needs no fence before a volatile
-        // access.
-        let assumed = self.unknown_lanes(by, entry, Basis::Assumed) & unknown == 0;
-        if sufficient && assumed {
-            return None;
-        }
-        let suspected = self.unknown_lanes(by, entry, Basis::Suspected) & unknown;
-        let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
-        let same_warp = (group.cta, group.warp) == (by.cta, by.warp());
-        let thread = group.warp * 32 + unknown.trailing_zeros();
-        let first = Thread {
-            cta: group.cta,
-            index: thread,
-        };
-        // A wait for the copy is missing only if the thread knows that the copy was issued. Otherwise the accesses can
-        // occur in the other order, in which the wait does not order them.
-        let incomplete = self.end_of(group, first, entry.writes).is_none();
-        let issued = (first, group.time);
-        let unwaited = incomplete && cta.knows(by.cta, by.index, issued, Basis::Guaranteed);
-        let missing = if let Some(end) = group.copy.map(|copy| copy.end)
-            && (unwaited || matches!(end, End::Object(_)))
-        {
-            match end {
-                End::Group(Sequence::Thread, _) => Missing::CopyWait,
-                End::Group(Sequence::Bulk, _) => Missing::BulkWait,
-                End::Object(_) => Missing::ObjectWait,
-            }
-        } else if both_strong.is_some() && !included {
-            Missing::Scope
-        } else if both_strong.is_some() && !alike {
-            Missing::Size
-        } else if suspected != unknown && !(sufficient && group.cta == by.cta) {
-            match cta.is_narrow(by.index) {
-                true => Missing::Scope,
-                false => Missing::Fence,
-            }
-        } else if group.cta != by.cta && other.launch != cta.launch {
-            Missing::StreamOrder
-        } else if same_warp {
-            Missing::WarpBarrier
-        } else if group.cta == by.cta {
-            Missing::Barrier
-        } else if other.cluster == cta.cluster && other.launch == cta.launch {
-            Missing::ClusterBarrier
-        } else {
-            Missing::GridOrder
-        };
-        Some(Race {
-            earlier: (group.site, group.cta, thread),
-            earlier_writes: entry.writes,
-            thread: by.index,
-            address: 0,
-            missing,
-            same_warp: same_warp && group.copy.is_none() && copy.is_none(),
-            both_write: false,
-            volatile: included && volatile,
-            reader_lacks_fence: assumed,
-        })
-    }
-
-    /// Returns the race of an access of a bulk copy with an earlier write that the asynchronous proxy does not see,
-    /// because no fence between the proxies follows the write. Other accesses are ordered without such a fence:
-    /// programs overwrite data that threads have read, and the wait for a copy contains a fence.
-    fn race_of_proxies(
-        &self,
-        by: Thread,
-        (access, copy): (Access, Option<Copy>),
-        entry: &Entry,
-    ) -> Option<Race> {
-        let group = &self.groups[entry.group as usize - 1];
-        if !copy?.proxy || !entry.writes || group.copy.is_some() {
-            return None;
-        }
-        let cta = &self.ctas[by.cta as usize];
-        if self.ctas[group.cta as usize].launch != cta.launch {
-            // The end of a kernel is a fence between the proxies.
-            return None;
-        }
-        let thread = |lane: u32| Thread {
-            cta: group.cta,
-            index: group.warp * 32 + lane,
-        };
-        let lane = lanes(entry.lanes)
-            .find(|&lane| !cta.has_fenced(by.index, (thread(lane), group.time), access.window))?;
-        Some(Race {
-            earlier: (group.site, group.cta, thread(lane).index),
-            earlier_writes: true,
-            thread: by.index,
-            address: 0,
-            missing: Missing::ProxyFence,
-            same_warp: false,
-            both_write: false,
-            volatile: false,
-            reader_lacks_fence: false,
-        })
-    }
-
-    /// Returns the race of an access with an earlier access if both threads held the same lock but the earlier thread
-    /// has not acquired what the lock protects. If the threads had taken the lock in the other order, nothing would
-    /// order their accesses.
-    fn race_of_lock(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
-        let group = &self.groups[entry.group as usize - 1];
-        let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
-        let (own, theirs) = (cta.lock(by.index)?, group.lock?);
-        let thread = group.warp * 32 + entry.lanes.trailing_zeros();
-        let same_thread = (group.cta, thread) == (by.cta, by.index);
-        if own.address != theirs.address || same_thread || other.launch != cta.launch {
-            return None;
-        }
-        // Threads that only update a location with compare-and-swap do not use it as a lock.
-        if !other.has_released(thread, own.address) {
-            return None;
-        }
-        if (theirs.acquired).is_some_and(|scope| self.includes(scope, by.cta, group.cta)) {
-            return None;
-        }
-        let atomic = |strong: Option<Scope>, volatile: bool| strong.is_some() && !volatile;
-        if atomic(group.strong, group.volatile) && atomic(access.strong, access.volatile) {
-            return None;
-        }
-        Some(Race {
-            earlier: (group.site, group.cta, thread),
-            earlier_writes: entry.writes,
-            thread: by.index,
-            address: 0,
-            missing: match theirs.acquired {
-                Some(_) => Missing::Scope,
-                None => Missing::Fence,
-            },
-            same_warp: false,
-            both_write: false,
-            volatile: false,
-            reader_lacks_fence: false,
-        })
-    }
-
-    /// Returns whether the scope of a strong access includes a thread.
-    fn scope_includes(&self, group: &Group, by: Thread) -> bool {
-        let scope = group.strong;
-        scope.is_some_and(|scope| self.includes(scope, by.cta, group.cta))
-    }
-
-    /// Returns whether a scope of a thread in one CTA includes the threads of another CTA.
-    fn includes(&self, scope: Scope, a: CtaId, b: CtaId) -> bool {
-        match scope {
-            Scope::Device => true,
-            Scope::Cluster => {
-                let (a, b) = (&self.ctas[a as usize], &self.ctas[b as usize]);
-                (a.launch, a.cluster) == (b.launch, b.cluster)
-            }
-            Scope::Cta => a == b,
-        }
     }
 
     /// Returns whether a strong access in a loop has read at an address what another thread has written there with a
