@@ -310,7 +310,7 @@ impl Runtime {
     /// the kind of this error.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
-        findings.is_some_and(|findings| findings.explained().into_iter().any(is))
+        findings.is_some_and(|findings| findings.explains(is))
     }
 
     /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.

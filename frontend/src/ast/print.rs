@@ -7,7 +7,7 @@
 use std::fmt::{self, Display, Write};
 
 use super::{
-    Attribute, BranchTarget, Constant, DirectiveKind, DwarfLine, DwarfValue, Function,
+    Attribute, BranchTarget, Constant, Directive, DirectiveKind, DwarfLine, DwarfValue, Function,
     FunctionKind, Ident, Initializer, InitializerKind, Instruction, Item, Linkage, List, Location,
     Module, Operand, OperandKind, Prefix, Prototype, Section, SourcePosition, Statement, Targets,
     Variable, VectorSize,
@@ -152,15 +152,7 @@ impl Printer<'_> {
         let linkage = linkage(function.linkage);
         self.node(format_args!("{kind} {name}{linkage}"), |printer| {
             printer.attributes(function.attributes);
-            for variable in &printer.module[function.returns] {
-                printer.variable("return", variable);
-            }
-            for variable in &printer.module[function.parameters] {
-                printer.variable("param", variable);
-            }
-            for directive in &printer.module[function.directives] {
-                printer.directive(directive.kind);
-            }
+            printer.signature(function.returns, function.parameters, function.directives);
             if let Some(body) = function.body {
                 printer.node("body", |printer| printer.statements(body));
             }
@@ -322,16 +314,30 @@ impl Printer<'_> {
     fn prototype(&mut self, prototype: &Prototype) {
         let label = self.name(prototype.label);
         self.node(format_args!("callprototype {label}"), |printer| {
-            for variable in &printer.module[prototype.returns] {
-                printer.variable("return", variable);
-            }
-            for variable in &printer.module[prototype.parameters] {
-                printer.variable("param", variable);
-            }
-            for directive in &printer.module[prototype.directives] {
-                printer.directive(directive.kind);
-            }
+            printer.signature(
+                prototype.returns,
+                prototype.parameters,
+                prototype.directives,
+            );
         });
+    }
+
+    fn signature(
+        &mut self,
+        returns: List<Variable>,
+        parameters: List<Variable>,
+        directives: List<Directive>,
+    ) {
+        let module = self.module;
+        for variable in &module[returns] {
+            self.variable("return", variable);
+        }
+        for variable in &module[parameters] {
+            self.variable("param", variable);
+        }
+        for directive in &module[directives] {
+            self.directive(directive.kind);
+        }
     }
 
     fn instruction(&mut self, instruction: &Instruction) {

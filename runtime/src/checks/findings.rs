@@ -107,7 +107,7 @@ pub struct Findings {
     ended: Mutex<FxHashSet<u64>>,
     /// See [`Findings::suppressed`].
     suppressed: Mutex<FxHashMap<u64, Fault>>,
-    /// See [`Findings::explained`].
+    /// The kinds of the errors that contexts have because of accesses which are reported.
     explained: Mutex<FxHashSet<FaultKind>>,
     shadow: Shadow,
 }
@@ -159,10 +159,10 @@ impl Findings {
         Some(fault)
     }
 
-    /// Returns the kinds of the errors that contexts return because of suppressed accesses. Findings report these
-    /// accesses.
-    pub fn explained(&self) -> Vec<FaultKind> {
-        self.explained.lock().iter().copied().collect()
+    /// Returns whether `is` is true for the kind of an error that contexts return because of suppressed accesses. Findings
+    /// report these accesses.
+    pub(crate) fn explains(&self, is: impl Fn(FaultKind) -> bool) -> bool {
+        self.explained.lock().iter().any(|&kind| is(kind))
     }
 
     /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch, and

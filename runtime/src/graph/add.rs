@@ -75,7 +75,7 @@ impl Graph {
             NodeOp::Conditional(_) => 1,
             _ => 0,
         };
-        if inside > 0 && self.depth() + inside > MAX_NESTED {
+        if inside > 0 && self.and_around().count() - 1 + inside > MAX_NESTED {
             return Err(Error::unsupported(format!(
                 "graphs that are nested more than {MAX_NESTED} deep"
             )));
@@ -271,13 +271,8 @@ impl Graph {
     /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if `child` is
     /// this graph or contains this graph, or if `child` has conditional nodes or an executable graph.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
-        let mut outer = Some(self.clone());
-        while let Some(graph) = outer {
-            if graph == *child {
-                return Err(Error::invalid("a graph cannot be inside itself"));
-            }
-            let owner = graph.inner.state.lock().owner.clone();
-            outer = owner.and_then(|node| node.graph().ok());
+        if self.and_around().any(|graph| graph == *child) {
+            return Err(Error::invalid("a graph cannot be inside itself"));
         }
         if child.is_owned() || child.has_conditionals() {
             return Err(Error::invalid("the graph cannot be moved into a node"));

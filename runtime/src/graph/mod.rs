@@ -262,13 +262,12 @@ impl Graph {
         })
     }
 
-    /// Returns the number of graphs around this graph.
-    fn depth(&self) -> usize {
-        let around = |graph: &Graph| {
+    /// Returns this graph and the graphs around it, from the inside to the outside.
+    fn and_around(&self) -> impl Iterator<Item = Graph> {
+        std::iter::successors(Some(self.clone()), |graph| {
             let owner = graph.inner.state.lock().owner.clone();
             owner.and_then(|node| node.graph().ok())
-        };
-        std::iter::successors(around(self), around).count()
+        })
     }
 
     /// Returns the number of levels of graphs inside this graph.

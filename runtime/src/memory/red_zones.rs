@@ -118,7 +118,8 @@ impl AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{MemoryConfig, MemoryKind, Request};
+    use crate::memory::space::tests::device;
+    use crate::memory::{MemoryConfig, MemoryKind};
 
     fn space(bytes: u64) -> AddressSpace {
         let config = MemoryConfig {
@@ -130,21 +131,11 @@ mod tests {
         AddressSpace::new(&config).expect("addresses")
     }
 
-    fn request(bytes: u64) -> Request {
-        Request {
-            bytes,
-            kind: MemoryKind::Device,
-            device: 0,
-            owner: 1,
-            flags: 0,
-        }
-    }
-
     #[test]
     fn a_write_on_either_side_is_seen_once() {
         for size in [1, 100, 4096, 70_000, 3 << 20] {
             let space = space(32);
-            let one = space.alloc(&request(size)).expect("memory");
+            let one = space.alloc(&device(size)).expect("memory");
             assert!(one.base.is_multiple_of(ALIGNMENT));
             assert!(space.overwritten(one.base).is_none());
             space.write(one.end(), &[1]).expect("accessible");
@@ -167,7 +158,7 @@ mod tests {
     fn memory_is_zero_when_it_is_used_again() {
         let space = space(5);
         for _ in 0..3000 {
-            let one = space.alloc(&request(600)).expect("memory");
+            let one = space.alloc(&device(600)).expect("memory");
             let mut content = [1; 600];
             access::read(&mut content, one.base).expect("accessible");
             assert!(content.iter().all(|&byte| byte == 0));
@@ -181,8 +172,8 @@ mod tests {
     #[test]
     fn the_zones_have_the_size_that_was_asked_for() {
         let space = space(1000);
-        let one = space.alloc(&request(8)).expect("memory");
-        let other = space.alloc(&request(8)).expect("memory");
+        let one = space.alloc(&device(8)).expect("memory");
+        let other = space.alloc(&device(8)).expect("memory");
         for address in [one.base - 1000, one.end() + 999] {
             space.write(address, &[1]).expect("accessible");
             assert_eq!(

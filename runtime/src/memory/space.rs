@@ -316,8 +316,8 @@ impl AddressSpace {
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and host memory also
-        // need addresses.
+        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and host
+        // memory also need addresses.
         let room = match limits::address_space_left() {
             None if !config.low => u64::MAX,
             _ => len / 4 * 3,
@@ -951,4 +951,4 @@ fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
 
 #[cfg(test)]
 #[path = "space_tests.rs"]
-mod tests;
+pub(super) mod tests;

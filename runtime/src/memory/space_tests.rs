@@ -16,7 +16,8 @@ fn small_space() -> AddressSpace {
     })
 }
 
-fn device(bytes: u64) -> Request {
+/// Returns the request for device memory of the first owner.
+pub(in crate::memory) fn device(bytes: u64) -> Request {
     Request {
         bytes,
         kind: MemoryKind::Device,

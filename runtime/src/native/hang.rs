@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use super::faults;
 use super::launch::PtxLaunch;
 use super::observe::Observed;
+use super::reach::is_in_workspace;
 use crate::checks::Tool;
 use crate::engine::{Hang, Polling};
 use crate::memory::MemoryKind;
@@ -140,8 +141,9 @@ impl PtxLaunch {
         }
         let polls = self.waits.polls.lock().clone();
         let by_driver_only = |kind| matches!(kind, MemoryKind::Device | MemoryKind::Pool);
-        let in_window =
-            |address: &u64| visible.is_in_windows(*address) || self.is_in_workspace(*address);
+        let in_window = |address: &u64| {
+            visible.is_in_windows(*address) || is_in_workspace(&self.info, *address, 1)
+        };
         let is_safe = match polls.is_empty() {
             true => visible.holds_only(by_driver_only),
             false => polls.iter().all(|poll| {
@@ -165,12 +167,6 @@ impl PtxLaunch {
         })
     }
 
-    /// Returns whether an address is in the workspace of grid barriers.
-    fn is_in_workspace(&self, address: u64) -> bool {
-        let start = self.info.workspace;
-        start != 0 && address.wrapping_sub(start) < super::reach::WORKSPACE
-    }
-
     fn describe_poll(&self, poll: &Poll) -> String {
         let [x, y, z] = self.info.cta_index(poll.cta);
         let [a, b, c] = self.info.thread_index(poll.thread);
@@ -183,7 +179,7 @@ impl PtxLaunch {
         };
         let visible = self.shape.visible.as_ref();
         let memory = visible.and_then(|visible| visible.describe(poll.address));
-        let memory = memory.unwrap_or_else(|| match self.is_in_workspace(poll.address) {
+        let memory = memory.unwrap_or_else(|| match is_in_workspace(&self.info, poll.address, 1) {
             true => "the state of the grid barrier".to_owned(),
             false => "shared memory".to_owned(),
         });

@@ -632,13 +632,12 @@ unsafe extern "C" fn check_lanes(
         },
         thread,
     };
-    let mut chunk = Chunk {
+    let chunk = Chunk {
         active,
         addresses,
         operands,
         operand_bytes,
         width,
-        is_permitted: false,
     };
     let mut used = None;
     if let Some(examiner) = &mut host.examiner {
@@ -656,23 +655,18 @@ unsafe extern "C" fn check_lanes(
             host.wrong_access.get_or_insert((thread, at.loc));
         }
     }
-    chunk.is_permitted = used.is_none();
-    let address = |lane: u32| match &used {
-        Some(used) => used[lane as usize],
-        None => chunk.addresses.of(lane),
-    };
     if let Some(what) = performed
         && (what.always || used.is_some())
     {
         let done = match at.access.mode.writes() {
-            true => perform::store(at.access, what, &chunk, address),
+            true => perform::store(at.access, what, &chunk, used.as_ref()),
             false => {
                 let count = at.access.bytes as usize / what.element.max(1) as usize;
                 let bytes = count * width * what.cell_bytes() as usize;
                 // SAFETY: generated code passes memory for the results of all lanes. Loads have no operands.
                 let results = unsafe { std::slice::from_raw_parts_mut(cells, bytes) };
                 results.fill(0);
-                perform::load(at.access, what, &chunk, results, address)
+                perform::load(at.access, what, &chunk, used.as_ref(), results)
             }
         };
         if let Err((lane, fault)) = done {
@@ -684,7 +678,8 @@ unsafe extern "C" fn check_lanes(
     }
     if shape.writes_back {
         for lane in 0..width {
-            let used = address(lane as u32).wrapping_sub(window);
+            let used = chunk.used(used.as_ref(), lane as u32);
+            let used = used.wrapping_sub(window);
             match shape.narrow {
                 // SAFETY: the memory contains more words than lanes.
                 true => unsafe {

@@ -51,7 +51,7 @@ impl<'a> Reach<'a> {
         part(self.shared_base, shared_bytes(self.info))
             || self.is_local(address, bytes, thread)
             || !writes && part(self.info.params, self.param_bytes)
-            || self.info.workspace != 0 && part(self.info.workspace, WORKSPACE)
+            || is_in_workspace(self.info, address, bytes)
             || self.visible.device(address, bytes, writes)
     }
 
@@ -106,7 +106,13 @@ impl<'a> Reach<'a> {
 }
 
 /// Size in bytes of the workspace of grid barriers.
-pub(super) const WORKSPACE: u64 = 256;
+const WORKSPACE: u64 = 256;
+
+/// Returns whether bytes are in the workspace of grid barriers, if the launch has one.
+pub(super) fn is_in_workspace(info: &LaunchInfo, address: u64, bytes: u64) -> bool {
+    let start = info.workspace;
+    start != 0 && within(&(start..start + WORKSPACE), address, bytes)
+}
 
 /// Returns the number of bytes of shared memory that a CTA may access: its own, or that of its cluster if the cluster
 /// has several CTAs.

@@ -236,13 +236,13 @@ impl Slice<'_, '_> {
 
     /// Emits the call of the host for the lanes at `places`. Returns its answer.
     fn ask_host(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
-        let at = self.check_addresses();
         let &Places::Strided {
             address, stride, ..
         } = places
         else {
             return self.ask_about_each(what);
         };
+        let at = self.check_addresses();
         let b = &mut *self.lane.b;
         let stride = b.ins().iconst(types::I64, stride);
         b.ins().store(host(), address, at, 0);

@@ -9,6 +9,7 @@ use super::{ALIGN, Chunk, Examiner, Observed, PART, SPARE};
 use crate::checks::Kind;
 use crate::engine::Coordinates;
 use crate::memory::within;
+use crate::native::reach::is_in_workspace;
 
 impl Examiner<'_> {
     /// Returns what is wrong with contiguous bytes of an access; `None` if they are permitted. `whole` is the address
@@ -211,8 +212,7 @@ impl Examiner<'_> {
         self.is_shared(address, bytes)
             || self.is_local(thread, address, bytes)
             || !writes && part(self.info.params, params)
-            || self.info.workspace != 0
-                && part(self.info.workspace, crate::native::reach::WORKSPACE)
+            || is_in_workspace(self.info, address, bytes)
             || !writes && crate::error_texts::holds(address, bytes)
     }
 

@@ -90,8 +90,6 @@ pub(in crate::native) struct Chunk<'a> {
     pub(in crate::native) operand_bytes: usize,
     /// Number of lanes.
     pub(in crate::native) width: usize,
-    /// Whether all active lanes may access their addresses.
-    pub(in crate::native) is_permitted: bool,
 }
 
 impl Chunk<'_> {
@@ -109,6 +107,14 @@ impl Chunk<'_> {
             Bits::from_le_bytes(cell)
         })
         .collect()
+    }
+
+    /// Returns the address that a lane accesses: that in `used` if the examiner has chosen addresses, else its own.
+    pub(in crate::native) fn used(&self, used: Option<&[u64; 32]>, lane: u32) -> u64 {
+        match used {
+            Some(used) => used[lane as usize],
+            None => self.addresses.of(lane),
+        }
     }
 
     /// Returns the active lanes, the lowest first.

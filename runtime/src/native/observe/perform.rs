@@ -1,6 +1,8 @@
 //! Performs the loads and stores of the lanes of a chunk, after the examiner has decided where each lane accesses
 //! memory.
 
+use std::ops::Range;
+
 use margay_ir::observe::ObservedAccess;
 use margay_jit::abi::PerformedAccess;
 use margay_ops::meaning::Bits;
@@ -13,23 +15,23 @@ use crate::fault::{AccessFault, access};
 /// The lane whose access has faulted, and the fault.
 type Faulted = (u32, AccessFault);
 
-/// Loads what each active lane reads at its address into `results`, which contains, for each element of an access, a
+/// Loads what each active lane reads at the address that it uses ([`Chunk::used`]) into `results`, which contains, for each element of an access, a
 /// cell for each lane. Elements that the program does not use are not loaded.
 pub(in crate::native) fn load(
     access: &ObservedAccess,
     what: PerformedAccess,
     chunk: &Chunk<'_>,
+    used: Option<&[u64; 32]>,
     results: &mut [u8],
-    address: impl Fn(u32) -> u64,
 ) -> Result<(), Faulted> {
     let cell = what.cell_bytes() as usize;
-    if let Some((first, range)) = adjacent(access, what, chunk) {
-        let start = address(first);
+    if let Some((first, range)) = adjacent(access, what, chunk, used) {
+        let start = chunk.used(used, first);
         return access::read(&mut results[range], start)
             .map_err(|fault| faulted(fault, (first, start), what));
     }
     for lane in chunk.lanes() {
-        let start = address(lane);
+        let start = chunk.used(used, lane);
         for (index, row) in results.chunks_exact_mut(cell * chunk.width).enumerate() {
             if access.unused >> index & 1 != 0 {
                 continue;
@@ -44,22 +46,22 @@ pub(in crate::native) fn load(
     Ok(())
 }
 
-/// Stores the operands of each active lane at its address.
+/// Stores the operands of each active lane at the address that it uses ([`Chunk::used`]).
 pub(in crate::native) fn store(
     access: &ObservedAccess,
     what: PerformedAccess,
     chunk: &Chunk<'_>,
-    address: impl Fn(u32) -> u64,
+    used: Option<&[u64; 32]>,
 ) -> Result<(), Faulted> {
     debug_assert!(access.mode.writes());
-    if let Some((first, range)) = adjacent(access, what, chunk) {
-        let start = address(first);
+    if let Some((first, range)) = adjacent(access, what, chunk, used) {
+        let start = chunk.used(used, first);
         // SAFETY: the examiner has permitted writes to all this memory.
         let done = unsafe { access::write(start, &chunk.operands[range]) };
         return done.map_err(|fault| faulted(fault, (first, start), what));
     }
     for lane in chunk.lanes() {
-        let mut at = address(lane);
+        let mut at = chunk.used(used, lane);
         for bits in chunk.operands_of(lane) {
             store_element(at, what.element, bits).map_err(|fault| (lane, fault))?;
             at = at.wrapping_add(what.element.into());
@@ -74,9 +76,10 @@ fn adjacent(
     access: &ObservedAccess,
     what: PerformedAccess,
     chunk: &Chunk<'_>,
-) -> Option<(u32, std::ops::Range<usize>)> {
+    used: Option<&[u64; 32]>,
+) -> Option<(u32, Range<usize>)> {
     let cell = what.cell_bytes();
-    let plain = chunk.is_permitted && access.order == MemOrder::Weak;
+    let plain = used.is_none() && access.order == MemOrder::Weak;
     let alike = access.bytes == what.element && cell == what.element;
     if !plain || !alike || chunk.shape(access) != Shape::Adjacent {
         return None;
