@@ -123,10 +123,12 @@ pub struct NativeContext {
     pub shared_bytes: u64,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
-    /// Ranges of memory that all threads may access (start and number of bytes), in runs that check only bounds. The
-    /// host sets a range when a check permits an access in it. There are [`PERMITTED`] ranges of device memory that
-    /// threads may read, then as many that they may write, then as many of shared memory.
-    pub permitted: [[u64; 2]; 3 * PERMITTED],
+    /// Memory that all threads may access. The host sets a range when a check permits an access in it. There are
+    /// [`PERMITTED`] ranges of device memory that threads may read, then as many that they may write, then as many of
+    /// shared memory.
+    pub permitted: [PermittedRange; 3 * PERMITTED],
+    /// Where generated code records reads, in runs that check their order.
+    pub read_log: *mut ReadLog,
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
     /// Address of the function that calls [`Helpers::verify`] and preserves all registers
@@ -242,6 +244,60 @@ pub const WHOLE_CTA: u32 = u32::MAX;
 /// Number of ranges of each kind in [`NativeContext::permitted`]. The checks of a function are assigned to these ranges
 /// in turn, so that accesses to different memory in a loop do not replace each other's range.
 pub const PERMITTED: usize = 8;
+
+/// A range of memory in [`NativeContext::permitted`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct PermittedRange {
+    /// The address of the first byte.
+    pub start: u64,
+    /// Number of bytes.
+    pub size: u64,
+    /// The address of the record of written bytes: bit `i % 8` of byte `i / 8` states whether byte `i` of the range has
+    /// been written. 0 if all bytes have been written. The record may be longer than the range.
+    pub written: u64,
+}
+
+/// Reads that generated code has performed, and that the host examines later.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ReadLog {
+    /// Where the next record is stored.
+    pub next: *mut ReadRecord,
+    /// The end of the memory for records.
+    pub end: *mut ReadRecord,
+}
+
+/// Reads of all lanes of a chunk, at addresses with a common stride.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[repr(C)]
+pub struct ReadRecord {
+    /// The host address of the first lane.
+    pub address: u64,
+    /// The linear index of the CTA.
+    pub cta: u64,
+    /// The source position, as for [`Helpers::check_access`].
+    pub loc: u64,
+    /// The properties of the access, as for [`Helpers::check_access`].
+    pub access: u64,
+    /// The thread of the first lane in the low half, and [`ReadRecord::shape`] in the high half.
+    pub lanes: u64,
+}
+
+impl ReadRecord {
+    /// Packs the stride and the number of lanes; `None` if the stride is too large.
+    pub fn shape(stride: i64, width: u32) -> Option<u32> {
+        let stride = i32::try_from(stride).ok()?;
+        (stride << 8 >> 8 == stride).then_some((stride << 8) as u32 | width)
+    }
+
+    /// Returns the thread of the first lane, the stride and the number of lanes.
+    pub fn unpack(&self) -> (u32, i64, u32) {
+        let shape = (self.lanes >> 32) as u32;
+        let stride = shape as i32 >> 8;
+        (self.lanes as u32, stride.into(), shape & 0xff)
+    }
+}
 
 /// The shape of the lanes that [`Helpers::check_lanes`] examines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -180,7 +180,7 @@ impl RuntimeBuilder {
             Arc::new(loader.observing(Request {
                 accesses: checks.examine_accesses(),
                 order: checks.contains(Tool::Race),
-                bounds_only: !checks.contains(Tool::Race) && !checks.contains(Tool::Initialisation),
+                initialisation: checks.contains(Tool::Initialisation),
                 synchronisation: checks.contains(Tool::Synchronisation),
             }))
         });

@@ -26,8 +26,8 @@ pub struct Request {
     pub accesses: bool,
     /// Whether to examine the access of each lane, with its operands, and to report fences.
     pub order: bool,
-    /// Whether the only question about an access is whether the thread may access the memory.
-    pub bounds_only: bool,
+    /// Whether to check that the bytes that a thread reads have been written.
+    pub initialisation: bool,
     /// Whether to check synchronisation: only the CTA scheduler, which checks it, completes collectives and barriers of
     /// threads that are not together.
     pub synchronisation: bool,

@@ -12,7 +12,7 @@ use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, Slice, View};
-use crate::abi::{NativeContext, status};
+use crate::abi::{NativeContext, PERMITTED, PermittedRange, status};
 
 /// Returns the signature of [`crate::abi::CtaFn`].
 pub(crate) fn signature() -> ir::Signature {
@@ -25,6 +25,16 @@ pub(crate) fn signature() -> ir::Signature {
 /// Loads a 32-bit field of the context.
 pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) -> ir::Value {
     b.ins().load(types::I32, host(), ctx, offset as i32)
+}
+
+/// Emits code that forgets the permitted ranges of shared memory, because the next CTA has not written the memory.
+pub(crate) fn forget_shared(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
+    let none = b.ins().iconst(types::I64, 0);
+    for range in 2 * PERMITTED..3 * PERMITTED {
+        let at = offset_of!(NativeContext, permitted) + range * size_of::<PermittedRange>();
+        let at = at + offset_of!(PermittedRange, size);
+        b.ins().store(host(), none, ctx, at as i32);
+    }
 }
 
 /// Emits the whole kernel: as vector code if there is a `view`, else as scalar code.
@@ -91,6 +101,9 @@ pub(crate) fn emit(
     let here = b.use_var(cta);
     b.ins()
         .store(host(), here, ctx, offset_of!(NativeContext, cta) as i32);
+    if parts.request.initialisation {
+        forget_shared(b, ctx);
+    }
     let zero = b.ins().iconst(types::I32, 0);
     b.def_var(thread_var, zero);
     let fixed = Fixed {

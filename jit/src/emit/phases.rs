@@ -24,7 +24,7 @@ use margay_ir::pass::instrument::Request;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
-use super::cta_form::{field, next_index};
+use super::cta_form::{field, forget_shared, next_index};
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
@@ -278,6 +278,9 @@ impl<'a> Driver<'a> {
         }
         let here = b.use_var(cta);
         b.ins().store(host(), here, self.ctx, at);
+        if self.request.initialisation {
+            forget_shared(b, self.ctx);
+        }
         if let Some(hoisted) = hoisted {
             let fixed = Fixed {
                 ctx: self.ctx,

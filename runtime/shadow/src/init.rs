@@ -90,6 +90,8 @@ pub struct Initialised {
 pub struct View {
     changes: u64,
     recent: [Option<Arc<Range>>; 4],
+    /// The ranges whose bits generated code uses.
+    lent: Vec<Arc<Range>>,
 }
 
 impl View {
@@ -97,10 +99,8 @@ impl View {
     fn range(&mut self, of: &Initialised, start: u64, len: u64) -> Option<&Range> {
         let changes = of.changes.load(Ordering::Acquire);
         if self.changes != changes {
-            *self = View {
-                changes,
-                recent: [const { None }; 4],
-            };
+            self.changes = changes;
+            self.recent = [const { None }; 4];
         }
         let contains =
             |range: &Arc<Range>| range.start <= start && start.saturating_add(len) <= range.end();
@@ -118,6 +118,26 @@ impl View {
             }
         }
         self.recent[0].as_deref()
+    }
+
+    /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
+    /// has been written. Returns 0 if all memory of the range counts as written because nobody records it, and `None` if
+    /// there is no such address. The bits exist as long as this view, and [`Initialised`] uses them as long as nobody
+    /// calls [`Initialised::track`] or [`Initialised::forget`] for the range.
+    pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
+        let Some(range) = self.range(of, start, len) else {
+            return of.is_untracked(start, len).then_some(0);
+        };
+        let offset = start - range.start;
+        let bits = range.words.as_ptr().expose_provenance() as u64 + offset / 8;
+        if !offset.is_multiple_of(8) || cfg!(target_endian = "big") {
+            return None;
+        }
+        let found = self.recent[0].clone()?;
+        if !self.lent.iter().any(|lent| Arc::ptr_eq(lent, &found)) {
+            self.lent.push(found);
+        }
+        Some(bits)
     }
 
     /// Does the same as [`Initialised::set`].
@@ -141,6 +161,10 @@ impl Initialised {
     /// Begins to record a range in which no byte has been written. Forgets ranges that overlap it.
     pub fn track(&self, start: u64, len: u64) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = ranges.get(&start).filter(|same| same.len == len) {
+            let words = same.words.iter();
+            return words.for_each(|word| word.store(0, Ordering::Relaxed));
+        }
         let overlapping: Vec<u64> = overlapping(&ranges, start, len).map(|r| r.start).collect();
         for start in overlapping {
             ranges.remove(&start);
@@ -162,6 +186,12 @@ impl Initialised {
     pub fn tracked(&self, start: u64) -> Option<u64> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         ranges.get(&start).map(|range| range.len)
+    }
+
+    /// Returns whether no byte of `len` bytes at `start` is in a tracked range.
+    fn is_untracked(&self, start: u64, len: u64) -> bool {
+        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
+        overlapping(&ranges, start, len).next().is_none()
     }
 
     /// Records that `len` bytes at `start` have been written.

@@ -74,6 +74,8 @@ pub(crate) struct Races {
     host: Vec<HostAccess>,
     /// A launch, and the elements of `host` that it may overlap. Most accesses are of one launch.
     overlapping: Option<(u64, Vec<HostAccess>)>,
+    /// Digests of the accesses of CTAs to shared memory between two barriers that did not race.
+    clean: FxHashSet<u64>,
     /// The extents of launches whose CTAs the detector knows.
     extents: FxHashMap<u32, Extents>,
 }
@@ -143,6 +145,8 @@ fn distance(missing: Missing) -> u8 {
 const FLAGS: usize = 64;
 /// Number of stores whose bytes are kept.
 const RECENT: usize = 64;
+/// Maximum number of digests of accesses that did not race.
+const CLEAN: usize = 1 << 16;
 /// Number of groups of accesses above which the accesses of earlier launches are forgotten as soon as no launch runs.
 const GROUPS: usize = 1 << 20;
 
@@ -394,6 +398,19 @@ impl Races {
         self.host
             .retain(|host| host.rows.first_common(address, bytes).is_none());
         self.overlapping = None;
+    }
+
+    /// Returns whether the accesses with a digest are known not to race.
+    pub(crate) fn is_clean(&self, digest: u64) -> bool {
+        self.clean.contains(&digest)
+    }
+
+    /// Records that the accesses with a digest did not race.
+    pub(crate) fn add_clean(&mut self, digest: u64) {
+        if self.clean.len() >= CLEAN {
+            self.clean.clear();
+        }
+        self.clean.insert(digest);
     }
 
     /// Returns the site with a key.

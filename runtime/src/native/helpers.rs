@@ -13,7 +13,8 @@ use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{
-    CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, Verify, WHOLE_CTA, status,
+    CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, ReadLog, Verify, WHOLE_CTA,
+    status,
 };
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mode, Scope, StateSpace};
@@ -97,6 +98,28 @@ impl<'a> HostData<'a> {
         }
     }
 
+    /// Returns the address of the log in which generated code records reads.
+    pub(super) fn read_log(&mut self) -> *mut ReadLog {
+        match &mut self.examiner {
+            Some(examiner) => examiner.read_log(),
+            None => std::ptr::from_ref(&NO_LOG.0).cast_mut(),
+        }
+    }
+
+    /// States that the next CTAs run from their begin.
+    pub(super) fn begin_ctas(&mut self) {
+        if let Some(examiner) = &mut self.examiner {
+            examiner.begin_ctas();
+        }
+    }
+
+    /// States that the CTAs have run to their end.
+    pub(super) fn end_ctas(&mut self) {
+        if let Some(examiner) = &mut self.examiner {
+            examiner.end_ctas();
+        }
+    }
+
     /// Reports to the checking tools that threads of the CTA with linear index `cta` have synchronised.
     pub(super) fn synchronised(&mut self, cta: u64, event: SyncEvent<'_>) {
         if let Some(examiner) = &mut self.examiner {
@@ -114,6 +137,17 @@ impl<'a> HostData<'a> {
         status::HELPER
     }
 }
+
+/// A log without space.
+struct NoLog(ReadLog);
+
+// SAFETY: nobody writes to a log without space.
+unsafe impl Sync for NoLog {}
+
+static NO_LOG: NoLog = NoLog(ReadLog {
+    next: std::ptr::null_mut(),
+    end: std::ptr::null_mut(),
+});
 
 /// Returns a fault if threads of a CTA must not access the given memory. If `reach` is `None`, every access is
 /// permitted.

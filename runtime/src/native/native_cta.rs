@@ -11,7 +11,7 @@ use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
-use margay_jit::abi::{NativeContext, TURNS, UNKNOWN_HANDLE, status};
+use margay_jit::abi::{NativeContext, PermittedRange, TURNS, UNKNOWN_HANDLE, status};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
@@ -211,6 +211,7 @@ pub(super) fn run_phases(
     let mut frames = frames(launch);
     let cta = launch.cta_info(first, 0, window);
     let mut host = launch::host_data(launch, cta);
+    host.begin_ctas();
     let context = context(launch, kernel, &cta, &mut host);
     let mut runner = NativeRunner {
         kernel,
@@ -224,7 +225,10 @@ pub(super) fn run_phases(
     let at = runner.context.cta;
     let info = launch.cta_info(at, 0, window);
     match outcome {
-        Ok(None) => Ok(None),
+        Ok(None) => {
+            host.end_ctas();
+            Ok(None)
+        }
         Ok(Some(state)) => Ok(Some(NativeCta {
             state,
             frames,
@@ -276,7 +280,8 @@ fn context(
         margin_bytes: 0,
         shared_bytes: 0,
         local_bytes: 0,
-        permitted: [[0; 2]; 3 * margay_jit::abi::PERMITTED],
+        permitted: [PermittedRange::default(); 3 * margay_jit::abi::PERMITTED],
+        read_log: host.read_log(),
         refused: 0,
         verify: kernel.verifiers[0].0,
         verify_lanes: kernel.verifiers[1].0,
@@ -314,12 +319,16 @@ pub(super) fn run_range(
 ) -> Result<(), Fault> {
     let cta = launch.cta_info(first, 0, window);
     let mut host = launch::host_data(launch, cta);
+    host.begin_ctas();
     let mut context = context(launch, kernel, &cta, &mut host);
     let entry = kernel
         .cta_entry(specialisation)
         .map_err(|error| faults::report(launch, &cta, unsupported(error)))?;
     match call(entry, &mut context, first, count) {
-        Ok(status::OK) if host.wrong_access.is_none() => Ok(()),
+        Ok(status::OK) if host.wrong_access.is_none() => {
+            host.end_ctas();
+            Ok(())
+        }
         ended => {
             let fault = fault_of(kernel, &context, &mut host, ended);
             let mut at = cta;

@@ -18,7 +18,10 @@ use margay_ops::types::Kind;
 
 use super::memory::Places;
 use super::{Lanes, Slice, vector_type};
-use crate::abi::{CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess};
+use crate::abi::{
+    CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, PermittedRange, ReadLog,
+    ReadRecord,
+};
 use crate::emit::lane::{Lane, Unsupported, host};
 use crate::emit::memory::element_type;
 
@@ -181,36 +184,99 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Emits the check of strided lanes. If only bounds are checked, the code compares the addresses with memory that
-    /// the host has permitted at an earlier check, and calls the host only if an address is outside this memory.
-    /// Returns a nonzero value if the code that follows performs the access, and 0 if the host has performed it.
+    /// Emits the check of strided lanes. The code compares the addresses with memory that the host has permitted at an
+    /// earlier check, tests or sets the record of written bytes, and records reads in the log. It calls the host only if
+    /// one of these steps is not possible. Returns a nonzero value if the code that follows performs the access, and 0
+    /// if the host has performed it.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
         let access = what.access;
-        let align = i64::from(access.bytes.next_power_of_two());
         let index = match access.space {
             StateSpace::Shared => 2,
             StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),
             _ => return self.ask_host(what, places),
         };
-        let plain = access.order == MemOrder::Weak && access.unused == 0;
         let &Places::Strided {
             address, stride, ..
         } = places
         else {
             return self.ask_host(what, places);
         };
-        if !self.lane.request.bounds_only || !plain || stride % align != 0 {
+        if !self.is_brief(access, stride) {
             return self.ask_host(what, places);
         }
-        let apart = stride.wrapping_mul(i64::from(self.view.width) - 1);
+        let request = self.lane.request;
         let range = what.performs.map_or(0, |performs| performs.range as usize);
-        let range = 16 * (PERMITTED * index + range);
-        let at = (offset_of!(NativeContext, permitted) + range) as i32;
+        let range = size_of::<PermittedRange>() * (PERMITTED * index + range);
+        let at = offset_of!(NativeContext, permitted) + range;
+        let [ask, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        let yes = self.lane.b.ins().iconst(types::I32, 1);
+        let (offset, known) = self.is_permitted((address, stride), access, at);
+        let mut next = None;
+        let mut known = known;
+        if request.order {
+            let (at, has_space) = self.next_record();
+            known = self.lane.b.ins().band(known, has_space);
+            next = Some(at);
+        }
+        if request.initialisation {
+            let inside = self.lane.b.create_block();
+            self.lane.b.ins().brif(known, inside, &[], ask, &[]);
+            self.lane.b.switch_to_block(inside);
+            self.test_written((offset, stride), access, at, ask);
+        } else {
+            let inside = self.lane.b.create_block();
+            self.lane.b.ins().brif(known, inside, &[], ask, &[]);
+            self.lane.b.switch_to_block(inside);
+        }
+        if let Some(next) = next {
+            self.record_read(next, (address, stride), what);
+        }
+        let permitted = self.lane.b.append_block_param(join, types::I32);
+        self.lane.b.ins().jump(join, &[yes.into()]);
+        self.lane.b.switch_to_block(ask);
+        self.lane.b.set_cold_block(ask);
+        let answer = self.ask_host(what, places)?;
+        self.lane.b.ins().jump(join, &[answer.into()]);
+        self.lane.b.switch_to_block(join);
+        Ok(permitted)
+    }
+
+    /// Returns whether generated code can examine an access of strided lanes.
+    fn is_brief(&self, access: ObservedAccess, stride: i64) -> bool {
+        let request = self.lane.request;
+        let align = i64::from(access.bytes.next_power_of_two());
+        let plain = access.order == MemOrder::Weak && access.unused == 0;
+        let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
+        let adjacent = stride == i64::from(access.bytes);
+        // The record of written bytes has bytes for eight bytes of memory each.
+        let bytes = i64::from(self.view.width) * stride;
+        let whole = adjacent && bytes % 8 == 0 || stride == 0 && access.bytes <= 8;
+        let loads = access.mode == AccessMode::Load;
+        known
+            && plain
+            && stride % align == 0
+            && (!request.order || loads && ReadRecord::shape(stride, self.view.width).is_some())
+            && (!request.initialisation || whole && (loads || adjacent))
+    }
+
+    /// Emits the test whether all lanes access a permitted range, whose description is at the offset `at` of the
+    /// context, at aligned addresses. Returns the offset of the lowest address in the range, and the result.
+    fn is_permitted(
+        &mut self,
+        (address, stride): (ir::Value, i64),
+        access: ObservedAccess,
+        at: usize,
+    ) -> (ir::Value, ir::Value) {
+        let align = i64::from(access.bytes.next_power_of_two());
+        let apart = stride.wrapping_mul(i64::from(self.view.width) - 1);
         let ctx = self.lane.fixed.ctx;
+        let field = |offset: usize| (at + offset) as i32;
         let b = &mut *self.lane.b;
         // The host changes these fields while the code runs.
-        let start = b.ins().load(types::I64, host(), ctx, at);
-        let size = b.ins().load(types::I64, host(), ctx, at + 8);
+        let start = field(offset_of!(PermittedRange, start));
+        let start = b.ins().load(types::I64, host(), ctx, start);
+        let size = field(offset_of!(PermittedRange, size));
+        let size = b.ins().load(types::I64, host(), ctx, size);
         let low = b.ins().iadd_imm_s(address, apart.min(0));
         let offset = b.ins().isub(low, start);
         let end = b
@@ -221,17 +287,122 @@ impl Slice<'_, '_> {
         let inside = b.ins().band(begins, ends);
         let low = b.ins().band_imm_u(low, align - 1);
         let aligned = b.ins().icmp_imm_u(IntCC::Equal, low, 0);
-        let known = b.ins().band(inside, aligned);
-        let [ask, join] = std::array::from_fn(|_| b.create_block());
-        let permitted = b.append_block_param(join, types::I32);
-        let yes = b.ins().iconst(types::I32, 1);
-        b.ins().brif(known, join, &[yes.into()], ask, &[]);
-        b.switch_to_block(ask);
-        b.set_cold_block(ask);
-        let answer = self.ask_host(what, places)?;
-        self.lane.b.ins().jump(join, &[answer.into()]);
-        self.lane.b.switch_to_block(join);
-        Ok(permitted)
+        (offset, b.ins().band(inside, aligned))
+    }
+
+    /// Emits the test whether all bytes of a load have been written, or records that all bytes of a store are written.
+    /// The accesses begin at `offset` in the permitted range whose description is at the offset `at` of the context.
+    /// The code continues at `ask` if the host must do this.
+    fn test_written(
+        &mut self,
+        (offset, stride): (ir::Value, i64),
+        access: ObservedAccess,
+        at: usize,
+        ask: ir::Block,
+    ) {
+        let ctx = self.lane.fixed.ctx;
+        let at = (at + offset_of!(PermittedRange, written)) as i32;
+        let bytes = match stride {
+            0 => access.bytes,
+            _ => self.view.width * access.bytes,
+        };
+        let b = &mut *self.lane.b;
+        let record = b.ins().load(types::I64, host(), ctx, at);
+        let [recorded, done] = std::array::from_fn(|_| b.create_block());
+        b.ins().brif(record, recorded, &[], done, &[]);
+        b.switch_to_block(recorded);
+        let first = b.ins().ushr_imm_u(offset, 3);
+        let first = b.ins().iadd(record, first);
+        if access.mode == AccessMode::Store {
+            // Part of a byte of the record could belong to bytes that another thread writes.
+            let rest = b.ins().band_imm_u(offset, 7);
+            let set = b.create_block();
+            b.ins().brif(rest, ask, &[], set, &[]);
+            b.switch_to_block(set);
+            let mut at = 0;
+            for ty in pieces(bytes / 8) {
+                let ones = b.ins().iconst(ty, -1);
+                b.ins().store(host(), ones, first, at);
+                at += ty.bytes() as i32;
+            }
+            b.ins().jump(done, &[]);
+            b.switch_to_block(done);
+            return;
+        }
+        // All bytes of the record that contain a bit of the accesses.
+        let last = b.ins().iadd_imm_s(offset, i64::from(bytes) - 1);
+        let last = b.ins().ushr_imm_u(last, 3);
+        let last = b.ins().iadd(record, last);
+        let last = b.ins().load(types::I8, host(), last, 0);
+        let mut all = b.ins().sextend(types::I64, last);
+        let mut at = 0;
+        for ty in pieces((bytes / 8).max(1)) {
+            let mut bits = b.ins().load(ty, host(), first, at);
+            if ty != types::I64 {
+                bits = b.ins().sextend(types::I64, bits);
+            }
+            all = b.ins().band(all, bits);
+            at += ty.bytes() as i32;
+        }
+        let all = b.ins().icmp_imm_s(IntCC::Equal, all, -1);
+        b.ins().brif(all, done, &[], ask, &[]);
+        b.switch_to_block(done);
+    }
+
+    /// Loads the address of the next record of the read log. Returns it, and whether the log has space for it.
+    fn next_record(&mut self) -> (ir::Value, ir::Value) {
+        let ctx = self.lane.fixed.ctx;
+        let b = &mut *self.lane.b;
+        let at = offset_of!(NativeContext, read_log) as i32;
+        let log = b.ins().load(types::I64, host(), ctx, at);
+        let next = offset_of!(ReadLog, next) as i32;
+        let next = b.ins().load(types::I64, host(), log, next);
+        let end = b
+            .ins()
+            .load(types::I64, host(), log, offset_of!(ReadLog, end) as i32);
+        let has_space = b.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        (next, has_space)
+    }
+
+    /// Emits the code that records reads of all lanes at `next`.
+    fn record_read(
+        &mut self,
+        next: ir::Value,
+        (address, stride): (ir::Value, i64),
+        what: Examined<'_>,
+    ) {
+        let shape = ReadRecord::shape(stride, self.view.width).unwrap_or_default();
+        let loc = self.place_of(what.check);
+        let ctx = self.lane.fixed.ctx;
+        let thread = self.lane.here.thread;
+        let b = &mut *self.lane.b;
+        let at = offset_of!(NativeContext, cta) as i32;
+        let cta = b.ins().load(types::I64, host(), ctx, at);
+        let loc = b.ins().iconst(types::I64, loc as i64);
+        let access = b.ins().iconst(types::I64, what.access.to_bits() as i64);
+        let thread = b.ins().uextend(types::I64, thread);
+        let shape = b.ins().iconst(types::I64, (u64::from(shape) << 32) as i64);
+        let lanes = b.ins().bor(thread, shape);
+        for (value, offset) in [
+            (address, offset_of!(ReadRecord, address)),
+            (cta, offset_of!(ReadRecord, cta)),
+            (loc, offset_of!(ReadRecord, loc)),
+            (access, offset_of!(ReadRecord, access)),
+            (lanes, offset_of!(ReadRecord, lanes)),
+        ] {
+            b.ins().store(host(), value, next, offset as i32);
+        }
+        let after = b.ins().iadd_imm_s(next, size_of::<ReadRecord>() as i64);
+        let at = offset_of!(NativeContext, read_log) as i32;
+        let log = b.ins().load(types::I64, host(), ctx, at);
+        let next = offset_of!(ReadLog, next) as i32;
+        b.ins().store(host(), after, log, next);
+    }
+
+    /// Returns the source position of a check as the host expects it.
+    fn place_of(&self, check: Inst) -> u64 {
+        let loc = self.lane.function.dfg.locs[check];
+        u64::from(loc.ptx_line) | u64::from(loc.loc) << 32
     }
 
     /// Emits the call of the host for the lanes at `places`. Returns its answer.
@@ -290,8 +461,7 @@ impl Slice<'_, '_> {
         let shape = b.ins().bor(fixed, active);
         let shape = b.ins().bor(shape, thread);
         let properties = self.lane.int(types::I64, access.to_bits());
-        let loc = self.lane.function.dfg.locs[check];
-        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.place_of(check);
         let loc = self.lane.int(types::I64, loc);
         let args = [self.lane.fixed.ctx, at, properties, loc, data, shape];
         let offset = offset_of!(Helpers, check_lanes);
@@ -431,8 +601,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns whether generated code performs the access of a whole chunk if it is permitted: if the code is short, or
-    /// if only bounds are checked, because the host is then rarely called. Otherwise each access calls the host, which
-    /// also performs it.
+    /// if the host is rarely called. Otherwise each access calls the host, which also performs it.
     fn is_short(&self, places: &Places, element: ir::Type, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;
@@ -440,7 +609,7 @@ impl Slice<'_, '_> {
         let one = access.bytes == element.bytes() && access.order == MemOrder::Weak;
         *stride == 0
             || one && *stride == i64::from(element.bytes())
-            || self.lane.request.bounds_only
+            || self.is_brief(access, *stride)
     }
 
     /// Sets the results of a load that the host has performed.
@@ -459,4 +628,13 @@ impl Slice<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Returns the types of values that together have `bytes` bytes.
+fn pieces(bytes: u32) -> impl Iterator<Item = ir::Type> {
+    let of = |ty: ir::Type, count: u32| std::iter::repeat_n(ty, count as usize);
+    of(types::I64, bytes / 8)
+        .chain(of(types::I32, bytes / 4 % 2))
+        .chain(of(types::I16, bytes / 2 % 2))
+        .chain(of(types::I8, bytes % 2))
 }

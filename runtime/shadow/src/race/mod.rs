@@ -14,6 +14,7 @@ mod copy;
 mod cta;
 mod pair;
 mod quick;
+mod reads;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -25,6 +26,8 @@ pub use copy::Completion;
 use copy::{Copy, End, Issue, Place, Sequence};
 use cta::{Basis, Cta};
 pub use quick::Shape;
+use reads::Blocks;
+pub use reads::Run;
 
 /// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
 pub type Site = u32;
@@ -236,6 +239,8 @@ pub struct Detector {
     /// Entries of `current` that were used last, by the number of the instruction.
     recent: [Option<(GroupKey, GroupId)>; RECENT],
     cells: Cells,
+    /// Reads that are not in the cells.
+    blocks: Blocks,
     locations: FxHashMap<u64, Location>,
     /// Number of strong writes.
     versions: u64,
@@ -247,6 +252,8 @@ pub struct Detector {
     sequences: FxHashMap<(Thread, u64), Place>,
     /// Pairs of launches, or of other work, that may run at the same time; the lower number first.
     overlaps: FxHashSet<(u32, u32)>,
+    /// The launches, or other work, in `overlaps`.
+    overlapping: FxHashSet<u32>,
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
@@ -273,7 +280,7 @@ impl Detector {
 
     /// Returns the number of bytes that the cells occupy.
     pub fn shadow_bytes(&self) -> usize {
-        self.cells.bytes()
+        self.cells.bytes() + self.blocks.bytes()
     }
 
     /// Forgets all CTAs and accesses: later accesses happen after them.
@@ -284,6 +291,7 @@ impl Detector {
     /// Records that two launches, or other pieces of work, may run at the same time. Otherwise, launches are ordered.
     pub fn add_overlap(&mut self, a: u32, b: u32) {
         self.overlaps.insert((a.min(b), a.max(b)));
+        self.overlapping.extend([a, b]);
     }
 
     /// Returns whether two pieces of work may run at the same time.
@@ -291,20 +299,23 @@ impl Detector {
         !self.overlaps.is_empty() && self.overlaps.contains(&(a.min(b), a.max(b)))
     }
 
-    /// Returns the number of groups of accesses, which determines how much memory the detector uses.
+    /// Returns the number of groups and runs of accesses, which determines how much memory the detector uses.
     pub fn groups(&self) -> usize {
-        self.groups.len()
+        self.groups.len() + self.blocks.runs()
     }
 
     /// Calls `found` for each access to `bytes` bytes at `address` that conflicts with an access of the work `work`,
     /// which is not a launch. Accesses of work that is ordered with `work` do not conflict.
     pub fn conflicts(
-        &self,
+        &mut self,
         work: u32,
         (address, bytes): (u64, u64),
         writes: bool,
         mut found: impl FnMut(Conflict),
     ) {
+        if self.overlapping.contains(&work) {
+            self.move_all_runs(address, address + bytes);
+        }
         self.cells
             .for_each(address, address + bytes, |index, cell| {
                 let own = cell.write().into_iter().chain(cell.read());
@@ -334,6 +345,7 @@ impl Detector {
 
     /// Forgets the accesses to memory that is about to be used for something else.
     pub fn forget(&mut self, address: u64, bytes: u64) {
+        self.move_all_runs(address, address + bytes);
         self.cells
             .forget(address / 4, (address + bytes).div_ceil(4));
         let within = |&at: &u64| at >= address && at < address + bytes;
@@ -355,6 +367,10 @@ impl Detector {
             cta: id,
             index: thread,
         };
+        if access.writes {
+            let launch = self.ctas[id as usize].launch;
+            self.begin_write(launch, address, bytes.into());
+        }
         let issue = self.ctas[id as usize].issue(thread);
         if let Some(issue) = issue.filter(|_| !access.signals) {
             // The copy accesses the memory, and neither acquires nor releases.

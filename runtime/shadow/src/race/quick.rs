@@ -282,6 +282,9 @@ impl Detector {
             site,
         };
         let writes = access.writes;
+        if writes {
+            self.begin_writes(now.launch, (active, bytes, shape), &address);
+        }
         let group = self.group(leader, (site, access, None), writes);
         let lowest = active.trailing_zeros();
         let one = address(lowest);
@@ -328,6 +331,25 @@ impl Detector {
             for lane in lanes(active) {
                 self.locations.remove(&address(lane));
             }
+        }
+    }
+
+    fn begin_writes(
+        &mut self,
+        launch: u32,
+        (active, bytes, shape): (u32, u32, Shape),
+        address: impl Fn(u32) -> u64,
+    ) {
+        let each = match shape {
+            Shape::Any => active,
+            Shape::Uniform | Shape::Adjacent => active & active.wrapping_neg(),
+        };
+        let count = match shape {
+            Shape::Adjacent => active.count_ones(),
+            Shape::Any | Shape::Uniform => 1,
+        };
+        for lane in lanes(each) {
+            self.begin_write(launch, address(lane), u64::from(count * bytes));
         }
     }
 

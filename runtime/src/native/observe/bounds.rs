@@ -2,6 +2,7 @@
 
 use margay_exec::FaultKind;
 use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_jit::abi::PermittedRange;
 use margay_ops::mods::StateSpace;
 
 use super::super::shared::SharedVariable;
@@ -92,13 +93,17 @@ impl Examiner<'_> {
     }
 
     /// For a chunk whose accesses are permitted, returns a range of memory that contains these accesses and that all
-    /// threads may access in the same way: the kind of the range (0 to 2, in the order of
-    /// `NativeContext::permitted`), its start and its number of bytes.
+    /// threads may access in the same way, and the kind of the range (0 to 2, in the order of
+    /// `NativeContext::permitted`).
     pub(in crate::native) fn permitted(
-        &self,
+        &mut self,
         at: &Observed<'_>,
         chunk: &Chunk<'_>,
-    ) -> Option<(usize, [u64; 2])> {
+    ) -> Option<(usize, PermittedRange)> {
+        if self.launch.waits.is_observed() {
+            // The host must see each access.
+            return None;
+        }
         let (low, bytes) = chunk.hull(at.access.bytes)?;
         let index = match at.access.space {
             StateSpace::Shared if self.info.cluster_size() == 1 => 2,
@@ -120,7 +125,16 @@ impl Examiner<'_> {
             }
             index => self.recent[index][0],
         };
-        within(&(start..start + size), low, bytes).then_some((index, [start, size]))
+        if !within(&(start..start + size), low, bytes) {
+            return None;
+        }
+        let written = self.record_of((start, size))?;
+        let range = PermittedRange {
+            start,
+            size,
+            written,
+        };
+        Some((index, range))
     }
 
     /// Returns the rank of the CTA whose shared memory contains an address, and the offset in this shared memory.

@@ -218,6 +218,8 @@ impl Examiner<'_> {
         }
         self.initialisation_of_lanes(at, chunk);
         if self.orders() {
+            self.make_space();
+            self.note_immediate(at, chunk);
             self.order_lanes(at, chunk);
         }
         None

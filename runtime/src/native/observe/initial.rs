@@ -22,6 +22,16 @@ impl Examiner<'_> {
         }
     }
 
+    /// Returns the address of the record of the written bytes of a range, as generated code uses it: 0 if all bytes
+    /// have been written. Returns `None` if generated code cannot use the record. The record exists as long as this
+    /// examiner.
+    pub(super) fn record_of(&mut self, (start, size): (u64, u64)) -> Option<u64> {
+        let Some(initialised) = &self.findings.shadow().initialised else {
+            return Some(0);
+        };
+        self.written.record(initialised, start, size)
+    }
+
     /// Checks that bytes that a thread reads have been written, and records the bytes that it writes.
     pub(super) fn initialisation(&mut self, at: &Observed<'_>, address: u64, bytes: u32) {
         let findings = self.findings;

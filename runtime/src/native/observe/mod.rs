@@ -5,7 +5,9 @@
 
 mod bounds;
 mod chunk;
+mod deferred;
 mod initial;
+mod log;
 mod order;
 pub(super) mod perform;
 mod report;
@@ -23,6 +25,8 @@ use super::launch::PtxLaunch;
 use crate::checks::{Findings, Kind};
 use crate::memory::Visible;
 pub(super) use chunk::{Addresses, Chunk};
+use deferred::Epoch;
+use log::Log;
 pub(super) use order::synchronise_cluster;
 
 /// Number of bytes of spare memory after the shared memory of a CTA and after the local memory of a thread: a part for
@@ -81,6 +85,9 @@ pub(super) struct Examiner<'a> {
     reported: FxHashMap<ReportKey, u64>,
     /// The fault and the thread of the access of a chunk that ends the launch.
     wrong_access: Option<(FaultKind, u32)>,
+    /// The reads that generated code has recorded.
+    log: Log,
+    epoch: Epoch,
 }
 
 impl<'a> Examiner<'a> {
@@ -102,6 +109,8 @@ impl<'a> Examiner<'a> {
             known_sites: [None; KNOWN_SITES],
             reported: FxHashMap::default(),
             wrong_access: None,
+            log: Log::new(),
+            epoch: Epoch::default(),
         };
         examiner.begin_shared();
         examiner
@@ -163,6 +172,19 @@ impl<'a> Examiner<'a> {
         }
         self.initialisation(at, part.0, part.1);
         if self.orders() {
+            let (address, _) = part;
+            let one = Chunk {
+                active: 1,
+                addresses: Addresses::Strided {
+                    first: address,
+                    stride: 0,
+                    window: 0,
+                },
+                operands: &[],
+                operand_bytes: 0,
+                width: 1,
+            };
+            self.note_immediate(at, &one);
             self.order(at, part.0, part.1, operands);
         }
         None
@@ -197,10 +219,17 @@ impl<'a> Examiner<'a> {
     /// Makes the CTA with a linear index the current one.
     fn move_to(&mut self, cta: u64) {
         if self.cta.linear != cta {
-            self.cta.linear = cta;
-            self.cta.index = self.info.cta_index(cta);
-            self.begin_shared();
+            self.pass_reads(true);
+            if self.cta.linear != cta {
+                self.switch_to(cta);
+            }
         }
+    }
+
+    fn switch_to(&mut self, cta: u64) {
+        self.cta.linear = cta;
+        self.cta.index = self.info.cta_index(cta);
+        self.begin_shared();
     }
 
     /// Returns the state space of an address; for a generic address, the space that contains it.

@@ -25,7 +25,7 @@ pub(super) fn scope_of(scope: PtxScope) -> Scope {
 }
 
 /// Returns an access in the terms of the race detector.
-fn described(access: &ObservedAccess, writes: bool, window: Window) -> Access {
+pub(super) fn described(access: &ObservedAccess, writes: bool, window: Window) -> Access {
     let order = access.order;
     let strong = order != MemOrder::Weak;
     let update = access.mode == AccessMode::Update;
@@ -94,6 +94,7 @@ impl Examiner<'_> {
             .access(id, at.thread, (site, access), range, |race| {
                 found.push(race)
             });
+        self.epoch.raced |= !found.is_empty();
         let stored =
             (at.access.mode == AccessMode::Store).then(|| stored_bytes(at.access, operands));
         self.add_races(races, &found, (site, id), at, (address, stored.as_deref()));
@@ -143,6 +144,7 @@ impl Examiner<'_> {
             |lane, race| found.push((lane, race)),
         );
         if !found.is_empty() {
+            self.epoch.raced = true;
             // Earlier stores have been executed. The stores of the lanes of this chunk have not.
             races.forget_stores();
             let stores = at.access.mode == AccessMode::Store;
@@ -241,7 +243,7 @@ impl Examiner<'_> {
     }
 
     /// Returns the detector's index of the current CTA.
-    fn cta_id(&mut self, races: &mut Races) -> CtaId {
+    pub(super) fn cta_id(&mut self, races: &mut Races) -> CtaId {
         let linear = self.cta.linear;
         let launch = self.info.grid_id;
         if let Some((known, id)) = self.known_cta
@@ -279,7 +281,7 @@ impl Examiner<'_> {
         x + counts[0] * (y + counts[1] * z)
     }
 
-    fn site(&mut self, races: &mut Races, at: &Observed<'_>) -> Site {
+    pub(super) fn site(&mut self, races: &mut Races, at: &Observed<'_>) -> Site {
         let access = at.access.to_bits();
         let known = &mut self.known_sites[at.loc.ptx_line as usize % KNOWN_SITES];
         if let Some((loc, of, site)) = *known
@@ -355,6 +357,7 @@ impl Examiner<'_> {
     /// proxies to the race detector.
     pub(in crate::native) fn copy_group(&mut self, cta: u64, thread: u32, mode: Mode, count: u32) {
         self.move_to(cta);
+        self.pass_reads(false);
         if let Some(races) = &self.findings.shadow().races {
             let mut races = races.lock();
             let id = self.cta_id(&mut races);
@@ -389,6 +392,7 @@ impl Examiner<'_> {
     /// Passes a fence of a thread to the race detector.
     pub(in crate::native) fn fence(&mut self, cta: u64, thread: u32, scope: PtxScope) {
         self.move_to(cta);
+        self.pass_reads(false);
         if let Some(races) = &self.findings.shadow().races {
             let mut races = races.lock();
             let id = self.cta_id(&mut races);
@@ -399,6 +403,7 @@ impl Examiner<'_> {
     /// Passes a synchronisation of threads to the race detector.
     pub(in crate::native) fn synchronised(&mut self, cta: u64, event: SyncEvent<'_>) {
         self.move_to(cta);
+        self.pass_reads(matches!(event, SyncEvent::Barrier { .. }));
         let Some(races) = &self.findings.shadow().races else {
             return;
         };

@@ -1,0 +1,288 @@
+//! Passes reads that generated code has recorded to the race detector.
+//!
+//! In kernels whose threads only barriers order, the detector finds the same races if it gets the reads of an epoch (the
+//! time between two barriers of a CTA) later than they occur, but before the epoch ends. This has two advantages:
+//!
+//! - Reads of shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same way
+//!   as an earlier epoch did. If no access of that epoch raced, the detector need not see the reads.
+//! - Reads of neighbouring threads in global memory are passed to the detector together ([`Run`]).
+
+use margay_ir::function::SourceLoc;
+use margay_ir::observe::ObservedAccess;
+use margay_jit::abi::{ReadLog, ReadRecord};
+use margay_shadow::race::{Run, Window};
+
+use super::order::described;
+use super::{Addresses, Chunk, Examiner, Observed};
+
+/// The accesses of the current CTA to shared memory since its last barrier.
+#[derive(Debug, Default)]
+pub(super) struct Epoch {
+    /// Whether all accesses since the barrier, or since the begin of the CTA, are known.
+    whole: bool,
+    /// Whether an access raced.
+    pub(super) raced: bool,
+    /// A digest of the accesses that the detector got at once.
+    immediate: u64,
+    /// The reads that the detector has not got, and a digest of them.
+    reads: Vec<ReadRecord>,
+    digest: u64,
+}
+
+/// Maximum number of reads of an epoch that are kept.
+const MOST_READS: usize = 1 << 17;
+
+/// Number of runs that are extended at a time.
+const OPEN_RUNS: usize = 16;
+
+/// A read, and the number of threads that perform it: those of the record, and the following ones.
+type OpenRun = (ReadRecord, u32);
+
+fn mix(digest: u64, word: u64) -> u64 {
+    let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 29
+}
+
+/// Adds an access to a digest.
+fn add(digest: u64, [address, loc, access, lanes]: [u64; 4]) -> u64 {
+    let kind = loc.wrapping_mul(0xff51_afd7_ed55_8ccd)
+        ^ access.wrapping_mul(0xc4ce_b9fe_1a85_ec53).rotate_left(23)
+        ^ lanes.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(41);
+    mix(mix(digest, address), kind)
+}
+
+fn source(loc: u64) -> SourceLoc {
+    SourceLoc {
+        ptx_line: loc as u32,
+        loc: (loc >> 32) as u32,
+    }
+}
+
+impl Examiner<'_> {
+    /// Returns the address of the log in which generated code records reads.
+    pub(in crate::native) fn read_log(&mut self) -> *mut ReadLog {
+        let may_wait = self.launch.waits.is_observed();
+        if self.orders() && self.launch.code.barriers_only && !may_wait {
+            self.log.open();
+        }
+        self.log.cursor()
+    }
+
+    /// States that the next CTAs run from their begin.
+    pub(in crate::native) fn begin_ctas(&mut self) {
+        self.epoch.whole = true;
+    }
+
+    /// States that all CTAs have run to their end.
+    pub(in crate::native) fn end_ctas(&mut self) {
+        self.pass_reads(true);
+    }
+
+    /// Records an access to shared memory that the detector gets at once.
+    pub(super) fn note_immediate(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
+        if !self.launch.code.barriers_only {
+            return;
+        }
+        let loc = u64::from(at.loc.ptx_line) | u64::from(at.loc.loc) << 32;
+        let lanes = u64::from(chunk.active) << 32 | u64::from(at.thread);
+        let access = at.access.to_bits();
+        for lane in chunk.lanes() {
+            let address = chunk.addresses.of(lane);
+            if self.is_in_shared_window(address) {
+                self.epoch.immediate = add(self.epoch.immediate, [address, loc, access, lanes]);
+            }
+        }
+    }
+
+    /// Provides space for more reads in the log.
+    pub(super) fn make_space(&mut self) {
+        if self.log.is_nearly_full() && !self.log.grow() {
+            self.sort_reads();
+        }
+    }
+
+    /// Passes all recorded reads to the detector. `over` states that the epoch ends.
+    pub(super) fn pass_reads(&mut self, over: bool) {
+        if self.log.len() != 0 {
+            self.sort_reads();
+        }
+        self.end_epoch(over);
+    }
+
+    /// Empties the log: keeps the reads of shared memory for the end of the epoch, and passes the other reads to the
+    /// detector.
+    fn sort_reads(&mut self) {
+        let mut log = std::mem::replace(&mut self.log, super::log::Log::new());
+        let mut runs: [Option<OpenRun>; OPEN_RUNS] = [None; OPEN_RUNS];
+        for record in log.records() {
+            if record.cta != self.cta.linear {
+                self.pass_runs(&mut runs);
+                self.end_epoch(true);
+                self.epoch.whole = true;
+                self.switch_to(record.cta);
+            }
+            if self.is_in_shared_window(record.address) {
+                self.keep_read(record);
+            } else {
+                self.extend_run(&mut runs, record);
+            }
+        }
+        self.pass_runs(&mut runs);
+        log.clear();
+        self.log = log;
+    }
+
+    fn keep_read(&mut self, record: &ReadRecord) {
+        let epoch = &mut self.epoch;
+        epoch.digest = add(
+            epoch.digest,
+            [record.address, record.loc, record.access, record.lanes],
+        );
+        epoch.reads.push(*record);
+        if epoch.reads.len() >= MOST_READS {
+            self.end_epoch(false);
+        }
+    }
+
+    /// Adds a read to the run that it continues, or begins a run.
+    fn extend_run(&mut self, runs: &mut [Option<OpenRun>; OPEN_RUNS], record: &ReadRecord) {
+        let index = (record.loc ^ record.loc >> 4) as usize % OPEN_RUNS;
+        let (thread, stride, width) = record.unpack();
+        if let Some((first, threads)) = &mut runs[index] {
+            let (start, ..) = first.unpack();
+            let same = (first.loc, first.access, first.lanes >> 32)
+                == (record.loc, record.access, record.lanes >> 32);
+            let next = first
+                .address
+                .wrapping_add((stride as u64).wrapping_mul(u64::from(*threads)));
+            // A run does not extend beyond a block of the detector's memory.
+            let near = first.address >> 12 == record.address >> 12;
+            if same && stride > 0 && near && next == record.address && start + *threads == thread {
+                *threads += width;
+                return;
+            }
+            let (first, threads) = (*first, *threads);
+            self.pass_run(&first, threads);
+        }
+        runs[index] = Some((*record, width));
+    }
+
+    fn pass_runs(&mut self, runs: &mut [Option<OpenRun>; OPEN_RUNS]) {
+        for run in runs {
+            if let Some((first, threads)) = run.take() {
+                self.pass_run(&first, threads);
+            }
+        }
+    }
+
+    /// Passes the reads of `threads` threads to the detector.
+    fn pass_run(&mut self, record: &ReadRecord, threads: u32) {
+        let access = ObservedAccess::from_bits(record.access);
+        let (first, stride, _) = record.unpack();
+        let at = Observed {
+            access: &access,
+            loc: source(record.loc),
+            thread: first,
+        };
+        let run = u32::try_from(stride).ok().map(|stride| Run {
+            address: record.address,
+            first,
+            threads,
+            stride,
+            bytes: access.bytes,
+        });
+        if let Some(run) = run
+            && self.keeps_run(&at, &run)
+        {
+            return;
+        }
+        let mut done = 0;
+        while done < threads {
+            let thread = first + done;
+            let count = (threads - done).min(32 - thread % 32);
+            let address = record
+                .address
+                .wrapping_add((stride as u64).wrapping_mul(u64::from(done)));
+            let at = Observed { thread, ..at };
+            self.order_lanes(&at, &chunk_of(address, stride, count));
+            done += count;
+        }
+    }
+
+    /// Passes a run to the detector. Returns false if the detector needs the reads of each warp.
+    fn keeps_run(&mut self, at: &Observed<'_>, run: &Run) -> bool {
+        let Some(races) = &self.findings.shadow().races else {
+            return true;
+        };
+        let mut races = races.lock();
+        if races.has_host() {
+            return false;
+        }
+        let id = self.cta_id(&mut races);
+        let site = self.site(&mut races, at);
+        let access = described(at.access, true, Window::Global);
+        races.detector.read_run(id, (site, access), run)
+    }
+
+    /// Passes the reads of shared memory to the detector, unless an earlier epoch without races had the same accesses.
+    /// `over` states that the epoch ends.
+    fn end_epoch(&mut self, over: bool) {
+        let known = self.epoch.whole && over;
+        let start = mix(self.launch.code.unique, self.cta.shared_base);
+        let digest = mix(mix(start, self.epoch.immediate), self.epoch.digest);
+        let reads = std::mem::take(&mut self.epoch.reads);
+        if !reads.is_empty() {
+            let races = || self.findings.shadow().races.as_ref();
+            let clean = known && races().is_some_and(|races| races.lock().is_clean(digest));
+            if !clean {
+                for record in &reads {
+                    let access = ObservedAccess::from_bits(record.access);
+                    let (thread, stride, width) = record.unpack();
+                    let at = Observed {
+                        access: &access,
+                        loc: source(record.loc),
+                        thread,
+                    };
+                    self.order_lanes(&at, &chunk_of(record.address, stride, width));
+                }
+                let races = self.findings.shadow().races.as_ref();
+                if let Some(races) = races
+                    && known
+                    && !self.epoch.raced
+                {
+                    races.lock().add_clean(digest);
+                }
+            }
+        }
+        // The memory of the reads is used again.
+        let mut reads = reads;
+        reads.clear();
+        self.epoch = Epoch {
+            whole: over,
+            reads,
+            ..Epoch::default()
+        };
+    }
+}
+
+impl Drop for Examiner<'_> {
+    fn drop(&mut self) {
+        // Another examiner may examine the rest of the epoch.
+        self.pass_reads(false);
+    }
+}
+
+/// Returns the reads of `count` neighbouring threads as a chunk.
+fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> {
+    Chunk {
+        active: u32::MAX >> (32 - count.clamp(1, 32)),
+        addresses: Addresses::Strided {
+            first: address,
+            stride,
+            window: 0,
+        },
+        operands: &[],
+        operand_bytes: 0,
+        width: count as usize,
+    }
+}
