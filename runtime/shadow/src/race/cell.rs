@@ -6,6 +6,8 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::unit::{UNIT, Unit};
+
 /// Accesses of the threads of one warp in one interval by one instruction.
 pub(super) type GroupId = u32;
 
@@ -217,13 +219,91 @@ impl Mark {
 /// The marks of a page.
 type Marks = [Mark; PAGE_CELLS / MARKED];
 
+/// The accesses to the memory of a page.
+#[derive(Debug, Default)]
+struct Page {
+    /// The cells; `None` if no cell has an access.
+    cells: Option<Box<[Cell; PAGE_CELLS]>>,
+    /// The units with accesses to all their cells.
+    units: Option<Box<[Unit; PAGE_CELLS / UNIT]>>,
+    /// The units whose accesses `units` contains, as bits. The cells of these units have no accesses.
+    whole: u64,
+    marks: Option<Box<Marks>>,
+}
+
+impl Page {
+    /// Returns the cells. The accesses to units remain.
+    fn cells(&mut self) -> &mut [Cell; PAGE_CELLS] {
+        self.cells
+            .get_or_insert_with(|| Box::new([Cell::default(); PAGE_CELLS]))
+    }
+
+    /// Moves the accesses to the units of the given cells to the cells.
+    #[inline]
+    fn expand(&mut self, from: usize, to: usize) {
+        let units = u64::MAX >> (63 - (to - 1) / UNIT) & u64::MAX << (from / UNIT);
+        let mut whole = self.whole & units;
+        while whole != 0 {
+            let unit = whole.trailing_zeros() as usize;
+            whole &= whole - 1;
+            self.expand_unit(unit);
+        }
+    }
+
+    #[cold]
+    fn expand_unit(&mut self, unit: usize) {
+        self.whole &= !(1 << unit);
+        let Some(units) = &mut self.units else {
+            return;
+        };
+        let accesses = std::mem::take(&mut units[unit]);
+        let cells = &mut self.cells()[unit * UNIT..][..UNIT];
+        for (at, cell) in cells.iter_mut().enumerate() {
+            let write = accesses.write.entry(at, true);
+            let read = accesses.read.entry(at, false);
+            write
+                .into_iter()
+                .chain(read)
+                .for_each(|entry| cell.set(entry));
+        }
+    }
+
+    /// Forgets the accesses to the units of the given cells. Accesses to other cells of these units remain.
+    fn forget_units(&mut self, from: usize, to: usize) {
+        let inside = (from.div_ceil(UNIT), to / UNIT);
+        if let Some(units) = &mut self.units {
+            for unit in inside.0..inside.1 {
+                units[unit] = Unit::default();
+                self.whole &= !(1 << unit);
+            }
+        }
+        if from < to {
+            self.expand(from, to);
+        }
+    }
+
+    /// Returns the unit that begins at a cell, unless its cells have accesses of their own.
+    fn unit(&mut self, at: usize) -> Option<&mut Unit> {
+        let unit = at / UNIT;
+        if self.whole >> unit & 1 == 0 {
+            let cells = self.cells.as_ref().map(|cells| &cells[at..at + UNIT]);
+            if cells.is_some_and(|cells| cells.iter().any(|cell| *cell != Cell::default())) {
+                return None;
+            }
+        }
+        let units = self
+            .units
+            .get_or_insert_with(|| Box::new([Unit::default(); PAGE_CELLS / UNIT]));
+        self.whole |= 1 << unit;
+        Some(&mut units[unit])
+    }
+}
+
 /// The cells of all memory that was accessed.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    pages: FxHashMap<u64, usize>,
-    cells: Vec<Box<[Cell; PAGE_CELLS]>>,
-    /// The marks of each page that has any.
-    marks: Vec<Option<Box<Marks>>>,
+    index: FxHashMap<u64, usize>,
+    pages: Vec<Page>,
     /// The page that was used last, and its index.
     last: Option<(u64, usize)>,
     /// Lists of further accesses.
@@ -234,22 +314,39 @@ impl Cells {
     /// Returns the cell with an index: the address divided by four.
     #[inline]
     pub(super) fn cell(&mut self, index: u64) -> &mut Cell {
-        let (found, at) = self.place(index);
-        &mut self.cells[found][at]
+        let (page, at) = self.place(index);
+        page.expand(at, at + 1);
+        &mut page.cells()[at]
     }
 
     /// Returns the cells from an index on (at most `most`, and only those in the page of the first cell), and the lists
     /// of all cells.
     #[inline]
     pub(super) fn run(&mut self, index: u64, most: usize) -> (&mut [Cell], &Lists) {
-        let (found, at) = self.place(index);
-        let cells = &mut self.cells[found][at..at + Cells::count_in_page(index, most)];
-        (cells, &self.lists)
+        let (found, at) = self.find(index);
+        let end = at + Cells::count_in_page(index, most);
+        let page = &mut self.pages[found];
+        page.expand(at, end);
+        (&mut page.cells()[at..end], &self.lists)
+    }
+
+    /// Returns the unit that begins at a cell, unless its cells have accesses of their own.
+    #[inline]
+    pub(super) fn unit(&mut self, index: u64) -> Option<&mut Unit> {
+        let (page, at) = self.place(index);
+        page.unit(at)
+    }
+
+    /// Returns the page of a cell, and the cell's index in the page.
+    #[inline]
+    fn place(&mut self, index: u64) -> (&mut Page, usize) {
+        let (found, at) = self.find(index);
+        (&mut self.pages[found], at)
     }
 
     /// Returns the index of the page of a cell, and the cell's index in the page.
     #[inline]
-    fn place(&mut self, index: u64) -> (usize, usize) {
+    fn find(&mut self, index: u64) -> (usize, usize) {
         let page = index / PAGE_CELLS as u64;
         let found = match self.last {
             Some((last, found)) if last == page => found,
@@ -265,10 +362,9 @@ impl Cells {
     }
 
     fn page(&mut self, page: u64) -> usize {
-        let found = *self.pages.entry(page).or_insert_with(|| {
-            self.cells.push(Box::new([Cell::default(); PAGE_CELLS]));
-            self.marks.push(None);
-            self.cells.len() - 1
+        let found = *self.index.entry(page).or_insert_with(|| {
+            self.pages.push(Page::default());
+            self.pages.len() - 1
         });
         self.last = Some((page, found));
         found
@@ -283,8 +379,8 @@ impl Cells {
         count: usize,
         holds: impl Fn(&Mark) -> bool,
     ) -> u64 {
-        let (found, at) = self.place(index);
-        let Some(marks) = &self.marks[found] else {
+        let (page, at) = self.place(index);
+        let Some(marks) = &page.marks else {
             return 0;
         };
         let mut all = 0;
@@ -303,8 +399,9 @@ impl Cells {
 
     /// Records that reads of a cell need not be recorded, if the mark of its neighbours can state this.
     pub(super) fn mark(&mut self, index: u64, mark: Mark) {
-        let (found, at) = self.place(index);
-        let marks = self.marks[found]
+        let (page, at) = self.place(index);
+        let marks = page
+            .marks
             .get_or_insert_with(|| Box::new([Mark::default(); PAGE_CELLS / MARKED]));
         let own = &mut marks[at / MARKED];
         if (own.readers, own.site) != (mark.readers, mark.site) {
@@ -316,8 +413,8 @@ impl Cells {
     /// Records that reads of cells from an index on, which are in one page, must be recorded again.
     #[inline]
     pub(super) fn unmark(&mut self, index: u64, count: usize) {
-        let (found, at) = self.place(index);
-        if let Some(marks) = &mut self.marks[found] {
+        let (page, at) = self.place(index);
+        if let Some(marks) = &mut page.marks {
             for at in at..at + count {
                 marks[at / MARKED].cells &= !(1 << (at % MARKED));
             }
@@ -327,8 +424,10 @@ impl Cells {
     /// Returns the cell with an index, and its further accesses.
     #[inline]
     pub(super) fn with_further(&mut self, index: u64) -> (&mut Cell, &[Entry]) {
-        let (found, at) = self.place(index);
-        let cell = &mut self.cells[found][at];
+        let (found, at) = self.find(index);
+        let page = &mut self.pages[found];
+        page.expand(at, at + 1);
+        let cell = &mut page.cells()[at];
         let list = cell.list();
         (cell, self.lists.get(list))
     }
@@ -353,11 +452,11 @@ impl Cells {
     }
 
     /// Calls `f` for each cell that contains a byte from `from` up to `to`, if the cell's page has been used. The
-    /// arguments are the index of the cell and the cell.
-    pub(super) fn for_each(&self, from: u64, to: u64, mut f: impl FnMut(u64, &Cell)) {
+    /// arguments are the index of the cell, the cell, and its further accesses.
+    pub(super) fn for_each(&mut self, from: u64, to: u64, mut f: impl FnMut(u64, &Cell, &[Entry])) {
         let bytes = 4 * PAGE_CELLS as u64;
         let mut pages: Vec<(u64, usize)> = self
-            .pages
+            .index
             .iter()
             .filter(|&(page, _)| page * bytes < to && (page + 1) * bytes > from)
             .map(|(&page, &found)| (page, found))
@@ -367,8 +466,14 @@ impl Cells {
             let first = page * PAGE_CELLS as u64;
             let start = (from / 4).max(first);
             let end = to.div_ceil(4).min(first + PAGE_CELLS as u64);
+            let page = &mut self.pages[found];
+            page.expand((start - first) as usize, (end - first) as usize);
+            let Some(cells) = &page.cells else {
+                continue;
+            };
             for index in start..end {
-                f(index, &self.cells[found][(index - first) as usize]);
+                let cell = &cells[(index - first) as usize];
+                f(index, cell, self.lists.get(cell.list()));
             }
         }
     }
@@ -379,10 +484,13 @@ impl Cells {
         while index < end {
             let page = index / PAGE_CELLS as u64;
             let next = ((page + 1) * PAGE_CELLS as u64).min(end);
-            if let Some(&found) = self.pages.get(&page) {
+            if let Some(&found) = self.index.get(&page) {
                 let from = index as usize % PAGE_CELLS;
-                self.marks[found] = None;
-                for cell in &mut self.cells[found][from..from + (next - index) as usize] {
+                let to = from + (next - index) as usize;
+                let page = &mut self.pages[found];
+                page.marks = None;
+                page.forget_units(from, to);
+                for cell in page.cells.iter_mut().flat_map(|cells| &mut cells[from..to]) {
                     self.lists.release(cell.list());
                     *cell = Cell::default();
                 }
@@ -393,8 +501,13 @@ impl Cells {
 
     /// Returns the number of bytes that the cells occupy.
     pub(super) fn bytes(&self) -> usize {
-        let marks = self.marks.iter().flatten().count();
-        self.cells.len() * size_of::<[Cell; PAGE_CELLS]>() + marks * size_of::<Marks>()
+        let bytes = |page: &Page| {
+            size_of::<Page>()
+                + page.cells.as_ref().map_or(0, |cells| size_of_val(&**cells))
+                + page.units.as_ref().map_or(0, |units| size_of_val(&**units))
+                + page.marks.as_ref().map_or(0, |marks| size_of_val(&**marks))
+        };
+        self.pages.iter().map(bytes).sum()
     }
 }
 

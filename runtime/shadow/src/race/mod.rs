@@ -15,6 +15,7 @@ mod cta;
 mod pair;
 mod quick;
 mod reads;
+mod unit;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -316,12 +317,12 @@ impl Detector {
         if self.overlapping.contains(&work) {
             self.move_all_runs(address, address + bytes);
         }
+        let (groups, overlaps) = (&self.groups, &self.overlaps);
         self.cells
-            .for_each(address, address + bytes, |index, cell| {
+            .for_each(address, address + bytes, |index, cell, further| {
                 let own = cell.write().into_iter().chain(cell.read());
-                let further = self.cells.further(cell.list()).iter().copied();
-                for entry in own.chain(further) {
-                    let group = &self.groups[entry.group as usize - 1];
+                for entry in own.chain(further.iter().copied()) {
+                    let group = &groups[entry.group as usize - 1];
                     let launch = group.launch;
                     let first = (0..4).find(|at| {
                         let byte = index * 4 + at;
@@ -329,7 +330,7 @@ impl Detector {
                     });
                     if let Some(first) = first
                         && (entry.writes || writes)
-                        && self.may_overlap(launch, work)
+                        && overlaps.contains(&(launch.min(work), launch.max(work)))
                     {
                         found(Conflict {
                             site: group.site,

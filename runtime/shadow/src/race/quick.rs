@@ -4,6 +4,7 @@
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
+use super::unit::{UNIT, Whole};
 use super::{Access, Detector, Group, Race, Site};
 
 /// How the addresses of lanes are related.
@@ -31,6 +32,8 @@ struct Now {
     /// Whether only barriers of all threads order the threads of the CTA.
     barriers_only: bool,
     launch: u32,
+    /// Whether other work may overlap the launch.
+    overlapped: bool,
     site: Site,
 }
 
@@ -51,8 +54,14 @@ impl Now {
     /// Returns what is known about the accesses of a group.
     fn about(&self, groups: &[Group], group: GroupId) -> About {
         let group = &groups[group as usize - 1];
-        if group.cta != self.cta || group.copy.is_some() {
+        if group.copy.is_some() {
             return About::Open;
+        }
+        if group.cta != self.cta {
+            return match group.launch == self.launch || self.overlapped {
+                true => About::Open,
+                false => About::Over,
+            };
         }
         let of_warp = group.warp == self.warp;
         if group.time.epoch < self.time.epoch || of_warp && group.time.interval <= self.common {
@@ -279,6 +288,7 @@ impl Detector {
             plain: cta.is_plain(),
             barriers_only: cta.barriers_only,
             launch: cta.launch,
+            overlapped: self.overlapping.contains(&cta.launch),
             site,
         };
         let writes = access.writes;
@@ -381,7 +391,21 @@ impl Detector {
         let (mut done, mut open) = (0, 0u32);
         while done < total {
             let first = index + done as u64;
-            let count = Cells::count_in_page(first, (total - done).min(64));
+            let before = first as usize % UNIT;
+            if before == 0 && total - done >= UNIT {
+                let whole = Whole::new(group, lane + done as u32 / per, per);
+                if writes {
+                    self.cells.unmark(first, UNIT);
+                }
+                if let Some(whole) = whole
+                    && let Some(unit) = self.cells.unit(first)
+                    && unit.record(whole, writes, &mut about)
+                {
+                    done += UNIT;
+                    continue;
+                }
+            }
+            let count = (total - done).min(UNIT - before);
             let marked = match writes || !now.barriers_only {
                 true => 0,
                 false => self.cells.marked(first, count, |mark| now.is_marked(mark)),

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use super::cell::{Entry, GroupId};
 use super::clock::{CtaId, Time};
 use super::quick::cells_of;
+use super::unit::{UNIT, Whole};
 use super::{Access, Detector, Group, Site};
 
 /// Number of bytes of a block. A block is the unit for which the detector knows whether a launch has written it.
@@ -260,7 +261,8 @@ impl Detector {
 
     fn move_run(&mut self, key: &Key, element: u8, reader: &Reader) {
         let mut group: Option<(u32, GroupId)> = None;
-        for i in 0..key.threads {
+        let mut i = 0;
+        while i < key.threads {
             let thread = reader.first + i;
             let warp = thread / 32;
             let id = match group {
@@ -282,7 +284,12 @@ impl Detector {
                 }
             };
             group = Some((warp, id));
+            if self.add_unit(key, (thread, i), id) {
+                i += 4 * UNIT as u32 / key.bytes;
+                continue;
+            }
             let start = key.address + u64::from(key.stride) * u64::from(i);
+            i += 1;
             for (index, bytes) in cells_of(start, key.bytes) {
                 let entry = Entry {
                     group: id,
@@ -293,6 +300,27 @@ impl Detector {
                 self.add_read(index, entry, reader.common);
             }
         }
+    }
+
+    /// Adds the reads of a whole unit by the threads of a run from index `i` on, if it has such reads. `thread` is the
+    /// thread with this index.
+    fn add_unit(&mut self, key: &Key, (thread, i): (u32, u32), group: GroupId) -> bool {
+        let start = key.address + u64::from(key.stride) * u64::from(i);
+        let bytes = 4 * UNIT as u32;
+        let whole = key.stride == key.bytes
+            && key.bytes.is_multiple_of(4)
+            && start.is_multiple_of(bytes.into())
+            && bytes.is_multiple_of(key.bytes)
+            && key.threads - i >= bytes / key.bytes
+            && thread % 32 + bytes / key.bytes <= 32;
+        if !whole {
+            return false;
+        }
+        let Some(whole) = Whole::new(group, thread % 32, key.bytes / 4) else {
+            return false;
+        };
+        let unit = self.cells.unit(start / 4);
+        unit.is_some_and(|unit| unit.add_read(whole))
     }
 
     /// Adds a read to the accesses of a cell. The read does not race with them. As [`Detector::touch`] does, forgets

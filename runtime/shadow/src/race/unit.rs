@@ -1,0 +1,166 @@
+//! Accesses of neighbouring lanes to the cells of a whole unit (64 adjacent bytes).
+//!
+//! Most accesses of warps cover whole units: each lane accesses as many cells as its neighbour, one after the other. A
+//! unit then takes 16 bytes instead of 16 cells of 20 bytes.
+
+use super::cell::{About, Entry, GroupId, NONE};
+
+/// Number of cells of a unit.
+pub(super) const UNIT: usize = 16;
+
+/// An access to all cells of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Whole {
+    /// The group of the access; [`NONE`] if there is no access.
+    group: GroupId,
+    /// The lane that accesses the first cell.
+    first: u8,
+    /// Each lane accesses `1 << shift` cells.
+    shift: u8,
+}
+
+impl Whole {
+    /// Creates an access by the lanes from `first` on, of `per` cells each; `None` if `per` is not a power of two.
+    pub(super) fn new(group: GroupId, first: u32, per: u32) -> Option<Whole> {
+        per.is_power_of_two().then(|| Whole {
+            group,
+            first: first as u8,
+            shift: per.trailing_zeros().min(5) as u8,
+        })
+    }
+
+    /// Returns the access to a cell of the unit.
+    pub(super) fn entry(self, cell: usize, writes: bool) -> Option<Entry> {
+        (self.group != NONE).then_some(Entry {
+            group: self.group,
+            lanes: 1 << ((u32::from(self.first) + (cell as u32 >> self.shift)) & 31),
+            bytes: 15,
+            writes,
+        })
+    }
+
+    fn has_lanes_of(self, other: Whole) -> bool {
+        (self.first, self.shift) == (other.first, other.shift)
+    }
+}
+
+/// The accesses to a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Unit {
+    pub(super) write: Whole,
+    pub(super) read: Whole,
+}
+
+impl Unit {
+    /// Records a weak access to the whole unit, unless the earlier accesses need a closer examination. Returns whether
+    /// the access was recorded. `about` returns what is known about a group.
+    pub(super) fn record(
+        &mut self,
+        new: Whole,
+        writes: bool,
+        mut about: impl FnMut(GroupId) -> About,
+    ) -> bool {
+        // Whether an earlier access is over. `None` if the new access may race with it.
+        let mut over = |old: Whole| match about(old.group) {
+            About::Over => Some(true),
+            About::Current if old.has_lanes_of(new) => Some(false),
+            _ => None,
+        };
+        let (same, other) = match writes {
+            true => (self.write, self.read),
+            false => (self.read, self.write),
+        };
+        let other_over = match other.group {
+            NONE => Some(false),
+            _ => over(other),
+        };
+        let Some(other_over) = other_over else {
+            return false;
+        };
+        if same.group != NONE && same != new && over(same) != Some(true) {
+            return false;
+        }
+        match writes {
+            true => {
+                self.write = new;
+                if other_over {
+                    self.read = Whole::default();
+                }
+            }
+            false => self.read = new,
+        }
+        true
+    }
+
+    /// Adds a read that does not race with the accesses of the unit. Returns false if the unit has another read.
+    pub(super) fn add_read(&mut self, new: Whole) -> bool {
+        let free = self.read.group == NONE || self.read == new;
+        if free {
+            self.read = new;
+        }
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(group: GroupId, first: u32, per: u32) -> Whole {
+        Whole::new(group, first, per).expect("a power of two")
+    }
+
+    #[test]
+    fn cells_belong_to_lanes() {
+        let lanes = |access: Whole| {
+            [0, 1, 15].map(|cell| access.entry(cell, true).map(|entry| entry.lanes))
+        };
+        assert_eq!(lanes(whole(1, 0, 1)), [Some(1), Some(2), Some(1 << 15)]);
+        assert_eq!(
+            lanes(whole(1, 16, 1)),
+            [Some(1 << 16), Some(1 << 17), Some(1 << 31)]
+        );
+        assert_eq!(
+            lanes(whole(1, 8, 2)),
+            [Some(1 << 8), Some(1 << 8), Some(1 << 15)]
+        );
+        assert_eq!(lanes(Whole::default()), [None; 3]);
+        assert_eq!(Whole::new(1, 0, 3), None);
+    }
+
+    #[test]
+    fn open_accesses_need_a_closer_examination() {
+        // Groups under 10 are over, those under 20 are of the current interval.
+        let about = |group: GroupId| match group {
+            0..10 => About::Over,
+            10..20 => About::Current,
+            _ => About::Open,
+        };
+        let mut unit = Unit::default();
+        assert!(unit.record(whole(1, 0, 1), true, about));
+        assert!(
+            unit.record(whole(10, 0, 1), false, about),
+            "the write is over"
+        );
+        assert!(
+            !unit.record(whole(11, 0, 1), false, about),
+            "two current reads"
+        );
+        assert!(unit.record(whole(12, 0, 1), true, about), "the same lanes");
+        assert_eq!(unit.read, whole(10, 0, 1));
+        assert!(!unit.record(whole(13, 16, 1), false, about), "other lanes");
+        assert!(!unit.record(whole(13, 16, 1), true, about));
+        let mut unit = Unit {
+            write: whole(20, 0, 1),
+            ..Unit::default()
+        };
+        assert!(!unit.record(whole(10, 0, 1), true, about));
+        assert!(!unit.record(whole(10, 0, 1), false, about));
+        let mut unit = Unit {
+            read: whole(2, 0, 1),
+            ..Unit::default()
+        };
+        assert!(unit.record(whole(10, 0, 1), true, about));
+        assert_eq!(unit.read, Whole::default());
+    }
+}
