@@ -15,6 +15,8 @@
 //! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they also round
 //! only once.
 
+mod host;
+
 use super::soft::{self, Format, Number, Round};
 use super::{Bits, Desc, arg, map_elements, mask};
 use crate::types::OpType;
@@ -105,36 +107,6 @@ struct Operation {
     double: fn(&[f64; 4]) -> f64,
 }
 
-/// Returns whether the biased exponent differs by at least two from the least and from the greatest value of its field.
-#[inline(always)]
-fn is_ordinary(format: &Format, bits: Bits) -> bool {
-    let field = (format.magnitude(bits) >> format.fraction_bits) as u32;
-    field.wrapping_sub(2) < mask(format.exponent_bits) as u32 - 3
-}
-
-/// Returns the host's result, and whether the caller may use it. The caller may use it only if the operands and the
-/// result are in a range in which neither the NaN rules nor the host's flush-to-zero flags matter.
-#[inline(always)]
-fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> (Bits, bool) {
-    let usable = |bits: Bits| (bits == 0) | is_ordinary(format, bits);
-    let [a, b, c, d] = *operands;
-    let bits = match *format {
-        Format::F32 => {
-            let value = |bits: Bits| f32::from_bits(bits as u32);
-            let result = (operation.single)(&[value(a), value(b), value(c), value(d)]);
-            Bits::from(result.to_bits())
-        }
-        Format::F64 => {
-            let value = |bits: Bits| f64::from_bits(bits as u64);
-            let result = (operation.double)(&[value(a), value(b), value(c), value(d)]);
-            Bits::from(result.to_bits())
-        }
-        _ => return (0, false),
-    };
-    let usable = usable(a) & usable(b) & usable(c) & usable(d);
-    (bits, usable & is_ordinary(format, bits))
-}
-
 /// Applies an operation to each element. In the mixed form, all operands except the last are in the format of
 /// `src`.
 #[inline(always)]
@@ -159,14 +131,10 @@ fn compute_element(
     operation: &Operation,
     frame: Frame,
 ) -> Bits {
-    let is_mixed = desc.src != desc.ty && Format::of(desc.src).is_some();
-    if frame.round == Round::NearestEven
-        && !is_mixed
-        && let (bits, true) = on_host(operation, &frame.format, operands)
-    {
-        return finish_bits(desc, &frame.format, bits);
+    match host::result(desc, operands, operation, &frame) {
+        Some(bits) => finish_bits(desc, &frame.format, bits),
+        None => exactly(desc, operands, count, operation, frame),
     }
-    exactly(desc, operands, count, operation, frame)
 }
 
 /// Computes one element exactly and rounds it once.

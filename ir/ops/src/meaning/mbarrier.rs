@@ -12,7 +12,7 @@ const COUNT_BITS: u32 = 20;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const EXPECTED: u32 = COUNT_BITS;
 const PENDING_TX: u32 = 2 * COUNT_BITS;
-const TX: u64 = (1 << 21) - 1;
+const TX: u64 = 0x1f_ffff;
 
 /// Index of the bit that holds the parity of the phase.
 pub const PARITY: u32 = 63;
