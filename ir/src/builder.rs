@@ -49,6 +49,8 @@ pub struct FunctionBuilder {
     writes: PrimaryMap<Variable, Vec<Block>>,
     block: Option<Block>,
     loc: SourceLoc,
+    /// Number of targets of all branch tables.
+    table_targets: usize,
 }
 
 impl FunctionBuilder {
@@ -67,6 +69,7 @@ impl FunctionBuilder {
             writes: PrimaryMap::default(),
             block: Some(entry),
             loc: SourceLoc::default(),
+            table_targets: 0,
         }
     }
 
@@ -253,8 +256,16 @@ impl FunctionBuilder {
         self.terminator(Opcode::Brif, &[cond], calls);
     }
 
-    /// Ends the current block with a branch to `table[index]`, or to `default` if the index is out of range.
+    /// Ends the current block with a branch to `table[index]`, or to `default` if the index is out of range. If the
+    /// function has too many such targets, marks it as unsupported.
     pub fn br_table(&mut self, index: Value, default: Block, table: &[Block]) {
+        self.table_targets += table.len();
+        let is_over = self.table_targets > MAX_TABLE_TARGETS;
+        if is_over && self.table_targets - table.len() <= MAX_TABLE_TARGETS {
+            let what = format!("more than {MAX_TABLE_TARGETS} targets of branch tables");
+            self.function.unsupported.push((self.loc.ptx_line, what));
+        }
+        let table = if is_over { &[] } else { table };
         let calls = std::iter::once(default)
             .chain(table.iter().copied())
             .map(BlockCall::to);
@@ -359,6 +370,11 @@ impl FunctionBuilder {
             }
             if passed > MAX_PASSED {
                 let what = format!("more than {MAX_PASSED} values that branches pass to blocks");
+                self.function.unsupported.push((self.loc.ptx_line, what));
+                break;
+            }
+            if lives.marked > MAX_LIVE {
+                let what = format!("variables that are live in more than {MAX_LIVE} blocks");
                 self.function.unsupported.push((self.loc.ptx_line, what));
                 break;
             }
@@ -489,11 +505,20 @@ impl FunctionBuilder {
 /// such values.
 const MAX_PASSED: usize = 8 << 20;
 
+/// Maximum number of targets of all branch tables of a function. Branches that share a table have its targets each.
+const MAX_TABLE_TARGETS: usize = 1 << 20;
+
+/// Maximum number of blocks at whose start a variable is live, summed over all variables. If `n` variables are live in
+/// all of `n` blocks, finding these blocks takes `n * n` steps.
+const MAX_LIVE: usize = 1 << 28;
+
 /// The blocks where variables are live. Each mark is the index of a variable, so nothing has to be cleared between two
 /// variables.
 struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,
+    /// Number of blocks that were marked, over all variables.
+    marked: usize,
 }
 
 impl Lives {
@@ -501,6 +526,7 @@ impl Lives {
         Lives {
             written: SecondaryMap::with_default(u32::MAX),
             live: SecondaryMap::with_default(u32::MAX),
+            marked: 0,
         }
     }
 
@@ -514,6 +540,7 @@ impl Lives {
         while let Some(block) = work.pop() {
             if self.live[block] != mark {
                 self.live[block] = mark;
+                self.marked += 1;
                 let preds = cfg.preds(block).iter().copied();
                 work.extend(preds.filter(|&pred| self.written[pred] != mark));
             }
@@ -648,5 +675,58 @@ mod tests {
             panic!("{:?}", large.unsupported);
         };
         assert!(what.contains("values that branches pass"), "{what}");
+    }
+
+    #[test]
+    fn too_many_targets_of_tables_are_unsupported() {
+        let mut b = FunctionBuilder::new(Function {
+            kernel: Some(Default::default()),
+            ..Default::default()
+        });
+        let one = b.constant(Type::B32, 1);
+        let targets: Vec<Block> = (0..2000).map(|_| b.create_block()).collect();
+        b.jump(targets[0]);
+        for &target in &targets {
+            b.switch_to(target);
+            b.br_table(one, targets[0], &targets);
+        }
+        let function = b.finish();
+        let edges: usize = function.dfg.targets.values().map(|calls| calls.len()).sum();
+        assert!(edges <= MAX_TABLE_TARGETS + 2 * 2000, "{edges}");
+        let [(_, what)] = &function.unsupported[..] else {
+            panic!("{:?}", function.unsupported);
+        };
+        assert!(what.contains("targets of branch tables"), "{what}");
+    }
+
+    #[test]
+    fn too_many_live_variables_are_unsupported() {
+        // All variables are live in all blocks, and each block may write one of them.
+        let mut b = FunctionBuilder::new(Function {
+            kernel: Some(Default::default()),
+            ..Default::default()
+        });
+        let count = 24_000;
+        let variables: Vec<Variable> = (0..count).map(|_| b.declare(Type::B32)).collect();
+        let one = b.constant(Type::B32, 1);
+        variables.iter().for_each(|&v| b.write(v, one));
+        for &variable in &variables {
+            let [then, join] = std::array::from_fn(|_| b.create_block());
+            b.brif(one, then, join);
+            b.switch_to(then);
+            b.write(variable, one);
+            b.jump(join);
+            b.switch_to(join);
+        }
+        for &v in &variables {
+            let value = b.read(v);
+            b.simple(Opcode::Add, OpType::U32, &[value, value]);
+        }
+        b.end(Opcode::Exit, &[]);
+        let function = b.finish();
+        let [(_, what)] = &function.unsupported[..] else {
+            panic!("{:?}", function.unsupported);
+        };
+        assert!(what.contains("variables that are live"), "{what}");
     }
 }

@@ -23,6 +23,10 @@ const MAX_LIVE: usize = 4_000_000;
 /// Maximum number of values that branches pass to blocks.
 const MAX_PASSED: usize = 400_000;
 
+/// Maximum number of values that branches pass to one block. The time of register allocation grows with the square of
+/// this number.
+const MAX_PARAMS: usize = 8_000;
+
 /// Size of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
@@ -51,6 +55,13 @@ impl Shape {
         let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
         if edges > MAX_EDGES {
             return Err(over(MAX_EDGES, edges, "edges between blocks"));
+        }
+        let params = blocks
+            .iter()
+            .map(|&b| function.dfg.blocks[b].params.len())
+            .max();
+        if let Some(params) = params.filter(|&params| params > MAX_PARAMS) {
+            return Err(over(MAX_PARAMS, params, "values passed to one block"));
         }
         let Some(live) = liveness::total_length(function, cfg, MAX_LIVE) else {
             return Err(CompileError::Budget(format!(

@@ -119,6 +119,31 @@ const CASES: &[Case] = &[
         expected: |n, t| (0..n).fold(t, |x, _| x.wrapping_mul(3).wrapping_add(t)),
     },
     Case {
+        name: "values_passed_to_a_block",
+        size: 7_000,
+        text: |n| {
+            // Each iteration of the loop rotates the values.
+            let values = (0..n).fold(String::new(), |mut text, i| {
+                let _ = writeln!(
+                    text,
+                    "ld.global.u32 %v{i}, [%rd1]; add.u32 %v{i}, %v{i}, {i};"
+                );
+                text
+            });
+            let moves = (1..n).fold(String::new(), |mut text, i| {
+                let _ = writeln!(text, "mov.u32 %v{}, %v{i};", i - 1);
+                text
+            });
+            let last = n - 1;
+            let code = format!(
+                ".reg .b32 %v<{n}>;\n{values}mov.u32 %r3, 0;\nL: mov.u32 %r4, %v0;\n{moves}mov.u32 %v{last}, %r4;
+add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;\nadd.u32 %r2, %r2, %v{last};"
+            );
+            kernel("", &code)
+        },
+        expected: |_, t| t + 4,
+    },
+    Case {
         name: "values_across_a_barrier",
         size: 10_000,
         text: |n| {

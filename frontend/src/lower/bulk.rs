@@ -126,7 +126,7 @@ impl FunctionLowering<'_, '_> {
     pub(super) fn copy_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let [to, from] = Self::spaces_of_copy(parts);
         let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
-        let size = self.long(parts, "size")?;
+        let size = self.bulk_size(parts)?;
         if parts.has("cp_mask") {
             self.begin_asynchronous(Asynchronous::Group);
             self.copy_masked(parts, to, from, size)?;
@@ -198,7 +198,7 @@ impl FunctionLowering<'_, '_> {
     pub(super) fn reduce_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let [to, from] = Self::spaces_of_copy(parts);
         let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
-        let size = self.long(parts, "size")?;
+        let size = self.bulk_size(parts)?;
         let like = parts.resolved.desc();
         let ty = like.ty;
         let object = match parts.operand("m") {
@@ -220,10 +220,19 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
+    /// Reads the size of a bulk operation. PTX permits at most 16 MiB for `st.bulk`, and shared memory, to which or from
+    /// which all bulk copies go, is smaller. A larger size counts as 16 MiB, so that a wrong size ends soon in checking
+    /// runs, which suppress wrong accesses.
+    fn bulk_size(&mut self, parts: &Parts<'_>) -> Lowered<Value> {
+        let size = self.long(parts, "size")?;
+        let most = self.b.constant(Type::B64, 16 << 20);
+        Ok(self.b.simple(Opcode::Min, OpType::U64, &[size, most]))
+    }
+
     /// Lowers `st.bulk`, which stores zeros.
     pub(super) fn clear_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let to = self.at(parts, "a", StateSpace::Shared)?;
-        let size = self.long(parts, "size")?;
+        let size = self.bulk_size(parts)?;
         let zero = self.b.constant(Type::B64, 0);
         self.count_up(size, 8, |s, offset| {
             let to = s.beyond(to, offset);

@@ -95,6 +95,10 @@ pub struct Findings {
     lost: AtomicU64,
     /// Whether the run has stated that launches ran in one order ([`Findings::ran_in_one_order`]).
     ordered: AtomicBool,
+    /// Whether the race detector has stopped in a launch ([`Detector::has_given_up`]).
+    ///
+    /// [`Detector::has_given_up`]: margay_shadow::race::Detector::has_given_up
+    gave_up: AtomicBool,
     log: Option<PathBuf>,
     /// A text that each line of the log repeats.
     label: Option<String>,
@@ -213,6 +217,12 @@ impl Findings {
             let (found, scheduled) = {
                 let mut races = races.lock();
                 let found = races.end_launch(launch);
+                if races.detector.has_given_up() && !self.gave_up.swap(true, Ordering::Relaxed) {
+                    crate::error::tell(
+                        &"racecheck: too many threads synchronise with each other through atomic accesses; accesses \
+                          after that were not checked for races",
+                    );
+                }
                 (found, races.detector.depends_on_schedule())
             };
             if scheduled && !self.ordered.swap(true, Ordering::Relaxed) {

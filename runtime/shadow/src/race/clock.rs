@@ -64,6 +64,15 @@ impl WarpTime {
             Some((_, known)) => *known = (*known).max(until),
             None => self.lanes.push((lane as u8, until)),
         }
+        if self.lanes.len() == 32 {
+            self.all = self
+                .lanes
+                .iter()
+                .fold(u32::MAX, |all, &(_, until)| all.min(until));
+            let all = self.all;
+            self.lanes.retain(|(_, until)| *until > all);
+            self.lanes.shrink_to_fit();
+        }
     }
 
     fn join(&mut self, other: &WarpTime) {
@@ -110,6 +119,12 @@ impl Clock {
     pub(super) fn is_empty(&self) -> bool {
         let fenced = self.fenced.iter().any(Option::is_some);
         self.ctas.is_empty() && self.warps.is_empty() && !fenced
+    }
+
+    /// Returns a number that grows with the memory of the clock.
+    pub(super) fn size(&self) -> u64 {
+        let warps = self.warps.values().map(|warp| 4 + warp.lanes.len() as u64);
+        self.ctas.len() as u64 + warps.sum::<u64>()
     }
 
     /// Returns whether an access of a thread is known to be over.

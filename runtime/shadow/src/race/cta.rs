@@ -326,6 +326,18 @@ impl Cta {
             || known.threads.get(reader as usize).is_some_and(has)
     }
 
+    /// Forgets what the threads know about each other and about other CTAs.
+    pub(super) fn forget_others(&mut self) {
+        for basis in Basis::ALL {
+            let known = self.known_mut(basis);
+            known.cta = None;
+            known.warps.fill(None);
+            known.threads.clear();
+        }
+        self.fences.clear();
+        self.pending.clear();
+    }
+
     /// Returns the current time of a thread.
     pub(super) fn time(&self, thread: u32) -> Time {
         Time {

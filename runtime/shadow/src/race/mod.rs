@@ -258,9 +258,34 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
+    /// Sum of the sizes of clocks that strong accesses have used.
+    known: u64,
+    /// See [`Detector::has_given_up`].
+    given_up: bool,
 }
 
+/// Maximum of [`Detector::known`]. What `n` threads know about each other takes memory that grows with `n * n`.
+const MOST_KNOWN: u64 = 1 << 26;
+
 impl Detector {
+    /// Returns whether so many threads synchronise with each other through memory that the detector has stopped to
+    /// record accesses. It begins again after [`Detector::clear`].
+    pub fn has_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Counts the use of a clock. Stops recording if all uses take too much memory.
+    fn use_clock(&mut self, clock: &Shared) {
+        self.known += clock.as_ref().map_or(0, |clock| clock.size());
+        if self.known > MOST_KNOWN && !self.given_up {
+            self.given_up = true;
+            self.cells = Cells::default();
+            self.blocks = Blocks::default();
+            self.locations.clear();
+            self.ctas.iter_mut().for_each(Cta::forget_others);
+        }
+    }
+
     /// Adds a CTA whose threads have not accessed memory.
     pub fn add_cta(&mut self, launch: u32, index: u64, cluster: u64, threads: u32) -> CtaId {
         self.ctas.push(Cta::new(launch, index, cluster, threads));
@@ -364,6 +389,9 @@ impl Detector {
         (address, bytes): (u64, u32),
         mut report: impl FnMut(Race),
     ) {
+        if self.given_up {
+            return;
+        }
         let by = Thread {
             cta: id,
             index: thread,
@@ -468,6 +496,7 @@ impl Detector {
                 clock::join(&mut clock, released);
             }
         }
+        let suspected = location.suspected.clone();
         // In locks and queues, another schedule can let another thread write the value. The phases of an mbarrier are
         // the same in all schedules.
         let contends = (access.is_update() || access.repeats) && !access.signals;
@@ -479,7 +508,9 @@ impl Detector {
             cta.read_strongly(thread, &clock, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
-        cta.acquire(thread, &location.suspected, Basis::Suspected);
+        cta.acquire(thread, &suspected, Basis::Suspected);
+        self.use_clock(&clock);
+        self.use_clock(&suspected);
     }
 
     /// Releases the accesses of a thread that writes a location.
@@ -553,6 +584,9 @@ impl Detector {
         } else {
             cta.release_lock(thread, address);
         }
+        let suspected = location.suspected.clone();
+        self.use_clock(&released);
+        self.use_clock(&suspected);
     }
 
     /// Records an access to some bytes of a cell.

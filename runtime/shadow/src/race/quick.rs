@@ -261,7 +261,7 @@ impl Detector {
         address: impl Fn(u32) -> u64,
         mut report: impl FnMut(u32, Race),
     ) {
-        if active == 0 {
+        if active == 0 || self.given_up {
             return;
         }
         let last = first + 31 - active.leading_zeros();

@@ -140,6 +140,9 @@ impl Detector {
     /// Records reads by `run` in a CTA, if they can be kept as a run. Otherwise returns false, and the caller must record
     /// the reads of each warp.
     pub fn read_run(&mut self, id: CtaId, (site, access): (Site, Access), run: &Run) -> bool {
+        if self.given_up {
+            return true;
+        }
         let cta = &self.ctas[id as usize];
         let launch = cta.launch;
         let block = run.address / BLOCK;

@@ -822,3 +822,58 @@ fn skipped_reads_do_not_hide_races_with_earlier_writes() {
     races.dedup();
     assert_eq!(races, [(10, 20), (10, 21)]);
 }
+
+#[test]
+fn the_detector_gives_up_before_it_takes_much_memory() {
+    let update = Access {
+        acquires: true,
+        releases: true,
+        ..ATOMIC
+    };
+    let mut detector = Detector::default();
+    let ctas: Vec<CtaId> = (0..64)
+        .map(|index| detector.add_cta(1, index, index, 256))
+        .collect();
+    let mut races = 0;
+    for _ in 0..2 {
+        for &id in &ctas {
+            for thread in 0..256 {
+                detector.access(id, thread, (0, update), (FLAG, 4), |_| races += 1);
+            }
+        }
+    }
+    assert!(detector.has_given_up());
+    detector.access(0, 0, (1, Access::WRITE), (X, 4), |_| races += 1);
+    detector.access(1, 0, (1, Access::WRITE), (X, 4), |_| races += 1);
+    assert_eq!(races, 0);
+    detector.clear();
+    assert!(!detector.has_given_up());
+}
+
+#[test]
+fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
+    let mut clock = clock::Clock::default();
+    for lane in 0..32 {
+        let thread = Thread {
+            cta: 0,
+            index: lane,
+        };
+        clock.learn_thread(thread, 3 + lane % 2);
+    }
+    let (few, all) = (clock.size(), 4 + 32);
+    assert!(few < all, "{few}");
+    let knows = |lane, interval| {
+        let time = Time { epoch: 0, interval };
+        clock.knows(
+            Thread {
+                cta: 0,
+                index: lane,
+            },
+            time,
+        )
+    };
+    assert_eq!(
+        [knows(0, 3), knows(0, 4), knows(1, 4), knows(1, 5)],
+        [true, false, true, false]
+    );
+}
