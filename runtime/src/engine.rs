@@ -414,8 +414,6 @@ pub struct ParkedUnit {
     pub unit: u64,
     /// The engine's state: frames, program counters, barrier states.
     pub state: Box<dyn Any + Send>,
-    /// The window that contains the shared and local memory of the unit, if the unit has a window.
-    pub window: Option<CtaWindow>,
     /// Whether any thread has completed a wait since the unit was last run or resumed.
     pub progressed: bool,
 }

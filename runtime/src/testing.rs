@@ -155,7 +155,6 @@ impl TestLaunch {
             Step::Wait(progressed) => Some(RunOutcome::Parked(ParkedUnit {
                 unit,
                 state: Box::new(memory),
-                window: None,
                 progressed,
             })),
             Step::Fault(kind) => {

@@ -1,4 +1,5 @@
-//! Parses modules: tables and variables, then functions.
+//! Parses the text form of a module: the `module` line, then, in any order, source files, source positions, signatures,
+//! variables and functions.
 
 use super::cursor::Cursor;
 use super::{Parsed, function};

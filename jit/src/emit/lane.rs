@@ -100,8 +100,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) vars: FxHashMap<Value, Variable>,
     /// Variables that earlier code no longer uses and later code can reuse.
     pub(crate) spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// Bits of values that are set at only one position in the code. [`Lane::emit_from`] uses these bits instead of
-    /// variables.
+    /// The Cranelift values of IR values that are set at only one position in the code. [`Lane::emit_from`] uses them
+    /// instead of variables.
     known: FxHashMap<Value, ir::Value>,
     /// Values that need variables in code of [`Lane::emit_from`], because the code can both read them from the frame
     /// and compute them. `None` in other code, in which all values have variables.
@@ -441,6 +441,11 @@ impl<'a, 'b> Lane<'a, 'b> {
         new
     }
 
+    /// Returns the number of variables that hold values.
+    pub(crate) fn variables(&self) -> usize {
+        self.vars.len()
+    }
+
     fn var(&mut self, value: Value) -> Variable {
         let ty = clif_type(self.function.dfg.ty(value));
         match self.vars.get(&value) {
@@ -460,7 +465,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         several.is_none_or(|several| several.contains(&value))
     }
 
-    /// Returns the current bits of a value.
+    /// Returns the Cranelift value that holds the IR value `value` at the current position of the emitted code.
     pub(crate) fn get(&mut self, value: Value) -> ir::Value {
         if let Some(&bits) = self.known.get(&value) {
             return bits;
@@ -469,7 +474,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.b.use_var(var)
     }
 
-    /// Sets the bits of a value.
+    /// Sets the Cranelift value that holds the IR value `value` from the current position of the emitted code on.
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
         if !self.has_variable(value) {
             // A value that is rematerialised at the start of the region and computed again in its own block has the

@@ -84,7 +84,8 @@ enum Then {
     Slice,
     /// The loop over warps begins a phase.
     Phase,
-    /// The pending spills of the threads that have not run are flushed next.
+    /// Flushes the pending spills of the threads that have not yet run in the current phase. These spills belong to the
+    /// resume point of the phase.
     Others,
     /// The scheduler continues the CTA.
     General,

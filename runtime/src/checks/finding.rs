@@ -67,7 +67,8 @@ pub struct ThreadPlace {
     pub block: [u32; 3],
 }
 
-/// What races lack, in the words of reports; the most specific last.
+/// All texts that [`Finding::missing`] can contain, from the least to the most specific. Each names what would have
+/// ordered the two accesses of a race.
 const MISSING: [&str; 12] = [
     "warp barrier",
     "barrier",
@@ -83,8 +84,8 @@ const MISSING: [&str; 12] = [
     "cp.async wait",
 ];
 
-/// Returns the more specific of two texts that state what a race lacks. Different threads may lack different things at
-/// the same places, and the report must not depend on which of them comes first.
+/// Returns the more specific of two texts of [`MISSING`]. For different threads, different things may be missing at the
+/// same places, and the report must not depend on which of them comes first.
 pub(crate) fn more_specific(
     a: Option<&'static str>,
     b: Option<&'static str>,

@@ -177,8 +177,9 @@ pub(crate) fn reports_unused() -> bool {
             .any(|(_, findings)| findings.upgrade().is_some_and(reports))
 }
 
-/// Reports the bytes of an allocation that nobody has written, if the run reports unused memory. Must be called before
-/// the memory is freed. `call` is the stack of the call that allocated the memory.
+/// If the checking run reports unused memory (option `unused_memory`), reports how many bytes of the allocation at
+/// `address` have never been written, and the offset of the first of them. Reports nothing if the share of these bytes is
+/// below the threshold. Must be called before the memory is freed. `call` is the stack of the call that allocated the memory.
 pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
     with(address, |findings, initialised| {
         let Some(threshold) = findings.options().unused_memory else {

@@ -68,7 +68,8 @@ pub(crate) struct Races {
     recent: VecDeque<(u64, [u8; 16], u32)>,
     /// Races of running launches by the sites of their accesses.
     pairs: IndexMap<(Site, Site), Pair>,
-    /// Races of running launches with copies and fills, by the site and the number of the copy.
+    /// Races between a kernel of a running launch and a copy or fill. The key is the site of the kernel's access and the
+    /// ID of the copy or fill ([`HostAccess::work`]).
     host_pairs: IndexMap<(Site, u32), Pair>,
     /// Copies and fills that later work may overlap.
     host: Vec<HostAccess>,

@@ -1,9 +1,9 @@
 //! Device memory, and the windows of resident CTAs.
 //!
 //! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. An
-//! allocation makes part of the range accessible (opens it). The parts between allocations remain inaccessible
-//! (closed), so that an access of device code outside all allocations faults (`crate::fault`) and does not reach other
-//! data. Freed parts are made inaccessible again before the next launch runs, and are kept for reuse. The range is
+//! allocation makes part of the range accessible (opens it). The pages between allocations remain inaccessible
+//! (closed): if device code accesses such a page, the access faults (`crate::fault`) and does not reach other data. The
+//! rest of an allocation's last page and the free slots of slabs are accessible. Freed parts are made inaccessible again before the next launch runs, and are kept for reuse. The range is
 //! unmapped only when the address space is dropped.
 //!
 //! - `reservation` reserves address ranges from the system, changes the access rights of parts of them, and discards

@@ -112,7 +112,6 @@ impl PtxLaunch {
                 return RunOutcome::Parked(ParkedUnit {
                     unit: resident.unit,
                     state: Box::new(resident),
-                    window: None,
                     progressed,
                 });
             }

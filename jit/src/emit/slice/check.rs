@@ -250,7 +250,7 @@ impl Slice<'_, '_> {
         let adjacent = stride == i64::from(access.bytes);
         // The record of written bytes has bytes for eight bytes of memory each.
         let bytes = i64::from(self.view.width) * stride;
-        let whole = adjacent && bytes % 8 == 0 || stride == 0 && access.bytes <= 8;
+        let whole = adjacent && bytes % 8 == 0 || stride == 0;
         let loads = access.mode == AccessMode::Load;
         known
             && plain

@@ -212,21 +212,19 @@ impl Slice<'_, '_> {
         let outputs: Vec<ir::Value> = (used..used + results.len())
             .map(|index| self.cells(index))
             .collect();
-        let rest = self.lane.b.declare_var(types::I32);
-        self.lane.b.def_var(rest, active);
+        // The lanes that are left are a block parameter and no variable: the builder keeps a value for each variable in
+        // each block.
         let [head, body, end] = std::array::from_fn(|_| self.lane.b.create_block());
-        self.lane.b.ins().jump(head, &[]);
+        let left = self.lane.b.append_block_param(head, types::I32);
+        self.lane.b.ins().jump(head, &[active.into()]);
         self.lane.b.switch_to_block(head);
-        let left = self.lane.b.use_var(rest);
         self.lane.b.ins().brif(left, body, &[], end, &[]);
 
         self.lane.b.switch_to_block(body);
         let b = &mut *self.lane.b;
-        let left = b.use_var(rest);
         let number = b.ins().ctz(left);
         let below = b.ins().iadd_imm_s(left, -1);
         let left = b.ins().band(left, below);
-        b.def_var(rest, left);
         let wide = b.ins().uextend(types::I64, number);
         let first = self.lane.here;
         let mut here = first;
@@ -260,7 +258,7 @@ impl Slice<'_, '_> {
             b.ins().store(host(), bits, at, 0);
         }
         self.restore(&operands);
-        self.lane.b.ins().jump(head, &[]);
+        self.lane.b.ins().jump(head, &[left.into()]);
 
         self.lane.b.switch_to_block(end);
         let first = self.lane.here.thread;

@@ -300,11 +300,23 @@ impl<'a, 'b> Slice<'a, 'b> {
         self.view.uniformity.class_in(function, value, self.block)
     }
 
+    /// Returns whether the code has too many variables and blocks: the builder of the code generator keeps a value for
+    /// each variable in each block.
+    fn is_large(&self) -> bool {
+        const MOST: usize = 1 << 25;
+        let vectors = self.vars.len() + self.frozen.len();
+        let variables = self.lane.variables() + vectors * (self.view.width as usize / 4);
+        variables.saturating_mul(self.lane.b.func.dfg.num_blocks()) > MOST
+    }
+
     /// Translates an operation that neither ends a block nor synchronises.
     pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Unsupported> {
         use margay_ir::analysis::uniformity::Class;
         if self.hoisted.has_inst(inst) {
             return Ok(());
+        }
+        if self.is_large() {
+            return Err(Unsupported("too many values and blocks".into()));
         }
         let data = self.lane.function.dfg.insts[inst];
         let effects = data.opcode.effects();
