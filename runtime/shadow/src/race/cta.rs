@@ -2,9 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::cell::GroupId;
 use super::clock::{self, Clock, CtaId, Shared, Thread, Time, Window};
 use super::copy::{Groups, Issue, Sequence};
-use super::{Lock, Scope};
+use super::{Lock, Scope, Site};
 
 /// Knowledge about other threads on three levels. A thread knows what its own level, its warp's level and its CTA's
 /// level know.
@@ -136,6 +137,8 @@ pub(super) struct Cta {
     locks: FxHashMap<u32, Lock>,
     /// The threads and the addresses of the locks that they have released.
     released: FxHashSet<(u32, u64)>,
+    /// The current group of an instruction in a warp: the warp, the instruction, and whether it writes.
+    groups: FxHashMap<(u32, Site, bool), GroupId>,
 }
 
 /// A strong read in a loop: the address, the number of the write that it reads from, its scope, and whether it
@@ -189,7 +192,23 @@ impl Cta {
             polled: FxHashMap::default(),
             locks: FxHashMap::default(),
             released: FxHashSet::default(),
+            groups: FxHashMap::default(),
         }
+    }
+
+    /// Returns the current group of an instruction in a warp.
+    pub(super) fn group(&self, warp: u32, site: Site, writes: bool) -> Option<GroupId> {
+        self.groups.get(&(warp, site, writes)).copied()
+    }
+
+    /// Sets the current group of an instruction in a warp.
+    pub(super) fn set_group(&mut self, warp: u32, site: Site, writes: bool, group: GroupId) {
+        self.groups.insert((warp, site, writes), group);
+    }
+
+    /// Frees what only accesses of the CTA's threads need.
+    pub(super) fn end(&mut self) {
+        self.groups = FxHashMap::default();
     }
 
     /// Records a strong read in a loop. Returns whether it reads the same as the thread's last such read.

@@ -235,9 +235,7 @@ const RECENT: usize = 32;
 pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
-    /// The current group of an instruction in a warp.
-    current: FxHashMap<GroupKey, GroupId>,
-    /// Entries of `current` that were used last, by the number of the instruction.
+    /// The groups that were used last, by the number of the instruction.
     recent: [Option<(GroupKey, GroupId)>; RECENT],
     cells: Cells,
     /// Reads that are not in the cells.
@@ -296,6 +294,11 @@ impl Detector {
     /// fences, atomics, strong accesses, asynchronous copies or other barriers.
     pub fn order_by_barriers_only(&mut self, id: CtaId) {
         self.ctas[id as usize].barriers_only = true;
+    }
+
+    /// States that the threads of a CTA will not access memory any more.
+    pub fn end_cta(&mut self, id: CtaId) {
+        self.ctas[id as usize].end();
     }
 
     /// Returns the launch and the linear index of a CTA.
@@ -743,7 +746,7 @@ impl Detector {
         let recent = &mut self.recent[(2 * site as usize + usize::from(writes)) % RECENT];
         let known = match *recent {
             Some((known, id)) if known == key => Some(id),
-            _ => self.current.get(&key).copied(),
+            _ => cta.group(by.warp(), site, writes),
         };
         if let Some(id) = known {
             *recent = Some((key, id));
@@ -765,7 +768,7 @@ impl Detector {
             lock,
         });
         let group = self.groups.len() as GroupId;
-        self.current.insert(key, group);
+        self.ctas[by.cta as usize].set_group(by.warp(), site, writes, group);
         group
     }
 

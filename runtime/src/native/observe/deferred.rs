@@ -76,6 +76,7 @@ impl Examiner<'_> {
     /// States that all CTAs have run to their end.
     pub(in crate::native) fn end_ctas(&mut self) {
         self.pass_reads(true);
+        self.end_cta();
     }
 
     /// Records an access to shared memory that the detector gets at once.
@@ -86,11 +87,19 @@ impl Examiner<'_> {
         let loc = u64::from(at.loc.ptx_line) | u64::from(at.loc.loc) << 32;
         let lanes = u64::from(chunk.active) << 32 | u64::from(at.thread);
         let access = at.access.to_bits();
-        for lane in chunk.lanes() {
-            let address = chunk.addresses.of(lane);
+        let mut note = |address: u64| {
             if self.is_in_shared_window(address) {
                 self.epoch.immediate = add(self.epoch.immediate, [address, loc, access, lanes]);
             }
+        };
+        match chunk.addresses {
+            // All lanes are in the same window as the first one.
+            Addresses::Strided { stride, .. } => {
+                let first = chunk.addresses.of(chunk.active.trailing_zeros() & 31);
+                note(first);
+                self.epoch.immediate = mix(self.epoch.immediate, stride as u64);
+            }
+            Addresses::Each(each) => chunk.lanes().for_each(|lane| note(each[lane as usize])),
         }
     }
 

@@ -272,6 +272,15 @@ impl Examiner<'_> {
         id
     }
 
+    /// Tells the race detector that the current CTA has ended.
+    pub(super) fn end_cta(&mut self) {
+        if let Some((_, id)) = self.known_cta.take()
+            && let Some(races) = &self.findings.shadow().races
+        {
+            races.lock().detector.end_cta(id);
+        }
+    }
+
     /// Returns the linear index of the current CTA's cluster.
     fn cluster(&self) -> u64 {
         let sizes = self.info.cluster.map(|n| n.max(1));
