@@ -94,6 +94,33 @@ pub struct View {
     lent: Vec<Arc<Range>>,
 }
 
+/// The record of a tracked range. All addresses must be in the range.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a>(&'a Range);
+
+impl Record<'_> {
+    /// Records that `len` bytes at `start` have been written.
+    #[inline]
+    pub fn set(self, start: u64, len: u64) {
+        let from = start - self.0.start;
+        self.0.set(from, from + len);
+    }
+
+    /// Returns whether `len` bytes at `start` have been written.
+    #[inline]
+    pub fn is_written(self, start: u64, len: u64) -> bool {
+        let from = start - self.0.start;
+        let (word, bit) = ((from / 64) as usize, from % 64);
+        match len <= 64 - bit {
+            true => {
+                let mask = u64::MAX >> (64 - len.clamp(1, 64)) << bit;
+                self.0.words[word].load(Ordering::Relaxed) & mask == mask
+            }
+            false => self.0.written(from, from + len) == Written::All,
+        }
+    }
+}
+
 impl View {
     /// Returns the range that contains `len` bytes at `start`, if one range contains them all.
     fn range(&mut self, of: &Initialised, start: u64, len: u64) -> Option<&Range> {
@@ -118,6 +145,11 @@ impl View {
             }
         }
         self.recent[0].as_deref()
+    }
+
+    /// Returns the record of a tracked range, if one range contains `len` bytes at `start`.
+    pub fn within(&mut self, of: &Initialised, start: u64, len: u64) -> Option<Record<'_>> {
+        self.range(of, start, len).map(Record)
     }
 
     /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
@@ -354,5 +386,48 @@ mod tests {
         init.track(50, 100);
         assert_eq!(init.written(0, 50), Written::All);
         assert_eq!(init.written(50, 50), Written::None);
+    }
+
+    #[test]
+    fn a_record_says_whether_bytes_were_written() {
+        let init = Initialised::default();
+        init.track(1000, 300);
+        let mut view = View::default();
+        assert!(view.within(&init, 999, 4).is_none());
+        let record = view.within(&init, 1000, 300).expect("a tracked range");
+        // Bytes 60 to 67 of the range are in two words.
+        record.set(1060, 8);
+        assert!(record.is_written(1060, 8) && record.is_written(1060, 4));
+        assert!(!record.is_written(1059, 4) && !record.is_written(1064, 8));
+        assert_eq!(init.written(1060, 8), Written::All);
+        assert_eq!(init.written(1056, 8), Written::Some);
+    }
+
+    #[test]
+    fn generated_code_finds_the_bits_of_a_range() {
+        let init = Initialised::default();
+        init.track(4096, 256);
+        let mut view = View::default();
+        let whole = view.record(&init, 4096, 256).expect("a tracked range");
+        assert_eq!(view.record(&init, 4096 + 64, 64), Some(whole + 8));
+        assert_eq!(
+            view.record(&init, 4096 + 4, 8),
+            None,
+            "no byte of bits begins there"
+        );
+        assert_eq!(
+            view.record(&init, 9000, 8),
+            Some(0),
+            "nobody records this memory"
+        );
+        assert_eq!(view.record(&init, 4096 + 250, 64), None);
+        init.set(4096, 256);
+        init.track(4096, 256);
+        assert_eq!(init.written(4096, 256), Written::None);
+        assert_eq!(
+            view.record(&init, 4096, 256),
+            Some(whole),
+            "the bits stay where they are"
+        );
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Races {
     infos: Vec<SiteInfo>,
     /// The CTAs of running launches, by launch and linear index.
     ctas: FxHashMap<(u64, u64), CtaId>,
+    /// The last CTA that has used each window of shared and local memory, by the starts of both.
+    windows: FxHashMap<(u64, u64), CtaId>,
     /// The launches that are not over.
     launches: FxHashSet<u64>,
     /// The last stores, oldest first: address and bytes. Racing stores of equal bytes are less serious.
@@ -237,7 +239,15 @@ impl Races {
             .chain(races.map(|pair| (pair.finding, pair.call)))
             .collect();
         if self.launches.remove(&launch) {
-            self.ctas.retain(|&(of, _), _| of != launch);
+            let (ctas, detector) = (&mut self.ctas, &mut self.detector);
+            ctas.retain(|&(of, _), &mut id| {
+                let is_kept = of != launch;
+                if !is_kept {
+                    detector.end_cta(id);
+                }
+                is_kept
+            });
+            self.windows.clear();
         }
         races
     }
@@ -261,6 +271,7 @@ impl Races {
     pub(crate) fn forget_earlier(&mut self) {
         self.detector.clear();
         self.ctas.clear();
+        self.windows.clear();
         self.recent.clear();
         self.extents.clear();
         self.host.clear();
@@ -444,6 +455,13 @@ impl Races {
             .add_cta(launch as u32, index, cluster, threads);
         self.ctas.insert((launch, index), id);
         (id, true)
+    }
+
+    /// Records that a new CTA uses a window. The CTA that has used it before has ended.
+    pub(crate) fn use_window(&mut self, window: (u64, u64), id: CtaId) {
+        if let Some(ended) = self.windows.insert(window, id) {
+            self.detector.end_cta(ended);
+        }
     }
 
     /// Records the bytes that a thread is about to store.

@@ -97,6 +97,19 @@ impl Basis {
     const ALL: [Basis; 3] = [Basis::Guaranteed, Basis::Assumed, Basis::Suspected];
 }
 
+/// What a thread uses a clock for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    /// The clock is what the thread has acquired with a strong access.
+    Acquired,
+    /// The clock is what the thread has released with a strong access.
+    Released,
+    /// The clock explains races ([`Basis::Suspected`]).
+    Suspected,
+    /// The clock is what the thread has released with a fence.
+    Fenced,
+}
+
 /// A CTA.
 #[derive(Debug)]
 pub(super) struct Cta {
@@ -137,6 +150,8 @@ pub(super) struct Cta {
     locks: FxHashMap<u32, Lock>,
     /// The threads and the addresses of the locks that they have released.
     released: FxHashSet<(u32, u64)>,
+    /// For each thread, the sizes of the clocks that it has used last, by [`Use`]; empty until a thread uses a clock.
+    sizes: Vec<[u32; 4]>,
     /// The current group of an instruction in a warp: the warp, the instruction, and whether it writes.
     groups: FxHashMap<(u32, Site, bool), GroupId>,
 }
@@ -192,6 +207,7 @@ impl Cta {
             polled: FxHashMap::default(),
             locks: FxHashMap::default(),
             released: FxHashSet::default(),
+            sizes: Vec::new(),
             groups: FxHashMap::default(),
         }
     }
@@ -206,9 +222,29 @@ impl Cta {
         self.groups.insert((warp, site, writes), group);
     }
 
-    /// Frees what only accesses of the CTA's threads need.
+    /// Sets the size of the clock that a thread has used last. Returns the size of the clock before.
+    pub(super) fn set_size(&mut self, thread: u32, of: Use, size: u64) -> u64 {
+        if self.sizes.is_empty() {
+            self.sizes = vec![[0; 4]; self.warps.len() * 32];
+        }
+        let known = &mut self.sizes[thread as usize][of as usize];
+        let size = size.min(u32::MAX.into()) as u32;
+        std::mem::replace(known, size).into()
+    }
+
+    /// Removes the sizes of all clocks, and returns their sum.
+    pub(super) fn take_sizes(&mut self) -> u64 {
+        let sizes = std::mem::take(&mut self.sizes);
+        sizes.iter().flatten().map(|&size| u64::from(size)).sum()
+    }
+
+    /// Frees what only accesses and synchronisation of the CTA's threads need.
     pub(super) fn end(&mut self) {
+        self.forget_others();
         self.groups = FxHashMap::default();
+        self.polled = FxHashMap::default();
+        self.released = FxHashSet::default();
+        self.barriers = Vec::new();
     }
 
     /// Records a strong read in a loop. Returns whether it reads the same as the thread's last such read.
@@ -351,10 +387,10 @@ impl Cta {
             let known = self.known_mut(basis);
             known.cta = None;
             known.warps.fill(None);
-            known.threads.clear();
+            known.threads = Vec::new();
         }
-        self.fences.clear();
-        self.pending.clear();
+        self.fences = Vec::new();
+        self.pending = Vec::new();
     }
 
     /// Returns the current time of a thread.

@@ -25,7 +25,7 @@ pub use clock::{CtaId, Window};
 use clock::{Shared, Thread, Time};
 pub use copy::Completion;
 use copy::{Copy, End, Issue, Place, Sequence};
-use cta::{Basis, Cta};
+use cta::{Basis, Cta, Use};
 pub use quick::Shape;
 use reads::Blocks;
 pub use reads::Run;
@@ -256,7 +256,7 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
-    /// Sum of the sizes of clocks that strong accesses have used.
+    /// Sum of the sizes of the clocks that each thread has used last, without those of CTAs that have ended.
     known: u64,
     /// See [`Detector::has_given_up`].
     given_up: bool,
@@ -272,9 +272,11 @@ impl Detector {
         self.given_up
     }
 
-    /// Counts the use of a clock. Stops recording if all uses take too much memory.
-    fn use_clock(&mut self, clock: &Shared) {
-        self.known += clock.as_ref().map_or(0, |clock| clock.size());
+    /// Counts the use of a clock by a thread, for the purpose `of`. Stops recording if all clocks take too much memory.
+    fn use_clock(&mut self, id: CtaId, (thread, of): (u32, Use), clock: &Shared) {
+        let size = clock.as_ref().map_or(0, |clock| clock.size());
+        let before = self.ctas[id as usize].set_size(thread, of, size);
+        self.known = self.known + size - before;
         if self.known > MOST_KNOWN && !self.given_up {
             self.given_up = true;
             self.cells = Cells::default();
@@ -298,7 +300,9 @@ impl Detector {
 
     /// States that the threads of a CTA will not access memory any more.
     pub fn end_cta(&mut self, id: CtaId) {
-        self.ctas[id as usize].end();
+        let cta = &mut self.ctas[id as usize];
+        cta.end();
+        self.known -= cta.take_sizes();
     }
 
     /// Returns the launch and the linear index of a CTA.
@@ -512,8 +516,8 @@ impl Detector {
         }
         cta.acquire(thread, &clock, Basis::Assumed);
         cta.acquire(thread, &suspected, Basis::Suspected);
-        self.use_clock(&clock);
-        self.use_clock(&suspected);
+        self.use_clock(id, (thread, Use::Acquired), &clock);
+        self.use_clock(id, (thread, Use::Suspected), &suspected);
     }
 
     /// Releases the accesses of a thread that writes a location.
@@ -588,8 +592,8 @@ impl Detector {
             cta.release_lock(thread, address);
         }
         let suspected = location.suspected.clone();
-        self.use_clock(&released);
-        self.use_clock(&suspected);
+        self.use_clock(id, (thread, Use::Released), &released);
+        self.use_clock(id, (thread, Use::Suspected), &suspected);
     }
 
     /// Records an access to some bytes of a cell.
@@ -780,7 +784,13 @@ impl Detector {
 
     /// Performs a fence of a thread.
     pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
-        self.scheduled |= self.ctas[id as usize].fence(id, thread, scope);
+        if self.given_up {
+            return;
+        }
+        let cta = &mut self.ctas[id as usize];
+        self.scheduled |= cta.fence(id, thread, scope);
+        let released = cta.last_fence(thread).map(|fence| fence.clock.clone());
+        self.use_clock(id, (thread, Use::Fenced), &released.flatten());
     }
 
     /// Returns whether an atomic operation or a polling loop has acquired what another thread has released. In another

@@ -851,6 +851,28 @@ fn the_detector_gives_up_before_it_takes_much_memory() {
 }
 
 #[test]
+fn knowledge_ends_with_its_cta() {
+    let update = Access {
+        acquires: true,
+        releases: true,
+        ..ATOMIC
+    };
+    let mut detector = Detector::default();
+    for index in 0..300 {
+        let id = detector.add_cta(1, index, index, 256);
+        // Each CTA has a flag of its own, as in shared memory.
+        let flag = FLAG + 8 * index;
+        for thread in (0..256).chain(0..256) {
+            detector.access(id, thread, (0, update), (flag, 4), |_| ());
+            detector.fence(id, thread, Scope::Device);
+        }
+        detector.end_cta(id);
+    }
+    assert!(!detector.has_given_up());
+    assert_eq!(detector.known, 0);
+}
+
+#[test]
 fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
     let mut clock = clock::Clock::default();
     for lane in 0..32 {

@@ -170,6 +170,21 @@ impl Chunk<'_> {
     }
 }
 
+/// Returns the lowest address of the active lanes, the number of bytes up to the end of the highest access of `bytes`
+/// bytes, and the bits that are set in any of the addresses; `None` if the lanes are far apart.
+fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
+    let (mut low, mut high, mut together) = (u64::MAX, 0, 0);
+    for (lane, &address) in each.iter().enumerate() {
+        if active >> lane & 1 != 0 {
+            low = low.min(address);
+            high = high.max(address);
+            together |= address;
+        }
+    }
+    let len = high.checked_sub(low)?.checked_add(bytes.into())?;
+    Some((low, len, together))
+}
+
 impl Examiner<'_> {
     /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the address that each lane
     /// must use; `None` if all lanes use their own addresses. (If the access has unused elements, always returns
@@ -239,6 +254,13 @@ impl Examiner<'_> {
         {
             return true;
         }
+        if let Addresses::Each(each) = chunk.addresses
+            && let Some((low, len, together)) = span(each, chunk.active, access.bytes)
+            && together & (align - 1) == 0
+            && self.holds_for_all(access.space, (low, len), writes)
+        {
+            return true;
+        }
         chunk.lanes().all(|lane| {
             let address = chunk.addresses.of(lane);
             let range = (address, u64::from(access.bytes));
@@ -260,6 +282,22 @@ impl Examiner<'_> {
                 AccessMode::Store => return self.written.set(initialised, start, len),
                 AccessMode::Load
                     if self.written.written(initialised, start, len) == Written::All =>
+                {
+                    return;
+                }
+                _ => {}
+            }
+        } else if let Addresses::Each(each) = chunk.addresses
+            && let Some((low, len, _)) = span(each, chunk.active, at.access.bytes)
+            && let Some(record) = self.written.within(initialised, low, len)
+        {
+            let mut lanes = chunk.lanes().map(|lane| each[lane as usize]);
+            match at.access.mode {
+                AccessMode::Store => {
+                    return lanes.for_each(|address| record.set(address, at.access.bytes.into()));
+                }
+                AccessMode::Load
+                    if lanes.all(|address| record.is_written(address, at.access.bytes.into())) =>
                 {
                     return;
                 }

@@ -76,7 +76,6 @@ impl Examiner<'_> {
     /// States that all CTAs have run to their end.
     pub(in crate::native) fn end_ctas(&mut self) {
         self.pass_reads(true);
-        self.end_cta();
     }
 
     /// Records an access to shared memory that the detector gets at once.

@@ -226,9 +226,7 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Makes another CTA the current one, after the current CTA has ended.
     fn switch_to(&mut self, cta: u64) {
-        self.end_cta();
         self.cta.linear = cta;
         self.cta.index = self.info.cta_index(cta);
         self.begin_shared();

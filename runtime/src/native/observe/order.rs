@@ -261,6 +261,10 @@ impl Examiner<'_> {
             races.detector.order_by_barriers_only(id);
         }
         if new {
+            let window = (self.cta.shared_base, self.cta.local_base);
+            if self.info.cluster_size() == 1 {
+                races.use_window(window, id);
+            }
             // The CTA uses shared memory that another CTA has used before.
             let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
             let start = self.cta.shared_base + self.shared_offset();
@@ -270,15 +274,6 @@ impl Examiner<'_> {
         }
         self.known_cta = Some((linear, id));
         id
-    }
-
-    /// Tells the race detector that the current CTA has ended.
-    pub(super) fn end_cta(&mut self) {
-        if let Some((_, id)) = self.known_cta.take()
-            && let Some(races) = &self.findings.shadow().races
-        {
-            races.lock().detector.end_cta(id);
-        }
     }
 
     /// Returns the linear index of the current CTA's cluster.
