@@ -343,7 +343,11 @@ impl CompiledKernel {
                 return make(None);
             }
             let sides = Sides::new(&self.function, &self.regions, specialisation, width);
-            let why = match make(Some(&sides)) {
+            let made = make(Some(&sides));
+            if self.request.selection.whole_warps {
+                return made;
+            }
+            let why = match made {
                 Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
                 Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
                 Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
@@ -360,10 +364,34 @@ impl CompiledKernel {
             slices::widths(
                 &self.function,
                 &self.regions,
-                compiler.width,
+                match self.request.selection.whole_warps {
+                    true => Some(32),
+                    false => compiler.width,
+                },
                 &self.fallbacks,
             )
         })
+    }
+
+    /// Checks that one record can describe all lanes of a warp that execute an instruction together: all code of the
+    /// kernel runs in chunks of 32 lanes.
+    ///
+    /// # Errors
+    /// [`CompileError::Unsupported`] with the reason why some code may run lane by lane.
+    pub fn check_whole_warps(&self, compiler: &Compiler) -> Result<(), CompileError> {
+        let (calls, indirect) = self.calls();
+        let why = if self.has_sync_points() {
+            "sync points, after which lanes may run one by one"
+        } else if !calls.is_empty() || indirect {
+            "calls, which run lane by lane"
+        } else if self.widths(compiler) != Widths::all(32) {
+            "no chunks of 32 lanes"
+        } else {
+            return Ok(());
+        };
+        Err(CompileError::Unsupported(format!(
+            "observation of whole warps: {why}"
+        )))
     }
 
     /// Returns the number of lanes per chunk of a specialisation, which is 1 for scalar code.
@@ -379,7 +407,7 @@ impl CompiledKernel {
     /// Returns the compile budget: how long the kernel should run as scalar code before vector code is
     /// compiled.
     pub fn compile_budget(&self, compiler: &Compiler) -> Duration {
-        if compiler.width.is_some() {
+        if compiler.width.is_some() || self.request.selection.whole_warps {
             return Duration::ZERO;
         }
         slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)

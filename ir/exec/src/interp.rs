@@ -88,6 +88,8 @@ pub trait Machine {
     ) -> u64 {
         address
     }
+    /// Tells tools about an access by lanes of a warp.
+    fn observe_access(&mut self, _cta: &CtaInfo, _lanes: &ObservedLanes<'_>) {}
     /// Tells a tool that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
     /// Tells a tool that `thread` ends a group of asynchronous copies (`Mode::Arrive`), waits until at most `count`
@@ -101,6 +103,23 @@ pub trait Machine {
             what: format!("there is nothing for {access}"),
         })
     }
+}
+
+/// An access by lanes of a warp that tools observe.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedLanes<'a> {
+    /// The properties that all lanes share.
+    pub access: &'a ObservedAccess,
+    /// The position of the access in the source.
+    pub loc: SourceLoc,
+    /// Linear index of the warp's first thread in the CTA.
+    pub first: u32,
+    /// The lanes that access memory.
+    pub mask: u32,
+    /// The address of each lane in the state space of the access.
+    pub addresses: &'a [u64; 32],
+    /// For [`AccessMode::Copy`](margay_ir::observe::AccessMode::Copy), the number of bytes that each lane reads.
+    pub lengths: Option<&'a [u64; 32]>,
 }
 
 /// The state of the threads of a CTA while the CTA does not run.

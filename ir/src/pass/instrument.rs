@@ -1,5 +1,6 @@
-//! Inserts a `check.access` in front of each access that a checking run examines. The access then uses the address that
-//! `check.access` returns.
+//! Inserts a `check.access` in front of each access that a checking run examines, and an `observe.access` in front of
+//! each access that a tool observes. A checked access uses the address that `check.access` returns. An observed access
+//! keeps its address.
 //!
 //! The pass runs on functions as they were lowered, so that the interpreter and native code examine the same accesses.
 //! Accesses to a local variable at a constant offset inside the variable are not examined: they cannot be wrong, and
@@ -16,7 +17,7 @@ use crate::analysis::Cfg;
 use crate::analysis::loops::Loops;
 use crate::entity::{Inst, Value};
 use crate::function::{Function, payload_slot};
-use crate::observe::{AccessMode, ObservedAccess};
+use crate::observe::{AccessMode, ObservedAccess, Selection};
 use crate::syscall::Syscall;
 
 /// What the tools need.
@@ -31,12 +32,34 @@ pub struct Request {
     /// Whether to check synchronisation: only the CTA scheduler, which checks it, completes collectives and barriers of
     /// threads that are not together.
     pub synchronisation: bool,
+    /// The events that tools observe.
+    pub selection: Selection,
 }
 
 impl Request {
     /// Returns whether a tool observes synchronisation.
     pub fn watches(self) -> bool {
-        self.order || self.synchronisation
+        self.order || self.synchronisation || self.selection.synchronisation
+    }
+
+    /// Returns whether barriers and collectives are reported to the host.
+    pub fn reports_synchronisation(self) -> bool {
+        self.order || self.selection.synchronisation
+    }
+
+    /// Returns whether operations on groups of asynchronous copies are reported to the host.
+    pub fn reports_copies(self) -> bool {
+        self.order || self.selection.copies
+    }
+
+    /// Returns whether fences are reported to the host.
+    pub fn reports_fences(self) -> bool {
+        self.order || self.selection.fences
+    }
+
+    /// Returns whether [`run`] inserts operations.
+    pub fn inserts(self) -> bool {
+        self.accesses || self.reports_fences() || self.selection.has_accesses()
     }
 }
 
@@ -49,7 +72,7 @@ pub fn strip(function: &mut Function) {
     }
 }
 
-/// Inserts the checks.
+/// Inserts the checks and the observations.
 pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
@@ -65,7 +88,11 @@ pub fn run(function: &mut Function, request: Request) {
             .is_some_and(|loops| loops.innermost(block).is_some());
         let mut insts = Vec::with_capacity(before.len());
         for inst in before {
-            if let Some(access) = examined(function, inst) {
+            let access = examined(function, inst);
+            if let Some(access) = access.filter(|access| request.selection.contains(access)) {
+                insts.push(observation(function, inst, access));
+            }
+            if let Some(access) = access.filter(|_| request.accesses) {
                 let results = function.dfg.results(inst);
                 let only_copied =
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
@@ -76,11 +103,18 @@ pub fn run(function: &mut Function, request: Request) {
                 insts.push(check);
             }
             match function.dfg.insts[inst].opcode {
-                Opcode::Syscall if is_free(function, inst) => {
+                Opcode::Syscall if request.accesses && is_free(function, inst) => {
                     insts.push(check_free(function, inst, request));
                 }
-                Opcode::CpAsync => insts.extend(check_copy(function, inst, request)),
-                Opcode::Fence if request.order => insts.extend(check_fence(function, inst)),
+                Opcode::CpAsync => {
+                    insts.extend(observed_copy(function, inst, request.selection));
+                    if request.accesses {
+                        insts.extend(check_copy(function, inst, request));
+                    }
+                }
+                Opcode::Fence if request.reports_fences() => {
+                    insts.extend(check_fence(function, inst));
+                }
                 _ => {}
             }
             insts.push(inst);
@@ -92,7 +126,7 @@ pub fn run(function: &mut Function, request: Request) {
 /// Returns the access of an instruction that must be examined.
 fn examined(function: &Function, inst: Inst) -> Option<ObservedAccess> {
     let data = &function.dfg.insts[inst];
-    if data.opcode == Opcode::CheckAccess {
+    if matches!(data.opcode, Opcode::CheckAccess | Opcode::ObserveAccess) {
         return None;
     }
     let access = ObservedAccess::of(data)?;
@@ -160,6 +194,78 @@ fn check(
     check
 }
 
+/// Creates the observation of an access.
+fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> Inst {
+    let data = function.dfg.insts[inst];
+    let mode = match access.mode {
+        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
+        AccessMode::Store => Mode::Store,
+        AccessMode::Update => Mode::Update,
+    };
+    let mods = Mods::NONE
+        .with_space(access.space)
+        .with_order(data.mods.order())
+        .with_scope(data.mods.scope())
+        .with_vec_log2(data.mods.vec_log2())
+        .with_atom_op(data.mods.atom_op())
+        .with_mode(mode);
+    let address = function.dfg.args(inst)[0];
+    observe(function, inst, (data.ty, mods), &[address])
+}
+
+/// Creates the observations of the read and the write of an asynchronous copy, as far as they are selected.
+fn observed_copy(function: &mut Function, inst: Inst, selection: Selection) -> Vec<Inst> {
+    let &[target, source, size, length] = function.dfg.args(inst) else {
+        return Vec::new();
+    };
+    let size = function.dfg.resolve(size);
+    let ty = copied_type(function, size);
+    let mods = Mods::NONE.with_nc(true);
+    let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
+    let write = mods.with_space(StateSpace::Shared).with_mode(Mode::Store);
+    let parts = [(read, vec![source, length]), (write, vec![target])];
+    let mut insts = Vec::new();
+    for (mods, args) in parts {
+        let inst = observe(function, inst, (ty, mods), &args);
+        let access = ObservedAccess::of(&function.dfg.insts[inst]);
+        if access.is_some_and(|access| selection.contains(&access)) {
+            insts.push(inst);
+        }
+    }
+    insts
+}
+
+/// Creates an `observe.access` at the source position of `inst`.
+fn observe(
+    function: &mut Function,
+    inst: Inst,
+    (ty, mods): (OpType, Mods),
+    args: &[Value],
+) -> Inst {
+    let desc = Desc {
+        opcode: Opcode::ObserveAccess,
+        ty,
+        src: OpType::None,
+        mods,
+    };
+    let args: Vec<Value> = args
+        .iter()
+        .map(|&value| function.dfg.resolve(value))
+        .collect();
+    let observation = function.dfg.make_inst(desc, &args, &[]);
+    function.dfg.locs[observation] = function.dfg.locs[inst];
+    observation
+}
+
+/// Returns a type with as many bytes as an asynchronous copy writes.
+fn copied_type(function: &Function, size: Value) -> OpType {
+    match function.dfg.constant(size) {
+        Some(4) => OpType::B32,
+        Some(8) => OpType::B64,
+        _ => OpType::B128,
+    }
+}
+
 /// Creates the checks of an asynchronous copy: it reads as many bytes as its last operand states, and writes as many
 /// bytes as its third operand states.
 fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst> {
@@ -170,11 +276,7 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
         [target, source, size, length].map(|value| function.dfg.resolve(value));
     let mods = Mods::NONE.with_flag(request.order).with_nc(true);
     let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
-    let ty = match function.dfg.constant(size) {
-        Some(4) => OpType::B32,
-        Some(8) => OpType::B64,
-        _ => OpType::B128,
-    };
+    let ty = copied_type(function, size);
     let (load, source) = create(function, inst, described(ty, read), source, &[length]);
     replace(function, inst, 1, source);
     let write = mods.with_space(StateSpace::Shared).with_mode(Mode::Store);

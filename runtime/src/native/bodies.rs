@@ -9,6 +9,7 @@ use margay_exec::interp::Code;
 use margay_frontend::LazyModule;
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
+use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::instrument::Request;
 use parking_lot::Mutex;
@@ -22,60 +23,89 @@ pub(super) struct Bodies(Mutex<BodiesState>);
 struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
-    latest: Option<Arc<Snapshot>>,
+    /// The module in which all functions are lowered, if further snapshots may be needed.
+    whole: Option<Module>,
+    /// The latest snapshots, each with the events that tools select.
+    latest: Vec<(Selection, Arc<Snapshot>)>,
     /// What the checking tools observe.
     request: Request,
+    /// Whether the selection can differ between kernels.
+    varies: bool,
 }
 
 impl Bodies {
-    /// Wraps a module in which all functions are lowered.
-    pub(super) fn whole(module: Module, request: Request) -> Bodies {
+    /// Wraps a module in which all functions are lowered. `varies` states whether tools may select different events of
+    /// different kernels.
+    pub(super) fn whole(module: Module, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
-            latest: Some(Arc::new(Snapshot::new(module, request))),
+            whole: Some(module),
+            latest: Vec::new(),
             request,
+            varies,
         }))
     }
 
     /// Wraps a module whose functions are lowered on demand.
-    pub(super) fn lazy(module: Box<LazyModule>, request: Request) -> Bodies {
+    pub(super) fn lazy(module: Box<LazyModule>, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: Some(module),
-            latest: None,
+            whole: None,
+            latest: Vec::new(),
             request,
+            varies,
         }))
     }
 
-    /// Returns a module in which `function`, and all defined functions that it can call, have bodies.
+    /// Returns a module in which `function`, and all defined functions that it can call, have bodies, which contain
+    /// operations for the events that tools select.
     ///
     /// # Errors
     /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
-    pub(super) fn with(&self, function: FuncId) -> Result<Arc<Snapshot>> {
+    pub(super) fn with(&self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
         let BodiesState {
             source,
+            whole,
             latest,
             request,
+            varies,
         } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
-            let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
-            if new || latest.is_none() {
-                *latest = Some(Arc::new(Snapshot::new(lazy.module().clone(), *request)));
-                if lazy.is_whole() {
-                    *source = None;
-                }
+            if new.map_err(|errors| invalid(&errors, lazy.source()))? {
+                latest.clear();
             }
         }
-        let missing = || Error::Internal("an image without a module".into());
-        latest.clone().ok_or_else(missing)
+        let mut known = latest.iter();
+        if let Some((_, snapshot)) = known.find(|(known, _)| *known == selection) {
+            return Ok(Arc::clone(snapshot));
+        }
+        let module = match (&*source, *varies) {
+            (Some(lazy), _) => Some(lazy.module().clone()),
+            (None, true) => whole.clone(),
+            (None, false) => whole.take(),
+        };
+        let module = module.ok_or_else(|| Error::Internal("an image without a module".into()))?;
+        let request = Request {
+            selection,
+            ..*request
+        };
+        let snapshot = Arc::new(Snapshot::new(module, request));
+        latest.push((selection, Arc::clone(&snapshot)));
+        if let Some(lazy) = source.take_if(|lazy| lazy.is_whole())
+            && *varies
+        {
+            *whole = Some(lazy.module().clone());
+        }
+        Ok(snapshot)
     }
 }
 
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
-    /// What the checking tools observe.
+    /// What tools observe.
     pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }
@@ -85,10 +115,10 @@ impl Snapshot {
         let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
         for id in ids {
             let function = &mut module.functions[id];
-            if !request.order {
+            if !request.reports_copies() {
                 pass::instrument::strip(function);
             }
-            if request.accesses {
+            if request.inserts() {
                 pass::instrument::run(function, request);
             }
         }

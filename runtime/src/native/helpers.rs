@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use margay_exec::interp::Machine;
+use margay_exec::interp::{Machine, ObservedLanes};
 use margay_exec::launch::special_register;
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo, SyncEvent};
 use margay_ir::entity::{FuncId, SymbolId};
@@ -22,7 +22,7 @@ use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
-use super::observe::{Addresses, Chunk, Examiner, Observed, perform};
+use super::observe::{Addresses, Chunk, Examiner, Observed, Recorder, perform};
 use super::reach::Reach;
 use super::{faults, fetch, sync_points, textures};
 use crate::engine::{Coordinates, Services};
@@ -68,6 +68,7 @@ pub(super) struct HostData<'a> {
     textures: &'a TextureTable,
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
+    recorder: Option<Recorder<'a>>,
     /// The first fault that a helper reported.
     pub(super) fault: Option<FaultKind>,
     /// The thread and the position of the access that ends the launch in a checking run.
@@ -83,6 +84,7 @@ impl<'a> HostData<'a> {
         textures: &'a TextureTable,
         reach: Option<Reach<'a>>,
         examiner: Option<Examiner<'a>>,
+        recorder: Option<Recorder<'a>>,
     ) -> HostData<'a> {
         HostData {
             info,
@@ -92,6 +94,7 @@ impl<'a> HostData<'a> {
             textures,
             reach,
             examiner,
+            recorder,
             fault: None,
             wrong_access: None,
         }
@@ -696,6 +699,73 @@ unsafe extern "C" fn check_lanes(
     u32::from(used.is_none())
 }
 
+/// Records the accesses of several lanes for tools ([`Helpers::observe_lanes`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+unsafe extern "C" fn observe_lanes(
+    context: *mut NativeContext,
+    addresses: *const u64,
+    access: u64,
+    loc: u64,
+    operands: *const u8,
+    shape: u64,
+) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let Some(recorder) = &mut host.recorder else {
+        return;
+    };
+    let (shape, mask, first) = CheckedLanes::from_bits(shape);
+    let width = shape.width as usize;
+    let cells = match (shape.strided, shape.narrow) {
+        (true, _) => 2,
+        (false, true) => width.div_ceil(2),
+        (false, false) => width,
+    };
+    // SAFETY: generated code passes this number of cells.
+    let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
+    let each = std::array::from_fn(|lane| match (shape.strided, shape.narrow) {
+        _ if lane >= width => 0,
+        (true, narrow) => {
+            let address = cells[0].wrapping_add(cells[1].wrapping_mul(lane as u64));
+            if narrow {
+                address & 0xffff_ffff
+            } else {
+                address
+            }
+        }
+        (false, true) => cells[lane / 2] >> (32 * (lane % 2)) & 0xffff_ffff,
+        (false, false) => cells[lane],
+    });
+    let bytes = shape.operand_bytes as usize;
+    let lengths = (shape.operands != 0).then(|| {
+        // SAFETY: generated code passes this number of operands for each lane.
+        let operands = unsafe { std::slice::from_raw_parts(operands, width * bytes) };
+        std::array::from_fn(|lane| {
+            let mut cell = [0; 8];
+            if let Some(operand) = operands.chunks_exact(bytes).nth(lane) {
+                cell[..bytes].copy_from_slice(operand);
+            }
+            u64::from_le_bytes(cell)
+        })
+    });
+    let lanes = ObservedLanes {
+        access: &ObservedAccess::from_bits(access),
+        loc: SourceLoc {
+            ptx_line: loc as u32,
+            loc: (loc >> 32) as u32,
+        },
+        first,
+        mask,
+        addresses: &each,
+        lengths: lengths.as_ref(),
+    };
+    recorder.access(cta, &lanes);
+}
+
 /// The address of an access that ends the launch: no thread can access it.
 const NOWHERE: u64 = 0;
 
@@ -779,6 +849,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     verify_lanes,
     check_access,
     check_lanes,
+    observe_lanes,
     check_group,
     check_fence,
     synchronised,
@@ -797,6 +868,7 @@ pub(super) struct HostMachine<'a> {
     pub(super) textures: &'a TextureTable,
     pub(super) reach: Option<Reach<'a>>,
     pub(super) examiner: Option<Examiner<'a>>,
+    pub(super) recorder: Option<Recorder<'a>>,
     /// The fault of the access that ends the launch in a checking run, with its thread and position.
     pub(super) wrong_access: Option<(FaultKind, u32, SourceLoc)>,
 }
@@ -913,6 +985,12 @@ impl Machine for HostMachine<'_> {
                 self.wrong_access.get_or_insert((kind, thread, loc));
                 NOWHERE
             }
+        }
+    }
+
+    fn observe_access(&mut self, cta: &CtaInfo, lanes: &ObservedLanes<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access(cta.linear, lanes);
         }
     }
 

@@ -26,6 +26,7 @@ use crate::engine::{
 use crate::environment::narrow_addresses;
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
+use crate::observe::Tools;
 
 /// Handle of the function with ID 0 of every module. The handle of each further function is 16 larger than that of the
 /// function before it. Handles are not canonical addresses, so they differ from all data pointers.
@@ -38,6 +39,7 @@ pub(crate) struct PtxLoader {
     caching: Caching,
     /// What the checking tools observe.
     request: Request,
+    tools: Arc<Tools>,
     cache: ImageCache,
 }
 
@@ -48,6 +50,7 @@ impl PtxLoader {
             choice,
             caching: Caching::default(),
             request: Request::default(),
+            tools: Arc::default(),
             cache: ImageCache::default(),
         }
     }
@@ -57,9 +60,14 @@ impl PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with what tools observe.
+    /// Returns this loader with what the checking tools observe.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
+    }
+
+    /// Returns this loader with tools that observe kernels.
+    pub(crate) fn with_tools(self, tools: Arc<Tools>) -> PtxLoader {
+        PtxLoader { tools, ..self }
     }
 }
 
@@ -100,7 +108,12 @@ impl Loader for PtxLoader {
                 Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
                 Image::Linked(images) => loaded(images, options, &name, &mut log)?,
             };
-            let kind = (self.choice, self.caching, self.request);
+            let kind = Kind {
+                choice: self.choice,
+                caching: self.caching,
+                request: self.request,
+                tools: Arc::clone(&self.tools),
+            };
             Ok(PtxImage::new(loaded, kind, log))
         };
         let image = Arc::new(compile::run(read)?);
@@ -264,6 +277,15 @@ pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     }
 }
 
+/// How the kernels of an image are compiled and run.
+struct Kind {
+    choice: EngineChoice,
+    caching: Caching,
+    /// What the checking tools observe.
+    request: Request,
+    tools: Arc<Tools>,
+}
+
 /// A loaded image with its kernels and variables.
 pub(super) struct PtxImage {
     bodies: Arc<Bodies>,
@@ -282,31 +304,18 @@ pub(super) struct PtxImage {
 }
 
 impl PtxImage {
-    fn new(
-        loaded: Loaded,
-        (choice, caching, request): (EngineChoice, Caching, Request),
-        log: String,
-    ) -> PtxImage {
+    fn new(loaded: Loaded, kind: Kind, log: String) -> PtxImage {
+        let (request, varies) = (kind.request, !kind.tools.is_empty());
         match loaded {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();
                 let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
-                heads.image(
-                    contents,
-                    Bodies::whole(module, request),
-                    (choice, caching),
-                    log,
-                )
+                heads.image(contents, Bodies::whole(module, request, varies), kind, log)
             }
             Loaded::Lazy(mut lazy) => {
                 let contents = lazy.take_contents();
                 let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
-                heads.image(
-                    contents,
-                    Bodies::lazy(lazy, request),
-                    (choice, caching),
-                    log,
-                )
+                heads.image(contents, Bodies::lazy(lazy, request, varies), kind, log)
             }
         }
     }
@@ -403,13 +412,13 @@ impl Heads {
         self,
         contents: PrimaryMap<SymbolId, Symbol>,
         bodies: Bodies,
-        (choice, caching): (EngineChoice, Caching),
+        kind: Kind,
         log: String,
     ) -> PtxImage {
         PtxImage {
             bodies: Arc::new(bodies),
-            native: Arc::new(NativeCode::new(self.count, caching)),
-            choice,
+            native: Arc::new(NativeCode::new(self.count, kind.caching, kind.tools)),
+            choice: kind.choice,
             kernels: self.kernels,
             functions: self.functions,
             variables: self.variables,

@@ -9,6 +9,7 @@ use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::function::Function;
 use margay_ir::module::Module;
+use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
@@ -37,6 +38,7 @@ use crate::engine::{
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
+use crate::observe::{Observers, Tools};
 
 /// Returns the properties that a kernel's declaration contains. `const_bytes` is the size in bytes of the module's
 /// constant memory.
@@ -127,6 +129,9 @@ impl NativeKernel {
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
         let inline = &Inlining::of(module, id);
         let compiled = CompiledKernel::within(module, id, inline)?.observed(request);
+        if request.selection.whole_warps {
+            compiled.check_whole_warps(compiler)?;
+        }
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(function_entries(module)),
@@ -361,7 +366,6 @@ pub(super) enum StackUse {
 }
 
 /// The data of a kernel that its launches use.
-#[derive(Debug)]
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
     /// Precomputed data of the interpreter; empty if the kernel has native code.
@@ -370,6 +374,8 @@ pub(super) struct KernelCode {
     /// A number that no other code of this process has.
     pub(super) unique: u64,
     pub(super) name: String,
+    /// The properties of the kernel.
+    pub(super) info: KernelInfo,
     /// Addresses of all symbols, for this kernel; shared variables have their offsets instead.
     pub(super) symbols: Arc<[u64]>,
     pub(super) shared: SharedLayout,
@@ -384,8 +390,16 @@ pub(super) struct KernelCode {
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
     pub(super) local_bytes: u32,
+    /// The tools that observe the kernel.
+    pub(super) observers: Option<Arc<Observers>>,
     /// Thread indices of the last launch; the next launch usually has the same block shape.
     tids: Mutex<Arc<TidTable>>,
+}
+
+impl std::fmt::Debug for KernelCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KernelCode({})", self.name)
+    }
 }
 
 impl KernelCode {
@@ -403,16 +417,28 @@ impl KernelCode {
 /// the module share it.
 pub(super) struct NativeCode {
     kernels: Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>,
+    /// The tools that observe each kernel. The code depends on their requests.
+    observers: Vec<OnceLock<Result<Option<Arc<Observers>>>>>,
     caching: Caching,
+    tools: Arc<Tools>,
 }
 
 impl NativeCode {
     /// Creates an empty table for a module with `functions` functions.
-    pub(super) fn new(functions: usize, caching: Caching) -> NativeCode {
+    pub(super) fn new(functions: usize, caching: Caching, tools: Arc<Tools>) -> NativeCode {
         NativeCode {
             kernels: (0..functions).map(|_| OnceLock::new()).collect(),
+            observers: (0..functions).map(|_| OnceLock::new()).collect(),
             caching,
+            tools,
         }
+    }
+
+    /// Returns the tools that observe a kernel; the first call asks the tools.
+    fn observers(&self, id: FuncId, info: &KernelInfo) -> Result<Option<Arc<Observers>>> {
+        self.observers[id.index()]
+            .get_or_init(|| self.tools.observers(info))
+            .clone()
     }
 
     fn get(
@@ -465,6 +491,11 @@ pub(super) struct Source {
     pub(super) addresses: Arc<Vec<u64>>,
 }
 
+/// Returns the operations that observers need in the kernel's code.
+fn selection_of(observers: Option<&Observers>) -> Selection {
+    observers.map(Observers::selection).unwrap_or_default()
+}
+
 /// Number of unused bytes after each shared variable in runs that examine accesses.
 const SHARED_GAP: u64 = 64;
 
@@ -472,7 +503,11 @@ impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
         // This call parses floating-point constants.
         let _mode = FloatMode::of_device();
-        let snapshot = self.bodies.with(self.id)?;
+        // An invalid request of a tool makes launches fail, but not this query.
+        let observers = self.native.observers(self.id, &self.info).ok().flatten();
+        let snapshot = self
+            .bodies
+            .with(self.id, selection_of(observers.as_deref()))?;
         let module = &snapshot.module;
         let reached = shared::reachable(module, self.id);
         let local = reached
@@ -488,7 +523,10 @@ impl Source {
     fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
         // This call parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
-        let snapshot = self.bodies.with(self.id)?;
+        let observers = self.native.observers(self.id, &self.info)?;
+        let snapshot = self
+            .bodies
+            .with(self.id, selection_of(observers.as_deref()))?;
         let reached = shared::reachable(&snapshot.module, self.id);
         self.refuse_unsupported(&snapshot.module, &reached)?;
         let gap = match snapshot.request.accesses {
@@ -582,12 +620,14 @@ impl Source {
             unique: crate::process::next_id(),
             id: self.id,
             name: self.info.name.clone(),
+            info: self.info.clone(),
             symbols: symbols.into(),
             shared,
             native,
             may_park,
             contends,
             barriers_only,
+            observers,
             tids: Mutex::default(),
         }))
     }

@@ -14,7 +14,7 @@ use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
-use super::observe::{self, Examiner, SPARE};
+use super::observe::{self, Examiner, Recorder, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
@@ -22,6 +22,7 @@ use crate::checks::{Finding, Place, Severity, ThreadPlace, Tool, Undefined};
 use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
+use crate::observe::{Launch, LaunchSink, Shape};
 
 /// Maximum local memory of a CTA in bytes: the size of its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
@@ -71,6 +72,8 @@ pub(super) struct PtxLaunch {
     pub(super) local_stride: u32,
     /// What threads do while they wait.
     pub(super) waits: Waits,
+    /// Receives what tools observe, if tools observe the launch.
+    pub(super) sink: Option<LaunchSink>,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
 }
@@ -121,6 +124,7 @@ impl PtxLaunch {
             |_| Specialisation::SINGLE,
             |kernel| kernel.specialisation(info.block),
         );
+        let sink = sink(&code, &shape);
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
@@ -130,6 +134,7 @@ impl PtxLaunch {
             specialisation,
             local_stride,
             waits: Waits::default(),
+            sink,
             _workspace: workspace,
         });
         if let Some(findings) = &launch.shape.findings {
@@ -270,6 +275,28 @@ impl PtxLaunch {
         (self.info.spare_shared != 0).then(|| Examiner::new(self, findings, visible, cta))
     }
 
+    /// Returns the recorder of what a CTA does, if tools observe the launch.
+    pub(super) fn recorder(&self, cta: CtaInfo) -> Option<Recorder<'_>> {
+        let sink = self.sink.as_ref()?;
+        Some(Recorder::new(self, sink, cta))
+    }
+
+    /// Notes that the CTAs `first .. first + count` have ended.
+    pub(super) fn ended(&self, first: u64, count: u64) {
+        if let Some(sink) = &self.sink {
+            sink.ended(first, count);
+        }
+    }
+
+    /// Returns how many of `count` CTAs one call of native code may run at most: if tools observe the launch, only few,
+    /// because their records stay in memory until the call returns.
+    fn most(&self, count: u64) -> u64 {
+        match self.sink {
+            Some(_) => count.min(OBSERVED_CTAS),
+            None => count,
+        }
+    }
+
     /// Tells the race detector that CTAs of a cluster have passed their barrier.
     pub(super) fn order_cluster(&self, ctas: Vec<(CtaInfo, ClusterLanes)>) {
         let ctas = ctas.into_iter();
@@ -389,6 +416,23 @@ impl PtxLaunch {
     }
 }
 
+/// Maximum number of CTAs that one call of native code runs if tools observe the launch.
+const OBSERVED_CTAS: u64 = 16;
+
+/// Creates the sink of a launch for the tools that observe it.
+fn sink(code: &KernelCode, shape: &LaunchShape) -> Option<LaunchSink> {
+    let observers = code.observers.as_ref()?;
+    let observed = Shape {
+        id: shape.grid_id,
+        grid: shape.grid,
+        block: shape.block,
+        cluster: shape.cluster,
+        static_shared: code.shared.bytes,
+        dynamic_shared: shape.dynamic_shared,
+    };
+    LaunchSink::new(observers, Launch::new(&code.info, &code.module, &observed))
+}
+
 impl Drop for PtxLaunch {
     fn drop(&mut self) {
         if let Some(findings) = &self.shape.findings {
@@ -432,6 +476,9 @@ impl PreparedLaunch for PtxLaunch {
             Ok(window) => window,
             Err(fault) => return RunOutcome::Fault(fault),
         };
+        if let Some(sink) = &self.sink {
+            sink.begin();
+        }
         if let Ok(kernel) = &self.code.native
             && !kernel.compiled.has_sync_points()
             && self.ranks() == 1
@@ -439,7 +486,7 @@ impl PreparedLaunch for PtxLaunch {
             let mut tiered = TieredLaunch::new(self.specialisation, kernel);
             let mut unit = first;
             while unit < first + count {
-                let range = (unit, tiered.part(first + count - unit));
+                let range = (unit, tiered.part(self.most(first + count - unit)));
                 let outcome =
                     native_cta::run_range(self, kernel, tiered.specialisation, range, &window);
                 if let Err(fault) = outcome {
@@ -447,6 +494,7 @@ impl PreparedLaunch for PtxLaunch {
                     return self.fail(worker, fault);
                 }
                 tiered.done();
+                self.ended(range.0, range.1);
                 unit += range.1;
             }
             worker.return_window(window);
@@ -471,20 +519,27 @@ impl PreparedLaunch for PtxLaunch {
             }
             let resident = match &mut in_phases {
                 Some((kernel, tiered)) => {
-                    let range = (unit, tiered.part(first + count - unit));
+                    let range = (unit, tiered.part(self.most(first + count - unit)));
                     let ran =
                         native_cta::run_phases(self, kernel, tiered.specialisation, range, &window);
                     match ran {
                         Ok(None) => {
                             tiered.done();
+                            self.ended(range.0, range.1);
                             unit += range.1;
                             continue;
                         }
-                        Ok(Some(cta)) => Resident {
-                            unit: cta.info().linear,
-                            ctas: Box::new([Some(CtaKind::Native(Box::new(cta)))]),
-                            window,
-                        },
+                        Ok(Some(cta)) => {
+                            let at = cta.info().linear;
+                            if at > range.0 {
+                                self.ended(range.0, at - range.0);
+                            }
+                            Resident {
+                                unit: at,
+                                ctas: Box::new([Some(CtaKind::Native(Box::new(cta)))]),
+                                window,
+                            }
+                        }
                         Err(fault) => return self.fail(worker, fault),
                     }
                 }
@@ -518,6 +573,12 @@ impl PreparedLaunch for PtxLaunch {
         self.places(resident).join("\n  ")
     }
 
+    fn finish(&self, completed: bool) {
+        if let Some(sink) = &self.sink {
+            sink.finish(completed);
+        }
+    }
+
     fn observe_waits(&self) {
         self.begin_observing_waits();
     }
@@ -543,5 +604,6 @@ pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a>
         &launch.shape.textures,
         launch.reach(&cta),
         launch.examiner(cta),
+        launch.recorder(cta),
     )
 }

@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::Machine;
 use super::code::Code;
 use super::decode::{Body, Step};
 use super::registers::{Active, RegisterId, Rows};
 use super::warp::Activation;
+use super::{Machine, ObservedLanes};
 use crate::{CtaInfo, FaultKind, LaunchInfo, lanes};
 use margay_ir::function::{Function, InstData};
 use margay_ir::module::Module;
@@ -296,6 +296,10 @@ impl<M: Machine> View<'_, M> {
                 self.check_access(pc, &data, step);
                 return Ok(());
             }
+            Opcode::ObserveAccess => {
+                self.observe_access(pc, &data, step);
+                return Ok(());
+            }
             Opcode::CheckGroup => {
                 for lane in lanes(self.active.mask) {
                     let count = self.args(step, lane).first().copied().unwrap_or(0) as u32;
@@ -348,6 +352,29 @@ impl<M: Machine> View<'_, M> {
             };
             self.set_results(step, lane, &[result]);
         }
+    }
+
+    /// Tells the machine about the accesses of all active lanes.
+    fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
+        let Some(access) = ObservedAccess::of(data) else {
+            return;
+        };
+        let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
+        let places = self.body.args(step);
+        let mut columns = places.iter().map(|&place| self.rows().longs(place));
+        let Some(addresses) = columns.next() else {
+            return;
+        };
+        let lengths = columns.next();
+        let lanes = ObservedLanes {
+            access: &access,
+            loc: loc.unwrap_or_default(),
+            first: self.first,
+            mask: self.active.mask,
+            addresses: &addresses,
+            lengths: lengths.as_ref(),
+        };
+        self.machine.observe_access(self.cta, &lanes);
     }
 
     fn access_of_lane(

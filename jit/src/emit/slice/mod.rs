@@ -28,6 +28,7 @@ pub(crate) mod halves;
 pub(crate) mod hoist;
 mod known;
 pub(crate) mod memory;
+mod observe;
 pub(crate) mod ops;
 mod reach;
 mod texture;
@@ -327,6 +328,7 @@ impl<'a, 'b> Slice<'a, 'b> {
                 }
                 return self.check_lanes(inst, &data);
             }
+            Opcode::ObserveAccess => return self.observe_lanes(inst, &data),
             Opcode::CheckFence | Opcode::CheckGroup => return self.each_lane(inst),
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);

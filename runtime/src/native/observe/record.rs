@@ -1,0 +1,164 @@
+//! Records the events of CTAs for tools.
+
+use margay_exec::interp::ObservedLanes;
+use margay_exec::{CtaInfo, LaunchInfo};
+use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ops::mods::StateSpace;
+
+use crate::native::launch::PtxLaunch;
+use crate::observe::{CtaBuffer, LaunchSink, RawAccess, Space};
+
+/// Records the events of the CTAs that use one window.
+pub(in crate::native) struct Recorder<'a> {
+    sink: &'a LaunchSink,
+    info: &'a LaunchInfo,
+    cta: CtaInfo,
+    /// The records of the CTA with this linear index.
+    current: Option<(u64, CtaBuffer)>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(in crate::native) fn new(
+        launch: &'a PtxLaunch,
+        sink: &'a LaunchSink,
+        cta: CtaInfo,
+    ) -> Recorder<'a> {
+        Recorder {
+            sink,
+            info: launch.info_for(&cta),
+            cta,
+            current: None,
+        }
+    }
+
+    /// Records an access by lanes of a warp of the CTA with linear index `cta`.
+    pub(in crate::native) fn access(&mut self, cta: u64, lanes: &ObservedLanes<'_>) {
+        self.move_to(cta);
+        match lanes
+            .lengths
+            .filter(|_| lanes.access.mode == AccessMode::Copy)
+        {
+            None => self.sized(lanes, lanes.access, lanes.mask),
+            Some(lengths) => {
+                // A copy can read fewer bytes than it writes.
+                let mut rest = lanes.mask;
+                while rest != 0 {
+                    let bytes = lengths[rest.trailing_zeros() as usize];
+                    let same = mask_of(rest, |lane| lengths[lane] == bytes);
+                    rest &= !same;
+                    let access = ObservedAccess {
+                        bytes: bytes as u32,
+                        ..*lanes.access
+                    };
+                    if bytes != 0 {
+                        self.sized(lanes, &access, same);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records an access in which each lane accesses the same number of bytes.
+    fn sized(&mut self, lanes: &ObservedLanes<'_>, access: &ObservedAccess, mask: u32) {
+        let mut addresses = [0; 32];
+        let mut spaces = [Space::Global; 32];
+        let mut rest = mask;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let thread = lanes.first + lane as u32;
+            (spaces[lane], addresses[lane]) =
+                self.resolve(access.space, thread, lanes.addresses[lane]);
+        }
+        let mut rest = mask;
+        while rest != 0 {
+            let space = spaces[rest.trailing_zeros() as usize];
+            let same = mask_of(rest, |lane| spaces[lane] == space);
+            rest &= !same;
+            let what = RawAccess {
+                access,
+                loc: lanes.loc,
+                space,
+                warp: lanes.first / 32,
+                mask: same << (lanes.first % 32),
+                addresses: &rotated(&addresses, lanes.first % 32),
+            };
+            if let Some((_, buffer)) = &mut self.current {
+                self.sink.record(buffer, &what);
+            }
+        }
+    }
+
+    /// Returns the memory to which the address of an instruction refers, and the address in this memory.
+    fn resolve(&self, space: StateSpace, thread: u32, address: u64) -> (Space, u64) {
+        let local = self.cta.local_base + u64::from(thread) * u64::from(self.cta.local_stride);
+        match space {
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                self.in_window(u64::from(address as u32))
+            }
+            StateSpace::Local => (Space::Local, u64::from(address as u32)),
+            StateSpace::Const => (Space::Constant, address),
+            StateSpace::None if self.info.is_shared(&self.cta, address, true) => {
+                self.in_window(address.wrapping_sub(self.cta.shared_base))
+            }
+            StateSpace::None if address.wrapping_sub(local) < u64::from(self.cta.local_stride) => {
+                (Space::Local, address - local)
+            }
+            _ => (Space::Global, address),
+        }
+    }
+
+    /// Returns the memory that contains an offset in the shared window of the cluster, and the offset in this memory.
+    fn in_window(&self, offset: u64) -> (Space, u64) {
+        if self.info.cluster_size() == 1 {
+            return (Space::Shared, offset);
+        }
+        let shift = self.info.shared_shift();
+        let own = u64::from(self.info.cluster_rank(&self.cta));
+        match offset >> shift == own {
+            true => (Space::Shared, offset - (own << shift)),
+            false => (Space::SharedCluster, offset),
+        }
+    }
+
+    /// Makes the CTA with a linear index the current one.
+    fn move_to(&mut self, cta: u64) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|(known, _)| *known == cta)
+        {
+            return;
+        }
+        self.close();
+        self.cta.linear = cta;
+        self.cta.index = self.info.cta_index(cta);
+        self.current = Some((cta, self.sink.open(cta)));
+    }
+
+    fn close(&mut self) {
+        if let Some((cta, buffer)) = self.current.take() {
+            self.sink.close(cta, buffer);
+        }
+    }
+}
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Returns the lanes of a mask that satisfy a condition.
+fn mask_of(mask: u32, condition: impl Fn(usize) -> bool) -> u32 {
+    (0..32)
+        .filter(|&lane| mask >> lane & 1 != 0 && condition(lane))
+        .fold(0, |all, lane| all | 1 << lane)
+}
+
+/// Returns addresses by lane of the warp from addresses by lane of a chunk that begins at lane `first`.
+fn rotated(addresses: &[u64; 32], first: u32) -> [u64; 32] {
+    let mut all = *addresses;
+    all.rotate_right(first as usize);
+    all
+}

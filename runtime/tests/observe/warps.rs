@@ -1,0 +1,62 @@
+//! Records of whole warps.
+
+use margay::{EngineChoice, LaunchConfig, Runtime};
+
+use super::kernels::{BARRIERS, DIVERGENT, FIRST, MEMORY, module};
+use super::observe;
+
+/// 32 lanes. Lanes with `i % 4 == 0` go around the loop twice, others once. Then all lanes meet.
+#[test]
+fn lanes_meet_where_branches_join() {
+    let text = module(
+        "    and.b32 %a, %t, 3;
+    setp.eq.u32 %p, %a, 0;
+    selp.u32 %c, 2, 1, %p;
+LOOP:
+    ld.global.u32 %b, [%own];
+    sub.u32 %c, %c, 1;
+    setp.ne.u32 %q, %c, 0;
+    @%q bra LOOP;
+    st.global.u32 [%own], %b;
+    @%p st.global.u32 [%own], %c;",
+    );
+    for engine in [EngineChoice::Native, EngineChoice::Interpreter] {
+        let builder = Runtime::builder().engine(engine);
+        let ran = observe(&text, builder, true, LaunchConfig::new(1, 32));
+        let warp = &ran.warps[&(0, 0)];
+        let steps: Vec<_> = warp
+            .iter()
+            .map(|(line, mask, _)| (line - FIRST, *mask))
+            .collect();
+        let fours = 0x1111_1111;
+        let expected = [(4, u32::MAX), (4, fours), (8, u32::MAX), (9, fours)];
+        assert_eq!(steps, expected, "{engine:?}");
+    }
+}
+
+/// The interpreter and chunks of 32 lanes record the same sequence for each warp.
+#[test]
+fn engines_record_the_same_sequence_for_each_warp() {
+    for body in [DIVERGENT, BARRIERS, MEMORY] {
+        let text = module(body);
+        for config in [LaunchConfig::new(3, 64), LaunchConfig::new(2, (20, 5))] {
+            let builder = Runtime::builder().workers(1);
+            let expected = observe(
+                &text,
+                builder.engine(EngineChoice::Interpreter),
+                true,
+                config,
+            );
+            let got = observe(&text, Runtime::builder(), true, config);
+            assert!(got.threads == expected.threads);
+            let of = |ran: &super::Ran| {
+                let warps = ran.warps.iter().map(|(at, all)| {
+                    let steps = all.iter().map(|(line, mask, _)| (*line, *mask));
+                    (*at, steps.collect::<Vec<_>>())
+                });
+                warps.collect::<Vec<_>>()
+            };
+            assert_eq!(of(&got), of(&expected));
+        }
+    }
+}
