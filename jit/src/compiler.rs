@@ -12,8 +12,9 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_exec::{SyncPoint, SyncPointData};
 use margay_ir::analysis::skipping::skipped_barriers;
+use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{
-    Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
+    Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots, together,
 };
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, SigId, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func};
@@ -380,8 +381,10 @@ impl CompiledKernel {
     /// [`CompileError::Unsupported`] with the reason why some code may run lane by lane.
     pub fn check_whole_warps(&self, compiler: &Compiler) -> Result<(), CompileError> {
         let (calls, indirect) = self.calls();
-        let why = if self.has_sync_points() {
-            "sync points, after which lanes may run one by one"
+        let why = if self.request.watches() {
+            "synchronisation is observed, which splits warps"
+        } else if self.has_sync_points() && !self.syncs_together() {
+            "sync points that the threads of a block may not reach together"
         } else if !calls.is_empty() || indirect {
             "calls, which run lane by lane"
         } else if self.widths(compiler) != Widths::all(32) {
@@ -392,6 +395,29 @@ impl CompiledKernel {
         Err(CompileError::Unsupported(format!(
             "observation of whole warps: {why}"
         )))
+    }
+
+    /// Returns whether it is certain that all threads of a CTA reach each sync point together and continue together,
+    /// for all shapes of the block.
+    fn syncs_together(&self) -> bool {
+        let cfg = Cfg::new(&self.function);
+        let uniformity = Uniformity::new(&self.function, Assumptions::default());
+        let mut synchronises: SecondaryMap<Block, bool> = SecondaryMap::default();
+        let insts = self.regions.resume_points.iter().enumerate();
+        for (index, resume_point) in insts {
+            let Some(inst) = resume_point.sync_point else {
+                continue;
+            };
+            if !self.sync_points.continues_together(index) {
+                return false;
+            }
+            if let Some(block) = self.homes[inst] {
+                synchronises[block] = true;
+            }
+        }
+        together::meet_at(&self.function, &cfg, &uniformity, |block| {
+            synchronises[block]
+        })
     }
 
     /// Returns the number of lanes per chunk of a specialisation, which is 1 for scalar code.

@@ -172,7 +172,10 @@ impl NativeKernel {
         let specialisation = kernel.tier_selection.now(wanted);
         if !kernel.compiled.has_sync_points() {
             kernel.cta_entry(specialisation)?;
-        } else if kernel.phases_entry(specialisation).is_err() {
+        } else if let Err(why) = kernel.phases_entry(specialisation) {
+            if request.selection.whole_warps {
+                return Err(why);
+            }
             kernel.compiled.check_regions()?;
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(SyncPoint(index as u32))?;
@@ -463,6 +466,9 @@ pub(super) struct PtxKernel {
     reading: Slot<KernelSizes>,
     /// The compiled kernel; the first launch sets this field.
     ready: Slot<Arc<KernelCode>>,
+    /// The kernel for the interpreter, for launches with clusters in which tools observe whole warps: native code runs
+    /// the CTAs of a cluster lane by lane.
+    interpreted: Slot<Arc<KernelCode>>,
 }
 
 impl PtxKernel {
@@ -472,6 +478,7 @@ impl PtxKernel {
             sizes: OnceLock::new(),
             reading: Slot::default(),
             ready: Slot::default(),
+            interpreted: Slot::default(),
         }
     }
 
@@ -519,8 +526,24 @@ impl Source {
         })
     }
 
-    /// Compiles the kernel. `block` is the shape of the first launch's blocks.
-    fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
+    /// Returns whether a tool needs records of whole warps.
+    fn observes_whole_warps(&self) -> bool {
+        let observers = self.native.observers(self.id, &self.info).ok().flatten();
+        selection_of(observers.as_deref()).whole_warps
+    }
+
+    /// Returns the choice of the interpreter for a launch that native code does not support.
+    fn interpreter(&self) -> Result<EngineChoice> {
+        match self.choice {
+            EngineChoice::Native => Err(Error::unsupported(
+                "native code: observation of whole warps in clusters",
+            )),
+            _ => Ok(EngineChoice::Interpreter),
+        }
+    }
+
+    /// Compiles the kernel for an engine. `block` is the shape of the first launch's blocks.
+    fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
         // This call parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
         let observers = self.native.observers(self.id, &self.info)?;
@@ -541,10 +564,11 @@ impl Source {
         let native = self.native(
             (&snapshot.module, snapshot.request),
             [block.x, block.y, block.z],
+            choice,
         )?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
-            if self.choice == EngineChoice::Auto {
+            if choice == EngineChoice::Auto {
                 fallback::tell_interpreted(&self.info.name, why);
             }
         }
@@ -637,13 +661,14 @@ impl Source {
         &self,
         module: (&Module, Request),
         block: [u32; 3],
+        choice: EngineChoice,
     ) -> Result<Result<Arc<NativeKernel>, CompileError>> {
-        if self.choice == EngineChoice::Interpreter {
+        if choice == EngineChoice::Interpreter {
             let why = "the interpreter was asked for".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
         let made = self.native.get(module, self.id, block);
-        match (made, self.choice) {
+        match (made, choice) {
             (Err(why), EngineChoice::Native) => {
                 Err(Error::unsupported(format!("native code: {why}")))
             }
@@ -689,8 +714,12 @@ impl Engine for PtxKernel {
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
         let source = Arc::clone(&self.source);
         let block = shape.block;
-        let make = move || source.make_ready(block);
-        let Some(ready) = self.ready.get(shape.deadline, make) else {
+        let (slot, choice) = match shape.cluster.count() > 1 && source.observes_whole_warps() {
+            true => (&self.interpreted, source.interpreter()?),
+            false => (&self.ready, source.choice),
+        };
+        let make = move || source.make_ready(block, choice);
+        let Some(ready) = slot.get(shape.deadline, make) else {
             return Err(self.too_late("the kernel was being compiled"));
         };
         Ok(PtxLaunch::new(ready?, shape)?)

@@ -331,7 +331,14 @@ impl PtxLaunch {
 
     /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
-        self.shape.reverse
+        self.shape.reverse && !self.splits_no_warps()
+    }
+
+    /// Returns whether tools need records of whole warps. Native code then must not run region by region, because a
+    /// region runs the lanes of a warp one after the other.
+    fn splits_no_warps(&self) -> bool {
+        let observers = self.code.observers.as_ref();
+        observers.is_some_and(|observers| observers.selection().whole_warps)
     }
 
     /// Passes the findings of a CTA to the checking run, if this launch is part of one. Returns the fault of the first
@@ -396,6 +403,16 @@ impl PtxLaunch {
             }
         } else {
             RunOutcome::Fault(fault)
+        }
+    }
+
+    /// Returns a fault if native code is about to run a CTA region by region and tools need records of whole warps.
+    fn check_regions(&self) -> Result<(), Fault> {
+        match self.code.native.is_ok() && self.splits_no_warps() {
+            true => {
+                Err(self.internal("observation of whole warps: the threads of a block diverged"))
+            }
+            false => Ok(()),
         }
     }
 
@@ -546,6 +563,9 @@ impl PreparedLaunch for PtxLaunch {
                 None => self.start(unit, window),
             };
             unit = resident.unit + 1;
+            if let Err(fault) = self.check_regions() {
+                return self.fail(worker, fault);
+            }
             match self.drive(worker, resident) {
                 RunOutcome::Done => {}
                 other => return other,

@@ -47,7 +47,8 @@ fn engines_record_the_same_sequence_for_each_warp() {
                 true,
                 config,
             );
-            let got = observe(&text, Runtime::builder(), true, config);
+            let builder = Runtime::builder().engine(EngineChoice::Native);
+            let got = observe(&text, builder, true, config);
             assert!(got.threads == expected.threads);
             let of = |ran: &super::Ran| {
                 let warps = ran.warps.iter().map(|(at, all)| {
@@ -59,4 +60,43 @@ fn engines_record_the_same_sequence_for_each_warp() {
             assert_eq!(of(&got), of(&expected));
         }
     }
+}
+
+/// Native code runs lanes of a warp one after the other if threads end before a barrier, or if the launch has clusters.
+/// The interpreter runs such kernels if a tool observes whole warps.
+#[test]
+fn other_kernels_run_in_the_interpreter() {
+    let text = module(
+        "    setp.ge.u32 %p, %t, 40;
+    @%p bra DONE;
+    bar.sync 0;
+    st.global.u32 [%own], %t;
+DONE:",
+    );
+    let plain = LaunchConfig::new(2, 64);
+    for config in [plain, plain.with_cluster(2)] {
+        let ran = observe(&text, Runtime::builder(), true, config);
+        let masks = ran.warps.iter().map(|(at, all)| (*at, all.len(), all[0].1));
+        let expected = [
+            ((0, 0), 1, u32::MAX),
+            ((0, 1), 1, 0xff),
+            ((1, 0), 1, u32::MAX),
+            ((1, 1), 1, 0xff),
+        ];
+        assert_eq!(masks.collect::<Vec<_>>(), expected);
+    }
+    let native = Runtime::builder().engine(EngineChoice::Native);
+    let tool = super::Collector {
+        whole_warps: true,
+        ..super::Collector::default()
+    };
+    let runtime = native
+        .tool(std::sync::Arc::new(tool))
+        .build()
+        .expect("built");
+    let kernel = runtime.load_ptx(&text).expect("loads").kernel("kernel");
+    let mut buffer = runtime.alloc::<u32>(128).expect("room");
+    let launched = runtime.launch(&kernel.expect("known"), plain, (&mut buffer,));
+    let error = launched.expect_err("native code is refused").to_string();
+    assert!(error.contains("observation of whole warps"), "{error}");
 }
