@@ -210,7 +210,7 @@ impl CompiledKernel {
     }
 
     /// Computes a digest of everything in the kernel that its code depends on.
-    pub(crate) fn digest(&self) -> Digest {
+    pub fn digest(&self) -> [u8; 32] {
         let mut symbols: Vec<_> = self.symbols.iter().collect();
         symbols.sort_unstable_by_key(|(id, _)| **id);
         let mut signatures: Vec<_> = self.signatures.iter().collect();

@@ -94,6 +94,13 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
 
 impl Loader for PtxLoader {
     fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
+        Ok(self.open(image, options)?)
+    }
+}
+
+impl PtxLoader {
+    /// Loads an image, or returns it if the cache contains it.
+    pub(super) fn open(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<PtxImage>> {
         let key = self.cache.key(&image, options);
         if let Some(known) = self.cache.find(key.0) {
             return Ok(known);
@@ -321,12 +328,24 @@ impl PtxImage {
     }
 
     /// Returns the address of each symbol. For shared symbols the address is 0; each kernel assigns their offsets.
-    fn addresses(&self, variables: &[u64]) -> Vec<u64> {
+    pub(super) fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {
             all[symbol.index()] = address;
         }
         all
+    }
+
+    /// Returns the data from which the code of a kernel is compiled.
+    pub(super) fn source(&self, index: usize, addresses: Arc<Vec<u64>>) -> Source {
+        Source {
+            bodies: Arc::clone(&self.bodies),
+            native: Arc::clone(&self.native),
+            choice: self.choice,
+            id: self.functions[index],
+            info: self.kernels[index].clone(),
+            addresses,
+        }
     }
 
     /// Returns the initial bytes of a variable, with the addresses that its relocations require.
@@ -449,17 +468,9 @@ impl LoadedImage for PtxImage {
             .iter()
             .map(|&id| self.initial(id, &addresses))
             .collect::<Result<_>>()?;
-        let kernels = self.functions.iter().zip(&self.kernels);
-        let kernels = kernels
-            .map(|(&id, info)| {
-                let source = Source {
-                    bodies: Arc::clone(&self.bodies),
-                    native: Arc::clone(&self.native),
-                    choice: self.choice,
-                    id,
-                    info: info.clone(),
-                    addresses: Arc::clone(&addresses),
-                };
+        let kernels = (0..self.kernels.len())
+            .map(|index| {
+                let source = self.source(index, Arc::clone(&addresses));
                 Arc::new(PtxKernel::new(source)) as Arc<dyn Engine>
             })
             .collect();

@@ -292,6 +292,15 @@ impl NativeKernel {
         made.clone()
     }
 
+    /// Returns the digest of everything that the machine code depends on, and the sizes of the functions that have been
+    /// compiled so far. The bytes themselves contain addresses of this process.
+    #[cfg(test)]
+    pub(super) fn identity(&self) -> ([u8; 32], Vec<usize>) {
+        let functions = self.compiled.compiled();
+        let sizes = functions.map(|made| made.code.bytes().len());
+        (self.compiled.digest(), sizes.collect())
+    }
+
     /// Returns the source position of a program counter. Also returns the lane for which the code at the program
     /// counter runs, relative to `thread` in the native context.
     pub(super) fn loc_at(&self, pc: u64) -> Option<(margay_ir::function::SourceLoc, u32)> {
@@ -543,7 +552,7 @@ impl Source {
     }
 
     /// Compiles the kernel for an engine. `block` is the shape of the first launch's blocks.
-    fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
+    pub(super) fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
         // This call parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
         let observers = self.native.observers(self.id, &self.info)?;

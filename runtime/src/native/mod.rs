@@ -26,6 +26,8 @@ mod launch;
 mod link;
 mod native_cta;
 mod observe;
+#[cfg(test)]
+mod observe_tests;
 mod products;
 mod reach;
 mod shared;
