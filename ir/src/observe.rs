@@ -5,8 +5,10 @@ use margay_ops::ops::Opcode;
 
 use crate::function::InstData;
 
+mod event;
 mod selection;
 
+pub use event::ObservedEvent;
 pub use selection::Selection;
 
 /// What an access does with memory.

@@ -232,6 +232,10 @@ pub struct Helpers {
     /// contains the number of bytes that each lane reads.
     pub observe_lanes:
         unsafe extern "C" fn(*mut NativeContext, *const u64, u64, u64, *const u8, u64),
+    /// Tells tools about another event in several lanes. Arguments: context, payload of the `observe.event`, source
+    /// position as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`] with the active lanes and the
+    /// thread of the first lane. The memory contains, for each operand, an element for each lane.
+    pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
     /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at

@@ -382,7 +382,7 @@ impl CompiledKernel {
     pub fn check_whole_warps(&self, compiler: &Compiler) -> Result<(), CompileError> {
         let (calls, indirect) = self.calls();
         let why = if self.request.watches() {
-            "synchronisation is observed, which splits warps"
+            "checks of synchronisation, which split warps"
         } else if self.has_sync_points() && !self.syncs_together() {
             "sync points that the threads of a block may not reach together"
         } else if !calls.is_empty() || indirect {

@@ -40,7 +40,7 @@ fn every_row_of_the_op_table_has_a_file_test() {
         // tests.
         if matches!(
             row,
-            Opcode::CheckAccess | Opcode::CheckFence | Opcode::ObserveAccess
+            Opcode::CheckAccess | Opcode::CheckFence | Opcode::ObserveAccess | Opcode::ObserveEvent
         ) {
             return true;
         }

@@ -2,7 +2,7 @@
 
 use margay_ops::mods::StateSpace;
 
-use super::{AccessMode, ObservedAccess};
+use super::{AccessMode, ObservedAccess, ObservedEvent};
 
 /// The events that at least one tool selects. The code of a kernel depends on its selection, so the selection is part of
 /// the keys of caches.
@@ -18,6 +18,10 @@ pub struct Selection {
     pub fences: bool,
     /// Whether barriers and collectives are selected.
     pub synchronisation: bool,
+    /// Whether instructions of the PTX text are selected.
+    pub instructions: bool,
+    /// Whether branches are selected.
+    pub branches: bool,
     /// Whether one record must describe all lanes of a warp that execute an instruction together.
     pub whole_warps: bool,
 }
@@ -53,6 +57,8 @@ impl Selection {
             copies: self.copies | other.copies,
             fences: self.fences | other.fences,
             synchronisation: self.synchronisation | other.synchronisation,
+            instructions: self.instructions | other.instructions,
+            branches: self.branches | other.branches,
             whole_warps: self.whole_warps | other.whole_warps,
         }
     }
@@ -60,6 +66,22 @@ impl Selection {
     /// Returns whether any access is selected.
     pub fn has_accesses(self) -> bool {
         self.spaces != 0 && self.modes != 0
+    }
+
+    /// Returns whether the front end must create operations for the events.
+    pub fn needs_lowering(self) -> bool {
+        self.instructions || self.branches
+    }
+
+    /// Returns whether an event is selected.
+    pub fn contains_event(self, event: ObservedEvent) -> bool {
+        match event {
+            ObservedEvent::Synchronisation { .. } => self.synchronisation,
+            ObservedEvent::Fence { .. } => self.fences,
+            ObservedEvent::CopyGroup { .. } => self.copies,
+            ObservedEvent::Instruction { .. } => self.instructions,
+            ObservedEvent::Branch => self.branches,
+        }
     }
 
     /// Returns whether nothing is selected.

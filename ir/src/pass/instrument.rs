@@ -7,6 +7,8 @@
 //! without an operation that uses the variable's address, the variable can become a value. Parameters are not examined
 //! either.
 
+use std::ops::Range;
+
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{Mode, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
@@ -16,8 +18,8 @@ use rustc_hash::FxHashSet;
 use crate::analysis::Cfg;
 use crate::analysis::loops::Loops;
 use crate::entity::{Inst, Value};
-use crate::function::{Function, payload_slot};
-use crate::observe::{AccessMode, ObservedAccess, Selection};
+use crate::function::{Function, InstData, payload_slot};
+use crate::observe::{AccessMode, ObservedAccess, ObservedEvent, Selection};
 use crate::syscall::Syscall;
 
 /// What the tools need.
@@ -37,37 +39,32 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns whether a tool observes synchronisation.
-    pub fn watches(self) -> bool {
-        self.order || self.synchronisation || self.selection.synchronisation
-    }
-
-    /// Returns whether barriers and collectives are reported to the host.
-    pub fn reports_synchronisation(self) -> bool {
-        self.order || self.selection.synchronisation
-    }
-
-    /// Returns whether operations on groups of asynchronous copies are reported to the host.
-    pub fn reports_copies(self) -> bool {
-        self.order || self.selection.copies
-    }
-
-    /// Returns whether fences are reported to the host.
-    pub fn reports_fences(self) -> bool {
-        self.order || self.selection.fences
-    }
-
     /// Returns whether [`run`] inserts operations.
     pub fn inserts(self) -> bool {
-        self.accesses || self.reports_fences() || self.selection.has_accesses()
+        self.accesses || !self.selection.is_empty()
+    }
+
+    /// Returns whether a check observes synchronisation.
+    pub fn watches(self) -> bool {
+        self.order || self.synchronisation
     }
 }
 
-/// Removes the operations that tell tools about asynchronous copies.
-pub fn strip(function: &mut Function) {
+/// Removes the operations of the front end that no tool needs.
+pub fn strip(function: &mut Function, request: Request) {
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;
-        let is_kept = |inst: &Inst| insts[*inst].opcode != Opcode::CheckGroup;
+        let is_kept = |inst: &Inst| {
+            let data = &insts[*inst];
+            match data.opcode {
+                Opcode::CheckGroup => request.order,
+                Opcode::ObserveEvent => {
+                    let event = ObservedEvent::from_payload(data.payload());
+                    event.is_some_and(|event| request.selection.contains_event(event))
+                }
+                _ => true,
+            }
+        };
         function.layout.insts[block].retain(is_kept);
     }
 }
@@ -102,6 +99,7 @@ pub fn run(function: &mut Function, request: Request) {
                 *mods = mods.with_noftz(repeats).with_unused_elements(unused);
                 insts.push(check);
             }
+            insts.extend(observed_event(function, inst, request.selection));
             match function.dfg.insts[inst].opcode {
                 Opcode::Syscall if request.accesses && is_free(function, inst) => {
                     insts.push(check_free(function, inst, request));
@@ -112,9 +110,7 @@ pub fn run(function: &mut Function, request: Request) {
                         insts.extend(check_copy(function, inst, request));
                     }
                 }
-                Opcode::Fence if request.reports_fences() => {
-                    insts.extend(check_fence(function, inst));
-                }
+                Opcode::Fence if request.order => insts.extend(check_fence(function, inst)),
                 _ => {}
             }
             insts.push(inst);
@@ -211,6 +207,62 @@ fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> I
         .with_mode(mode);
     let address = function.dfg.args(inst)[0];
     observe(function, inst, (data.ty, mods), &[address])
+}
+
+/// Creates the observation of a barrier, collective, fence or operation on groups of copies, if it is selected.
+fn observed_event(function: &mut Function, inst: Inst, selection: Selection) -> Option<Inst> {
+    let data = function.dfg.insts[inst];
+    let (event, operands) = match data.opcode {
+        Opcode::Fence if data.mods.scope() != Scope::None => {
+            let (order, scope) = (data.mods.order(), data.mods.scope());
+            (ObservedEvent::Fence { order, scope }, 0..0)
+        }
+        Opcode::CheckGroup => {
+            let mode = data.mods.mode();
+            (ObservedEvent::CopyGroup { mode }, 0..1)
+        }
+        opcode => {
+            let mode = match opcode {
+                Opcode::Bar | Opcode::ClusterBar => data.mods.mode(),
+                _ => Mode::None,
+            };
+            let event = ObservedEvent::Synchronisation { opcode, mode };
+            (event, synchronisation_operands(&data)?)
+        }
+    };
+    if !selection.contains_event(event) {
+        return None;
+    }
+    let operands = function.dfg.args(inst).get(operands);
+    let operands = operands.unwrap_or_default().to_vec();
+    let desc = Desc {
+        opcode: Opcode::ObserveEvent,
+        ty: OpType::None,
+        src: OpType::None,
+        mods: Mods(event.to_payload()),
+    };
+    let operands: Vec<Value> = operands
+        .into_iter()
+        .map(|value| function.dfg.resolve(value))
+        .collect();
+    let observation = function.dfg.make_inst(desc, &operands, &[]);
+    function.dfg.locs[observation] = function.dfg.locs[inst];
+    Some(observation)
+}
+
+/// Returns the operands of a barrier or collective that tools receive: number and thread count, or the member mask.
+/// Returns `None` for other operations.
+fn synchronisation_operands(data: &InstData) -> Option<Range<usize>> {
+    Some(match data.opcode {
+        Opcode::Bar => 0..2,
+        Opcode::ClusterBar => 0..0,
+        // The forms without `.sync` have no member mask.
+        Opcode::Shfl | Opcode::Vote | Opcode::Match if data.mods.flag() => 0..0,
+        Opcode::BarWarp | Opcode::Elect | Opcode::Mma => 0..1,
+        Opcode::Vote | Opcode::Match | Opcode::Redux => 1..2,
+        Opcode::Shfl => 3..4,
+        _ => return None,
+    })
 }
 
 /// Creates the observations of the read and the write of an asynchronous copy, as far as they are selected.

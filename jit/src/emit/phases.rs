@@ -437,7 +437,7 @@ impl<'a> Driver<'a> {
             self.general(b, self.warps);
             b.switch_to_block(whole);
         }
-        if self.request.reports_synchronisation() {
+        if self.request.order {
             let all = b.ins().iconst(types::I32, i64::from(WHOLE_CTA as i32));
             self.tell(b, all);
         }
@@ -977,7 +977,7 @@ impl<'a> Driver<'a> {
         b.set_cold_block(apart);
         b.ins().jump(self.leave_here, &[]);
         b.switch_to_block(whole);
-        if self.request.reports_synchronisation() {
+        if self.request.order {
             let warp = b.use_var(self.warp);
             self.tell(b, warp);
         }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use margay_exec::interp::Code;
-use margay_frontend::LazyModule;
+use margay_frontend::{LazyModule, SourceFile};
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
 use margay_ir::observe::Selection;
@@ -31,6 +31,10 @@ struct BodiesState {
     request: Request,
     /// Whether the selection can differ between kernels.
     varies: bool,
+    /// The text from which the module was lowered; `None` if it was linked from several texts.
+    text: Option<Arc<SourceFile>>,
+    /// The module with an operation for each instruction of the text, if a tool needs it.
+    observed: Option<Box<LazyModule>>,
 }
 
 impl Bodies {
@@ -43,17 +47,21 @@ impl Bodies {
             latest: Vec::new(),
             request,
             varies,
+            text: None,
+            observed: None,
         }))
     }
 
     /// Wraps a module whose functions are lowered on demand.
     pub(super) fn lazy(module: Box<LazyModule>, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
+            text: varies.then(|| module.text()),
             source: Some(module),
             whole: None,
             latest: Vec::new(),
             request,
             varies,
+            observed: None,
         }))
     }
 
@@ -61,20 +69,25 @@ impl Bodies {
     /// operations for the events that tools select.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
+    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX, [`Error::Unsupported`] if a tool selects
+    /// instructions of a linked module.
     pub(super) fn with(&self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
+        if selection.needs_lowering() {
+            return state.observed(function, selection);
+        }
         let BodiesState {
             source,
             whole,
             latest,
             request,
             varies,
+            ..
         } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
             if new.map_err(|errors| invalid(&errors, lazy.source()))? {
-                latest.clear();
+                latest.retain(|(known, _)| known.needs_lowering());
             }
         }
         let mut known = latest.iter();
@@ -102,6 +115,37 @@ impl Bodies {
     }
 }
 
+impl BodiesState {
+    /// Returns a module like [`Bodies::with`], from functions that were lowered with an operation for each instruction.
+    fn observed(&mut self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
+        let lazy = match &mut self.observed {
+            Some(lazy) => lazy,
+            none => {
+                let what = "instructions that a tool observes in a linked image";
+                let text = self.text.as_deref();
+                let text = text.ok_or_else(|| Error::unsupported(what))?;
+                none.insert(super::image::observed(text)?)
+            }
+        };
+        let new = lazy.lower(function);
+        let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
+        if new {
+            self.latest.retain(|(known, _)| !known.needs_lowering());
+        }
+        let mut known = self.latest.iter();
+        if let Some((_, snapshot)) = known.find(|(known, _)| *known == selection) {
+            return Ok(Arc::clone(snapshot));
+        }
+        let request = Request {
+            selection,
+            ..self.request
+        };
+        let snapshot = Arc::new(Snapshot::new(lazy.module().clone(), request));
+        self.latest.push((selection, Arc::clone(&snapshot)));
+        Ok(snapshot)
+    }
+}
+
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
@@ -115,12 +159,10 @@ impl Snapshot {
         let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
         for id in ids {
             let function = &mut module.functions[id];
-            if !request.reports_copies() {
-                pass::instrument::strip(function);
-            }
             if request.inserts() {
                 pass::instrument::run(function, request);
             }
+            pass::instrument::strip(function, request);
         }
         Snapshot {
             module: Arc::new(module),

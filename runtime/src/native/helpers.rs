@@ -4,13 +4,13 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use margay_exec::interp::{Machine, ObservedLanes};
+use margay_exec::interp::{Machine, ObservedLaneEvent, ObservedLanes};
 use margay_exec::launch::special_register;
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo, SyncEvent};
 use margay_ir::entity::{FuncId, SymbolId};
 use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
-use margay_ir::observe::ObservedAccess;
+use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{
     CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, Verify, WHOLE_CTA, status,
@@ -766,6 +766,52 @@ unsafe extern "C" fn observe_lanes(
     recorder.access(cta, &lanes);
 }
 
+/// Records another event in several lanes for tools ([`Helpers::observe_event`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+unsafe extern "C" fn observe_event(
+    context: *mut NativeContext,
+    payload: u64,
+    loc: u64,
+    operands: *const u8,
+    shape: u64,
+) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let (Some(recorder), Some(event)) = (&mut host.recorder, ObservedEvent::from_payload(payload))
+    else {
+        return;
+    };
+    let (shape, mask, first) = CheckedLanes::from_bits(shape);
+    let (width, bytes) = (shape.width as usize, shape.operand_bytes as usize);
+    let count = shape.operands as usize;
+    let cells = match count {
+        0 => &[],
+        // SAFETY: generated code passes this number of operands for each lane.
+        _ => unsafe { std::slice::from_raw_parts(operands, count * width * bytes) },
+    };
+    let mut values: SmallVec<[[u64; 32]; 2]> = SmallVec::from_elem([0; 32], count);
+    for (index, cell) in cells.chunks_exact(bytes).enumerate() {
+        let mut word = [0; 8];
+        word[..bytes].copy_from_slice(cell);
+        values[index / width][index % width] = u64::from_le_bytes(word);
+    }
+    let lanes = ObservedLaneEvent {
+        event,
+        loc: SourceLoc {
+            ptx_line: loc as u32,
+            loc: (loc >> 32) as u32,
+        },
+        first,
+        mask,
+        operands: &values,
+    };
+    recorder.event(cta, &lanes);
+}
+
 /// The address of an access that ends the launch: no thread can access it.
 const NOWHERE: u64 = 0;
 
@@ -850,6 +896,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     check_access,
     check_lanes,
     observe_lanes,
+    observe_event,
     check_group,
     check_fence,
     synchronised,
@@ -991,6 +1038,12 @@ impl Machine for HostMachine<'_> {
     fn observe_access(&mut self, cta: &CtaInfo, lanes: &ObservedLanes<'_>) {
         if let Some(recorder) = &mut self.recorder {
             recorder.access(cta.linear, lanes);
+        }
+    }
+
+    fn observe_event(&mut self, cta: &CtaInfo, lanes: &ObservedLaneEvent<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(cta.linear, lanes);
         }
     }
 

@@ -139,7 +139,7 @@ enum Loaded {
     /// A module from a single PTX text; its functions are lowered on demand.
     Lazy(Box<LazyModule>),
     /// A module that was linked from several texts.
-    Whole(Module),
+    Whole(Box<Module>),
 }
 
 /// Reads the modules of one or several images. If they contain a single text, its functions are lowered on demand.
@@ -150,7 +150,10 @@ fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String)
             // The text can be hundreds of megabytes long, so it is not copied.
             lazy(SourceFile::new(name, std::mem::take(&mut text.text)), log)
         }
-        _ => link_selection(selection, name, log, check_addresses).map(Loaded::Whole),
+        _ => {
+            let module = link_selection(selection, name, log, check_addresses)?;
+            Ok(Loaded::Whole(Box::new(module)))
+        }
     }
 }
 
@@ -255,6 +258,16 @@ fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
     Ok(Loaded::Lazy(Box::new(module)))
 }
 
+/// Parses a text again, for tools that observe its instructions.
+pub(super) fn observed(text: &SourceFile) -> Result<Box<LazyModule>> {
+    let again = SourceFile::new(text.name(), text.text());
+    let (parsed, resolution) = read(again, &mut String::new())?;
+    let module = LazyModule::new(parsed, resolution);
+    let mut module = module.map_err(|errors| invalid(&errors, text))?;
+    module.take_contents();
+    Ok(Box::new(module.observed()))
+}
+
 /// Parses and lowers one text.
 fn module_of(source: SourceFile, log: &mut String, check: Check) -> Result<Module> {
     let (parsed, resolution) = read(source, log)?;
@@ -317,7 +330,7 @@ impl PtxImage {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();
                 let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
-                heads.image(contents, Bodies::whole(module, request, varies), kind, log)
+                heads.image(contents, Bodies::whole(*module, request, varies), kind, log)
             }
             Loaded::Lazy(mut lazy) => {
                 let contents = lazy.take_contents();

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::raw::{self, RawAccess};
+use super::raw::{self, RawAccess, RawEvent};
 use super::spill::{SpillFile, Spilled};
 
 /// Number of words after which a buffer begins a new chunk.
@@ -82,6 +82,16 @@ impl CtaBuffer {
     /// Appends an access.
     pub(super) fn access(&mut self, storage: &Storage, what: &RawAccess<'_>) {
         raw::encode(what, &mut self.latest);
+        self.limit(storage);
+    }
+
+    /// Appends another event.
+    pub(super) fn event(&mut self, storage: &Storage, what: &RawEvent<'_>) {
+        raw::encode_event(what, &mut self.latest);
+        self.limit(storage);
+    }
+
+    fn limit(&mut self, storage: &Storage) {
         if self.latest.len() >= CHUNK {
             self.seal(storage);
         }

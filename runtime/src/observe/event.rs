@@ -3,7 +3,7 @@
 use margay_ops::mods::{MemOrder, Scope};
 
 use super::raw::{self, Decoded};
-use super::{Position, Request};
+use super::{Branch, CopyGroup, Fence, Instruction, Position, Request, Synchronisation};
 
 /// What happened.
 ///
@@ -23,6 +23,16 @@ pub enum Event<'a> {
     CtaBegin(Cta),
     /// Lanes of a warp access memory.
     Access(Access<'a>),
+    /// Lanes of a warp are about to execute a barrier or a collective.
+    Synchronisation(Synchronisation),
+    /// Lanes of a warp are about to execute a fence.
+    Fence(Fence),
+    /// Lanes of a warp are about to execute an operation on groups of asynchronous copies.
+    CopyGroup(CopyGroup),
+    /// Lanes of a warp are about to execute an instruction.
+    Instruction(Instruction),
+    /// Lanes of a warp are about to execute a branch.
+    Branch(Branch),
     /// A CTA has ended.
     CtaEnd {
         /// The CTA.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use margay_ir::entity::FuncId;
 use margay_ir::function::SourceLoc;
 use margay_ir::module::Module;
 
+use super::Instruction;
 use crate::engine::KernelInfo;
 use crate::error::SourceLine;
 use crate::launch::Dim3;
@@ -121,6 +123,14 @@ impl Launch {
     /// Returns the number of bytes of a CTA's dynamic shared memory.
     pub fn dynamic_shared(&self) -> u32 {
         self.shared_bytes[1]
+    }
+
+    /// Returns the opcode of an instruction with its modifiers, such as `fma.rn.f32`.
+    pub fn opcode(&self, instruction: &Instruction) -> &str {
+        let function = FuncId(instruction.function);
+        let opcodes = self.module.instructions.get(&function);
+        let opcode = opcodes.and_then(|all| all.get(instruction.index as usize));
+        opcode.map_or("", |opcode| opcode)
     }
 
     /// Returns the source line from which the instruction at a position was compiled; `None` if the PTX text does not

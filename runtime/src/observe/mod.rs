@@ -74,6 +74,7 @@
 
 mod buffer;
 mod event;
+mod events;
 mod launch;
 mod raw;
 mod request;
@@ -85,6 +86,10 @@ mod tools;
 pub use event::{
     Access, AccessKind, Addresses, Cta, Event, Events, MemoryOrder, MemoryScope, Space,
 };
+pub use events::{
+    BarrierKind, Branch, CopyGroup, CopyOperation, Fence, Instruction, SyncOperation,
+    Synchronisation,
+};
 pub use launch::{Launch, Position};
 pub use request::{EventKind, Request};
 pub use tool::Tool;
@@ -92,6 +97,6 @@ pub use tools::ToolFailure;
 
 pub(crate) use buffer::CtaBuffer;
 pub(crate) use launch::Shape;
-pub(crate) use raw::RawAccess;
+pub(crate) use raw::{RawAccess, RawEvent};
 pub(crate) use sink::LaunchSink;
 pub(crate) use tools::{Observers, Tools};

@@ -1,13 +1,16 @@
 //! Records in memory: sequences of 64-bit words.
 //!
-//! The first word of an access contains the layout of the addresses (bit 0: strided), whether the address is generic
-//! (bit 1), the space (bits 8 to 15), the warp (bits 16 to 31) and the mask (bits 32 to 63). The properties of the
-//! access and the position follow. Then follow the base and the stride, or the address of each lane in the mask.
+//! The first word contains the kind of record (bit 0: another event than an access), the warp (bits 16 to 31) and the
+//! mask (bits 32 to 63). For an access, it also contains the layout of the addresses (bit 1: strided), whether the
+//! address is generic (bit 2), and the space (bits 8 to 15). The properties of the access and the position follow, and
+//! then the base and the stride, or the address of each lane in the mask. For another event, the first word also contains
+//! the number of operands (bits 8 to 15). The payload and the position follow, and then the operands.
 
 use margay_ir::function::SourceLoc;
-use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ir::observe::{AccessMode, ObservedAccess, ObservedEvent};
 
 use super::event::{Access, AccessKind, Addresses, Event, MemoryOrder, MemoryScope, Space};
+use super::events;
 use super::launch::Position;
 
 /// Number of words before the addresses of an access.
@@ -57,8 +60,8 @@ pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
     let stride = strided(what.mask, what.addresses);
     let generic = what.access.space == margay_ops::mods::StateSpace::None;
     words.push(
-        u64::from(stride.is_some())
-            | u64::from(generic) << 1
+        u64::from(stride.is_some()) << 1
+            | u64::from(generic) << 2
             | (what.space as u64) << 8
             | u64::from(what.warp & 0xffff) << 16
             | u64::from(what.mask) << 32,
@@ -71,6 +74,31 @@ pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
     }
 }
 
+/// An event to record that is not an access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawEvent<'a> {
+    pub(crate) event: ObservedEvent,
+    pub(crate) loc: SourceLoc,
+    pub(crate) warp: u32,
+    /// The lanes in which the event occurs; not 0.
+    pub(crate) mask: u32,
+    /// The operands, which are equal in all lanes. For an instruction or a branch: the mask of the lanes that execute or
+    /// take it.
+    pub(crate) operands: &'a [u32],
+}
+
+/// Appends the words of an event.
+pub(super) fn encode_event(what: &RawEvent<'_>, words: &mut Vec<u64>) {
+    words.push(
+        1 | (what.operands.len() as u64) << 8
+            | u64::from(what.warp & 0xffff) << 16
+            | u64::from(what.mask) << 32,
+    );
+    words.push(what.event.to_payload());
+    words.push(u64::from(what.loc.ptx_line) | u64::from(what.loc.loc) << 32);
+    words.extend(what.operands.iter().map(|&operand| u64::from(operand)));
+}
+
 /// A decoded record, and the words after it.
 pub(super) struct Decoded<'a> {
     pub(super) event: Event<'a>,
@@ -79,32 +107,54 @@ pub(super) struct Decoded<'a> {
 
 /// Decodes the first record; `None` if there is none.
 pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
-    let &[first, access, loc, ..] = words else {
+    let &[first, what, loc, ..] = words else {
         return None;
     };
     let mask = (first >> 32) as u32;
-    let body = &words[HEAD..];
-    let count = match first & 1 {
+    let number = (first >> 8 & 0xff) as usize;
+    let count = match first & 3 {
         0 => mask.count_ones() as usize,
-        _ => 2,
+        2 => 2,
+        _ => number,
     };
-    let (own, rest) = body.split_at_checked(count)?;
-    let addresses = match (first & 1, own) {
-        (1, &[base, stride]) => Addresses::Strided {
+    let (own, rest) = words[HEAD..].split_at_checked(count)?;
+    let place = Place {
+        position: Position::new(SourceLoc {
+            ptx_line: loc as u32,
+            loc: (loc >> 32) as u32,
+        }),
+        warp: (first >> 16) as u32 & 0xffff,
+        mask,
+    };
+    let event = match first & 1 {
+        0 => Event::Access(access(first, what, place, own)),
+        _ => events::of(ObservedEvent::from_payload(what)?, place, own)?,
+    };
+    Some(Decoded { event, rest })
+}
+
+/// Where an event occurs.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) position: Position,
+    pub(super) warp: u32,
+    pub(super) mask: u32,
+}
+
+fn access(first: u64, what: u64, place: Place, own: &[u64]) -> Access<'_> {
+    let addresses = match (first & 2, own) {
+        (2, &[base, stride]) => Addresses::Strided {
             base,
             stride: stride as i64,
         },
         _ => Addresses::Each(own),
     };
-    let access = ObservedAccess::from_bits(access);
-    let event = Event::Access(Access {
-        position: Position::new(SourceLoc {
-            ptx_line: loc as u32,
-            loc: (loc >> 32) as u32,
-        }),
+    let access = ObservedAccess::from_bits(what);
+    Access {
+        position: place.position,
         kind: kind_of(access.mode),
         space: Space::ALL[(first >> 8 & 0xff) as usize % Space::ALL.len()],
-        is_generic: first & 2 != 0,
+        is_generic: first & 4 != 0,
         is_asynchronous: access.only_copied,
         bytes: access.bytes,
         element_bytes: access.element,
@@ -114,11 +164,10 @@ pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
             AccessMode::Update => access.op.name(),
             _ => "",
         },
-        warp: (first >> 16) as u32 & 0xffff,
-        mask,
+        warp: place.warp,
+        mask: place.mask,
         addresses,
-    });
-    Some(Decoded { event, rest })
+    }
 }
 
 /// Returns the kind of an access.

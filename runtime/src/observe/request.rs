@@ -67,10 +67,13 @@ impl EventKind {
     /// use margay::observe::EventKind;
     ///
     /// assert!(EventKind::Ctas.is_implemented());
-    /// assert!(!EventKind::Branches.is_implemented());
+    /// assert!(!EventKind::Textures.is_implemented());
     /// ```
     pub fn is_implemented(self) -> bool {
-        matches!(self, EventKind::Ctas)
+        !matches!(
+            self,
+            EventKind::Calls | EventKind::Textures | EventKind::Host
+        )
     }
 
     fn bit(self) -> u16 {
@@ -177,6 +180,11 @@ impl Request {
             Event::KernelBegin | Event::KernelEnd { .. } => true,
             Event::CtaBegin(_) | Event::CtaEnd { .. } => self.has(EventKind::Ctas),
             Event::Access(Access { space, kind, .. }) => self.has_access(*space, *kind),
+            Event::Synchronisation(_) => self.has(EventKind::Synchronisation),
+            Event::Fence(_) => self.has(EventKind::Fences),
+            Event::CopyGroup(_) => self.has(EventKind::AsynchronousCopies),
+            Event::Instruction(_) => self.has(EventKind::Instructions),
+            Event::Branch(_) => self.has(EventKind::Branches),
         }
     }
 
@@ -195,6 +203,11 @@ impl Request {
                 }
             }
         }
+        selection.synchronisation = self.has(EventKind::Synchronisation);
+        selection.fences = self.has(EventKind::Fences);
+        selection.copies = self.has(EventKind::AsynchronousCopies);
+        selection.instructions = self.has(EventKind::Instructions);
+        selection.branches = self.has(EventKind::Branches);
         selection.whole_warps = self.whole_warps && !selection.is_empty();
         selection
     }
@@ -230,8 +243,8 @@ mod tests {
     fn the_first_event_that_is_not_implemented_is_named() {
         let request = Request::none()
             .events(EventKind::Ctas)
-            .events(EventKind::Branches);
+            .events(EventKind::Textures);
         let unsupported = request.unsupported();
-        assert_eq!(unsupported.map(EventKind::name), Some("branches"));
+        assert_eq!(unsupported.map(EventKind::name), Some("textures"));
     }
 }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::buffer::{CtaBuffer, Storage};
 use super::event::{Cta, Event, Events};
-use super::raw::{self, RawAccess};
+use super::raw::{self, RawAccess, RawEvent};
 use super::request::EventKind;
 use super::tools::{Observers, Receiver};
 use super::{AccessKind, Launch, Space};
@@ -74,6 +74,11 @@ impl LaunchSink {
         if self.wants(what.space, raw::kind_of(what.access.mode)) {
             buffer.access(&self.storage, what);
         }
+    }
+
+    /// Appends an event other than an access to the records of a CTA.
+    pub(crate) fn record_event(&self, buffer: &mut CtaBuffer, what: &RawEvent<'_>) {
+        buffer.event(&self.storage, what);
     }
 
     /// Returns the records so far of a CTA that is about to continue.

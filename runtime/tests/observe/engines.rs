@@ -6,7 +6,7 @@ use std::process::Command;
 use margay::{EngineChoice, LaunchConfig, Runtime};
 
 use super::kernels::{BARRIERS, DIVERGENT, MEMORY, module};
-use super::{observe, run};
+use super::{Collector, Ran, observe, observe_with, run};
 
 const NAMES: [(&str, &str); 3] = [
     ("divergent", DIVERGENT),
@@ -22,6 +22,26 @@ fn shapes() -> [LaunchConfig; 3] {
     ]
 }
 
+/// A collector of all events.
+fn all() -> Collector {
+    Collector {
+        all: true,
+        ..Collector::default()
+    }
+}
+
+/// Compares the events of each thread that are no accesses.
+fn compare(got: &Ran, expected: &Ran, what: &str) {
+    assert_eq!(got.others.len(), expected.others.len(), "{what}");
+    for (thread, events) in &expected.others {
+        let pairs = got.others[thread].iter().zip(events);
+        for (index, (got, expected)) in pairs.enumerate() {
+            assert_eq!(got, expected, "{what}: event {index} of {thread:?}");
+        }
+        assert_eq!(got.others[thread].len(), events.len(), "{what}");
+    }
+}
+
 /// Compares native code with the interpreter, in the width that `MARGAY_LANES` selects.
 #[test]
 fn native_code_records_what_the_interpreter_records() {
@@ -32,7 +52,7 @@ fn native_code_records_what_the_interpreter_records() {
             let (output, _) = run(&text, &plain, config);
             let builder = Runtime::builder().workers(1);
             let interpreted = builder.engine(EngineChoice::Interpreter);
-            let expected = observe(&text, interpreted, false, config);
+            let expected = observe_with(all(), &text, interpreted, config);
             assert!(
                 expected.output == output,
                 "{name}: the tool changes nothing"
@@ -41,9 +61,10 @@ fn native_code_records_what_the_interpreter_records() {
             for workers in [1, 3] {
                 let builder = Runtime::builder().workers(workers);
                 let native = builder.engine(EngineChoice::Native);
-                let got = observe(&text, native, false, config);
+                let got = observe_with(all(), &text, native, config);
                 assert!(got.output == output, "{name}, {config:?}");
                 assert!(got.threads == expected.threads, "{name}, {config:?}");
+                compare(&got, &expected, &format!("{name}, {config:?}"));
             }
         }
     }

@@ -3,7 +3,7 @@
 use margay::{EngineChoice, LaunchConfig, Runtime};
 
 use super::kernels::{BARRIERS, DIVERGENT, FIRST, MEMORY, module};
-use super::observe;
+use super::{Collector, observe, observe_with};
 
 /// 32 lanes. Lanes with `i % 4 == 0` go around the loop twice, others once. Then all lanes meet.
 #[test]
@@ -34,6 +34,15 @@ LOOP:
     }
 }
 
+/// A collector of all events of whole warps.
+fn all() -> Collector {
+    Collector {
+        all: true,
+        whole_warps: true,
+        ..Collector::default()
+    }
+}
+
 /// The interpreter and chunks of 32 lanes record the same sequence for each warp.
 #[test]
 fn engines_record_the_same_sequence_for_each_warp() {
@@ -41,23 +50,15 @@ fn engines_record_the_same_sequence_for_each_warp() {
         let text = module(body);
         for config in [LaunchConfig::new(3, 64), LaunchConfig::new(2, (20, 5))] {
             let builder = Runtime::builder().workers(1);
-            let expected = observe(
-                &text,
-                builder.engine(EngineChoice::Interpreter),
-                true,
-                config,
-            );
+            let builder = builder.engine(EngineChoice::Interpreter);
+            let expected = observe_with(all(), &text, builder, config);
             let builder = Runtime::builder().engine(EngineChoice::Native);
-            let got = observe(&text, builder, true, config);
+            let got = observe_with(all(), &text, builder, config);
             assert!(got.threads == expected.threads);
-            let of = |ran: &super::Ran| {
-                let warps = ran.warps.iter().map(|(at, all)| {
-                    let steps = all.iter().map(|(line, mask, _)| (*line, *mask));
-                    (*at, steps.collect::<Vec<_>>())
-                });
-                warps.collect::<Vec<_>>()
-            };
-            assert_eq!(of(&got), of(&expected));
+            for (warp, steps) in &expected.steps {
+                assert_eq!(got.steps[warp], *steps, "{warp:?}");
+            }
+            assert_eq!(got.steps.len(), expected.steps.len());
         }
     }
 }

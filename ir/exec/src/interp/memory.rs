@@ -6,11 +6,11 @@ use super::code::Code;
 use super::decode::{Body, Step};
 use super::registers::{Active, RegisterId, Rows};
 use super::warp::Activation;
-use super::{Machine, ObservedLanes};
+use super::{Machine, ObservedLaneEvent, ObservedLanes};
 use crate::{CtaInfo, FaultKind, LaunchInfo, lanes};
 use margay_ir::function::{Function, InstData};
 use margay_ir::module::Module;
-use margay_ir::observe::ObservedAccess;
+use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
@@ -375,6 +375,25 @@ impl<M: Machine> View<'_, M> {
             lengths: lengths.as_ref(),
         };
         self.machine.observe_access(self.cta, &lanes);
+    }
+
+    /// Tells the machine about another event in all active lanes.
+    pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
+        let Some(event) = ObservedEvent::from_payload(payload) else {
+            return;
+        };
+        let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
+        let places = self.body.args(step).iter();
+        let operands: SmallVec<[[u64; 32]; 2]> =
+            places.map(|&place| self.rows().longs(place)).collect();
+        let lanes = ObservedLaneEvent {
+            event,
+            loc: loc.unwrap_or_default(),
+            first: self.first,
+            mask: self.active.mask,
+            operands: &operands,
+        };
+        self.machine.observe_event(self.cta, &lanes);
     }
 
     fn access_of_lane(

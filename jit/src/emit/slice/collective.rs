@@ -137,7 +137,7 @@ impl Slice<'_, '_> {
 
     /// Completes a sync point in registers.
     pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
-        if self.lane.request.reports_synchronisation() && data.opcode != Opcode::ActiveMask {
+        if self.lane.request.order && data.opcode != Opcode::ActiveMask {
             let warp = self.lane.b.ins().ushr_imm_u(self.lane.here.thread, 5);
             let args = [self.lane.fixed.ctx, warp];
             let offset = offset_of!(Helpers, synchronised);

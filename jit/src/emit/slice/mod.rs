@@ -328,6 +328,7 @@ impl<'a, 'b> Slice<'a, 'b> {
                 }
                 return self.check_lanes(inst, &data);
             }
+            Opcode::ObserveEvent => return self.observe_event(inst, &data),
             Opcode::ObserveAccess => return self.observe_lanes(inst, &data),
             Opcode::CheckFence | Opcode::CheckGroup => return self.each_lane(inst),
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {

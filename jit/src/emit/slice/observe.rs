@@ -36,14 +36,7 @@ impl Slice<'_, '_> {
             operand_bytes,
             ..CheckedLanes::default()
         };
-        let shape = self.lane.int(types::I64, shape.to_bits());
-        let active = self.active_bits();
-        let b = &mut *self.lane.b;
-        let active = b.ins().uextend(types::I64, active);
-        let thread = b.ins().uextend(types::I64, self.lane.here.thread);
-        let thread = b.ins().ishl_imm_u(thread, CheckedLanes::THREAD);
-        let shape = b.ins().bor(shape, active);
-        let shape = b.ins().bor(shape, thread);
+        let shape = self.observed_shape(shape);
         let what = self.lane.int(types::I64, access.to_bits());
         let loc = self.lane.function.dfg.locs[inst];
         let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
@@ -53,6 +46,39 @@ impl Slice<'_, '_> {
         let offset = offset_of!(Helpers, observe_lanes);
         self.lane.helper("observe_lanes", offset, &args, None);
         Ok(())
+    }
+
+    /// Emits a call of the host, which records another event of all active lanes.
+    pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let args = self.lane.function.dfg.args(inst).to_vec();
+        let (cells, operands, operand_bytes) = self.put_operands(&args)?;
+        let shape = CheckedLanes {
+            width: self.view.width,
+            operands,
+            operand_bytes,
+            ..CheckedLanes::default()
+        };
+        let shape = self.observed_shape(shape);
+        let payload = self.lane.int(types::I64, data.payload());
+        let loc = self.lane.function.dfg.locs[inst];
+        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.lane.int(types::I64, loc);
+        let args = [self.lane.fixed.ctx, payload, loc, cells, shape];
+        let offset = offset_of!(Helpers, observe_event);
+        self.lane.helper("observe_event", offset, &args, None);
+        Ok(())
+    }
+
+    /// Returns a shape with the active lanes and the thread of the first lane.
+    fn observed_shape(&mut self, shape: CheckedLanes) -> ir::Value {
+        let shape = self.lane.int(types::I64, shape.to_bits());
+        let active = self.active_bits();
+        let b = &mut *self.lane.b;
+        let active = b.ins().uextend(types::I64, active);
+        let thread = b.ins().uextend(types::I64, self.lane.here.thread);
+        let thread = b.ins().ishl_imm_u(thread, CheckedLanes::THREAD);
+        let shape = b.ins().bor(shape, active);
+        b.ins().bor(shape, thread)
     }
 
     /// Stores the addresses of the lanes for the host. Returns whether it has stored the first address and a stride

@@ -1,12 +1,13 @@
 //! Records the events of CTAs for tools.
 
-use margay_exec::interp::ObservedLanes;
+use margay_exec::interp::{ObservedLaneEvent, ObservedLanes};
 use margay_exec::{CtaInfo, LaunchInfo};
-use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ir::observe::{AccessMode, ObservedAccess, ObservedEvent};
 use margay_ops::mods::StateSpace;
+use smallvec::SmallVec;
 
 use crate::native::launch::PtxLaunch;
-use crate::observe::{CtaBuffer, LaunchSink, RawAccess, Space};
+use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawEvent, Space};
 
 /// Records the events of the CTAs that use one window.
 pub(in crate::native) struct Recorder<'a> {
@@ -55,6 +56,49 @@ impl<'a> Recorder<'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// Records another event in lanes of a warp of the CTA with linear index `cta`.
+    pub(in crate::native) fn event(&mut self, cta: u64, lanes: &ObservedLaneEvent<'_>) {
+        self.move_to(cta);
+        let operand = |index: usize, lane: usize| lanes.operands[index][lane] as u32;
+        let shift = lanes.first % 32;
+        match lanes.event {
+            ObservedEvent::Instruction { .. } | ObservedEvent::Branch => {
+                let chosen = match lanes.operands {
+                    [] => lanes.mask,
+                    _ => mask_of(lanes.mask, |lane| operand(0, lane) != 0),
+                };
+                self.event_of(lanes, lanes.mask, &[chosen << shift]);
+            }
+            _ => {
+                let mut rest = lanes.mask;
+                while rest != 0 {
+                    let first = rest.trailing_zeros() as usize;
+                    let count = lanes.operands.len();
+                    let operands: SmallVec<[u32; 2]> =
+                        (0..count).map(|index| operand(index, first)).collect();
+                    let is_same = |lane| (0..count).all(|i| operand(i, lane) == operands[i]);
+                    let same = mask_of(rest, is_same);
+                    rest &= !same;
+                    self.event_of(lanes, same, &operands);
+                }
+            }
+        }
+    }
+
+    /// Records an event in lanes with equal operands.
+    fn event_of(&mut self, lanes: &ObservedLaneEvent<'_>, mask: u32, operands: &[u32]) {
+        let what = RawEvent {
+            event: lanes.event,
+            loc: lanes.loc,
+            warp: lanes.first / 32,
+            mask: mask << (lanes.first % 32),
+            operands,
+        };
+        if let Some((_, buffer)) = &mut self.current {
+            self.sink.record_event(buffer, &what);
         }
     }
 
