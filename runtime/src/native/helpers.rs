@@ -727,6 +727,21 @@ unsafe extern "C" fn observe_lanes(
     };
     // SAFETY: generated code passes this number of cells.
     let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
+    let access = ObservedAccess::from_bits(access);
+    let loc = SourceLoc {
+        ptx_line: loc as u32,
+        loc: (loc >> 32) as u32,
+    };
+    if shape.strided
+        && recorder.strided(
+            cta,
+            (&access, loc),
+            (first, mask),
+            (cells[0], cells[1] as i64),
+        )
+    {
+        return;
+    }
     let each = std::array::from_fn(|lane| match (shape.strided, shape.narrow) {
         _ if lane >= width => 0,
         (true, narrow) => {
@@ -753,11 +768,8 @@ unsafe extern "C" fn observe_lanes(
         })
     });
     let lanes = ObservedLanes {
-        access: &ObservedAccess::from_bits(access),
-        loc: SourceLoc {
-            ptx_line: loc as u32,
-            loc: (loc >> 32) as u32,
-        },
+        access: &access,
+        loc,
         first,
         mask,
         addresses: &each,

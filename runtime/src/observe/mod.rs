@@ -97,6 +97,6 @@ pub use tools::ToolFailure;
 
 pub(crate) use buffer::CtaBuffer;
 pub(crate) use launch::Shape;
-pub(crate) use raw::{RawAccess, RawEvent};
+pub(crate) use raw::{RawAccess, RawAddresses, RawEvent};
 pub(crate) use sink::LaunchSink;
 pub(crate) use tools::{Observers, Tools};

@@ -26,8 +26,16 @@ pub(crate) struct RawAccess<'a> {
     pub(crate) warp: u32,
     /// The lanes that access memory; not 0.
     pub(crate) mask: u32,
-    /// The addresses by lane; only those of the lanes in the mask count.
-    pub(crate) addresses: &'a [u64; 32],
+    pub(crate) addresses: RawAddresses<'a>,
+}
+
+/// The addresses of an access to record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RawAddresses<'a> {
+    /// Base and stride: the address of lane `n` of the warp is `base + stride * n`.
+    Strided(u64, i64),
+    /// The addresses by lane of the warp; only those of the lanes in the mask count.
+    Each(&'a [u64; 32]),
 }
 
 /// The lanes of a mask, the lowest first.
@@ -57,20 +65,27 @@ fn strided(mask: u32, addresses: &[u64; 32]) -> Option<(u64, i64)> {
 
 /// Appends the words of an access.
 pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
-    let stride = strided(what.mask, what.addresses);
+    let stride = match what.addresses {
+        RawAddresses::Strided(base, stride) => Some((base, stride)),
+        RawAddresses::Each(addresses) => strided(what.mask, addresses),
+    };
     let generic = what.access.space == margay_ops::mods::StateSpace::None;
-    words.push(
-        u64::from(stride.is_some()) << 1
-            | u64::from(generic) << 2
-            | (what.space as u64) << 8
-            | u64::from(what.warp & 0xffff) << 16
-            | u64::from(what.mask) << 32,
-    );
-    words.push(what.access.to_bits());
-    words.push(u64::from(what.loc.ptx_line) | u64::from(what.loc.loc) << 32);
-    match stride {
-        Some((base, stride)) => words.extend([base, stride as u64]),
-        None => words.extend(lanes(what.mask).map(|lane| what.addresses[lane as usize])),
+    let head = u64::from(stride.is_some()) << 1
+        | u64::from(generic) << 2
+        | (what.space as u64) << 8
+        | u64::from(what.warp & 0xffff) << 16
+        | u64::from(what.mask) << 32;
+    let loc = u64::from(what.loc.ptx_line) | u64::from(what.loc.loc) << 32;
+    let access = what.access.to_bits();
+    match (stride, what.addresses) {
+        (Some((base, stride)), _) => {
+            words.extend_from_slice(&[head, access, loc, base, stride as u64]);
+        }
+        (None, RawAddresses::Each(addresses)) => {
+            words.extend_from_slice(&[head, access, loc]);
+            words.extend(lanes(what.mask).map(|lane| addresses[lane as usize]));
+        }
+        (None, RawAddresses::Strided(..)) => {}
     }
 }
 
@@ -201,7 +216,7 @@ mod tests {
             space: Space::Shared,
             warp: 5,
             mask,
-            addresses,
+            addresses: RawAddresses::Each(addresses),
         };
         let mut words = Vec::new();
         encode(&raw, &mut words);

@@ -2,12 +2,13 @@
 
 use margay_exec::interp::{ObservedLaneEvent, ObservedLanes};
 use margay_exec::{CtaInfo, LaunchInfo};
+use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess, ObservedEvent};
 use margay_ops::mods::StateSpace;
 use smallvec::SmallVec;
 
 use crate::native::launch::PtxLaunch;
-use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawEvent, Space};
+use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawAddresses, RawEvent, Space};
 
 /// Records the events of the CTAs that use one window.
 pub(in crate::native) struct Recorder<'a> {
@@ -102,34 +103,92 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Records an access by strided lanes: the address of lane `n` in the state space is `base + stride * n`, counted
+    /// from the first lane of `lanes`. Returns false if the lanes must be recorded with [`Recorder::access`].
+    pub(in crate::native) fn strided(
+        &mut self,
+        cta: u64,
+        (access, loc): (&ObservedAccess, SourceLoc),
+        (first, mask): (u32, u32),
+        (base, stride): (u64, i64),
+    ) -> bool {
+        let Some(space) = self.space_of_all(access.space) else {
+            return false;
+        };
+        let lane = first % 32;
+        let is_offset = matches!(space, Space::Shared | Space::Local);
+        let last = base.wrapping_add((stride as u64).wrapping_mul(31));
+        if access.mode == AccessMode::Copy || is_offset && (base | last) >> 32 != 0 {
+            return false;
+        }
+        self.move_to(cta);
+        let start = base.wrapping_sub((stride as u64).wrapping_mul(lane.into()));
+        self.record(&RawAccess {
+            access,
+            loc,
+            space,
+            warp: first / 32,
+            mask: mask << lane,
+            addresses: RawAddresses::Strided(start, stride),
+        });
+        true
+    }
+
+    /// Returns the memory to which all addresses of instructions in a state space refer; `None` if the addresses decide.
+    fn space_of_all(&self, space: StateSpace) -> Option<Space> {
+        match space {
+            StateSpace::Global => Some(Space::Global),
+            StateSpace::Const => Some(Space::Constant),
+            StateSpace::Local => Some(Space::Local),
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                (self.info.cluster_size() == 1).then_some(Space::Shared)
+            }
+            _ => None,
+        }
+    }
+
+    fn record(&mut self, what: &RawAccess<'_>) {
+        if let Some((_, buffer)) = &mut self.current {
+            self.sink.record(buffer, what);
+        }
+    }
+
     /// Records an access in which each lane accesses the same number of bytes.
     fn sized(&mut self, lanes: &ObservedLanes<'_>, access: &ObservedAccess, mask: u32) {
-        let mut addresses = [0; 32];
+        let mut addresses = *lanes.addresses;
+        let first = lanes.first % 32;
+        let mut what = RawAccess {
+            access,
+            loc: lanes.loc,
+            space: Space::Global,
+            warp: lanes.first / 32,
+            mask: mask << first,
+            addresses: RawAddresses::Strided(0, 0),
+        };
+        if let Some(space) = self.space_of_all(access.space) {
+            if matches!(space, Space::Shared | Space::Local) {
+                addresses = addresses.map(|address| u64::from(address as u32));
+            }
+            addresses.rotate_right(first as usize);
+            what.space = space;
+            what.addresses = RawAddresses::Each(&addresses);
+            return self.record(&what);
+        }
         let mut spaces = [Space::Global; 32];
-        let mut rest = mask;
-        while rest != 0 {
-            let lane = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
+        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
             let thread = lanes.first + lane as u32;
             (spaces[lane], addresses[lane]) =
                 self.resolve(access.space, thread, lanes.addresses[lane]);
         }
+        addresses.rotate_right(first as usize);
         let mut rest = mask;
         while rest != 0 {
-            let space = spaces[rest.trailing_zeros() as usize];
-            let same = mask_of(rest, |lane| spaces[lane] == space);
+            what.space = spaces[rest.trailing_zeros() as usize];
+            let same = mask_of(rest, |lane| spaces[lane] == what.space);
             rest &= !same;
-            let what = RawAccess {
-                access,
-                loc: lanes.loc,
-                space,
-                warp: lanes.first / 32,
-                mask: same << (lanes.first % 32),
-                addresses: &rotated(&addresses, lanes.first % 32),
-            };
-            if let Some((_, buffer)) = &mut self.current {
-                self.sink.record(buffer, &what);
-            }
+            what.mask = same << first;
+            what.addresses = RawAddresses::Each(&addresses);
+            self.record(&what);
         }
     }
 
@@ -198,11 +257,4 @@ fn mask_of(mask: u32, condition: impl Fn(usize) -> bool) -> u32 {
     (0..32)
         .filter(|&lane| mask >> lane & 1 != 0 && condition(lane))
         .fold(0, |all, lane| all | 1 << lane)
-}
-
-/// Returns addresses by lane of the warp from addresses by lane of a chunk that begins at lane `first`.
-fn rotated(addresses: &[u64; 32], first: u32) -> [u64; 32] {
-    let mut all = *addresses;
-    all.rotate_right(first as usize);
-    all
 }
