@@ -206,7 +206,7 @@ impl RuntimeBuilder {
             }))
         });
         let findings = (!checks.is_empty()).then(|| Arc::new(Findings::new(checks)));
-        let machine = Machine::new(config, scheduler, loader, findings)?;
+        let machine = Machine::new(config, scheduler, loader, findings, Arc::clone(&tools))?;
         let primary: Vec<Context> = (0..machine.device_count())
             .map(|device| Context::new(&machine, device, true, 0))
             .collect();

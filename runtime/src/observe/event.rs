@@ -50,6 +50,14 @@ pub enum Event<'a> {
 }
 
 /// A CTA of a launch.
+///
+/// ```
+/// use margay::observe::{Cta, Events};
+///
+/// fn first_of(events: &Events<'_>) -> bool {
+///     matches!(events.cta(), Some(Cta { linear: 0, .. }))
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cta {
     /// The coordinates in the grid (`%ctaid`).
@@ -59,6 +67,12 @@ pub struct Cta {
 }
 
 /// Memory that an address refers to.
+///
+/// ```
+/// use margay::observe::Space;
+///
+/// assert_eq!(Space::ALL[1], Space::Shared);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Space {
     /// Global memory. Addresses are those of the driver API.
@@ -85,6 +99,13 @@ impl Space {
 }
 
 /// What an access does.
+///
+/// ```
+/// use margay::observe::{AccessKind, Request, Space};
+///
+/// let writes = Request::none().accesses(&Space::ALL, &[AccessKind::Store, AccessKind::Atomic]);
+/// assert!(!writes.is_empty());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum AccessKind {
     /// It reads.
@@ -101,6 +122,14 @@ impl AccessKind {
 }
 
 /// The memory order of an access, as PTX names it.
+///
+/// ```
+/// use margay::observe::{Access, MemoryOrder};
+///
+/// fn is_plain(access: &Access<'_>) -> bool {
+///     access.order == MemoryOrder::Weak
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum MemoryOrder {
@@ -138,6 +167,14 @@ impl MemoryOrder {
 }
 
 /// The scope of a memory order, as PTX names it. It has no meaning for [`MemoryOrder::Weak`].
+///
+/// ```
+/// use margay::observe::{Access, MemoryScope};
+///
+/// fn reaches_host(access: &Access<'_>) -> bool {
+///     access.scope == MemoryScope::System
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MemoryScope {
     /// `.cta`.
@@ -164,6 +201,17 @@ impl MemoryScope {
 /// An access to memory by lanes of a warp.
 ///
 /// If the lanes of an instruction with a generic address access several spaces, there is one record for each space.
+///
+/// ```
+/// use margay::observe::Access;
+///
+/// /// Returns the number of sectors of 32 bytes that a warp accesses.
+/// fn sectors(access: &Access<'_>) -> usize {
+///     let last = u64::from(access.bytes) - 1;
+///     let all = access.lanes().flat_map(|(_, at)| at / 32..=(at + last) / 32);
+///     all.collect::<std::collections::BTreeSet<u64>>().len()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Access<'a> {
@@ -204,6 +252,14 @@ impl Access<'_> {
 }
 
 /// The addresses of the lanes that access memory.
+///
+/// ```
+/// use margay::observe::{Access, Addresses};
+///
+/// fn is_contiguous(access: &Access<'_>) -> bool {
+///     matches!(access.addresses, Addresses::Strided { stride, .. } if stride == access.bytes.into())
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addresses<'a> {
     /// The address of lane `n` is `base + stride * n`. Additions wrap.
@@ -233,6 +289,14 @@ impl Addresses<'_> {
 }
 
 /// Events of one launch in their order: those of a CTA or of a part of it, or the beginning or the end of the kernel.
+///
+/// ```
+/// use margay::observe::{Event, Events};
+///
+/// fn ends_kernel(mut events: Events<'_>) -> bool {
+///     events.any(|event| matches!(event, Event::KernelEnd { .. }))
+/// }
+/// ```
 pub struct Events<'a> {
     /// The events before and after the records.
     pub(super) first: Option<Event<'a>>,

@@ -32,6 +32,17 @@ pub struct Synchronisation {
 }
 
 /// How lanes synchronise.
+///
+/// ```
+/// use margay::observe::SyncOperation;
+///
+/// fn name(operation: &SyncOperation) -> &str {
+///     match operation {
+///         SyncOperation::Collective { name, .. } => name,
+///         _ => "barrier",
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SyncOperation {
@@ -59,6 +70,14 @@ pub enum SyncOperation {
 }
 
 /// What lanes do at a barrier.
+///
+/// ```
+/// use margay::observe::{BarrierKind, SyncOperation};
+///
+/// fn waits(operation: &SyncOperation) -> bool {
+///     !matches!(operation, SyncOperation::Barrier { kind: BarrierKind::Arrive, .. })
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BarrierKind {
     /// They wait (`.sync`).
@@ -70,6 +89,14 @@ pub enum BarrierKind {
 }
 
 /// Lanes of a warp that are about to execute a fence. Fences between proxies are no such events.
+///
+/// ```
+/// use margay::observe::{Fence, MemoryScope};
+///
+/// fn is_local(fence: &Fence) -> bool {
+///     fence.scope == MemoryScope::Cta
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Fence {
@@ -86,6 +113,14 @@ pub struct Fence {
 }
 
 /// Lanes of a warp that are about to execute an operation on groups of asynchronous copies.
+///
+/// ```
+/// use margay::observe::{CopyGroup, CopyOperation};
+///
+/// fn ends_group(event: &CopyGroup) -> bool {
+///     event.operation == CopyOperation::Commit
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct CopyGroup {
@@ -100,6 +135,19 @@ pub struct CopyGroup {
 }
 
 /// An operation on groups of asynchronous copies.
+///
+/// ```
+/// use margay::observe::CopyOperation;
+///
+/// /// Returns the number of groups that may be incomplete after a wait.
+/// fn pending(operation: CopyOperation) -> Option<u32> {
+///     match operation {
+///         CopyOperation::Wait(count) | CopyOperation::BulkWait(count) => Some(count),
+///         CopyOperation::WaitAll => Some(0),
+///         _ => None,
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum CopyOperation {
@@ -125,6 +173,14 @@ pub enum CopyOperation {
 }
 
 /// Lanes of a warp that are about to execute an instruction of the PTX text. [`super::Launch::opcode`] returns its opcode.
+///
+/// ```
+/// use margay::observe::{Instruction, Launch};
+///
+/// fn is_fused(launch: &Launch, instruction: &Instruction) -> bool {
+///     launch.opcode(instruction).starts_with("fma")
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Instruction {
@@ -143,6 +199,14 @@ pub struct Instruction {
 }
 
 /// Lanes of a warp that are about to execute a `bra`.
+///
+/// ```
+/// use margay::observe::Branch;
+///
+/// fn diverges(branch: &Branch) -> bool {
+///     branch.taken != 0 && branch.taken != branch.mask
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Branch {

@@ -75,6 +75,7 @@
 mod buffer;
 mod event;
 mod events;
+mod host;
 mod launch;
 mod raw;
 mod request;
@@ -90,6 +91,7 @@ pub use events::{
     BarrierKind, Branch, CopyGroup, CopyOperation, Fence, Instruction, SyncOperation,
     Synchronisation,
 };
+pub use host::{AllocationKind, CopyDirection, HostEvent};
 pub use launch::{Launch, Position};
 pub use request::{EventKind, Request};
 pub use tool::Tool;

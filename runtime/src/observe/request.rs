@@ -27,13 +27,11 @@ pub enum EventKind {
     Calls,
     /// Accesses to textures and surfaces.
     Textures,
-    /// Calls of the host: launches, copies, memory, streams and events.
-    Host,
 }
 
 impl EventKind {
     /// All kinds.
-    pub const ALL: [EventKind; 9] = [
+    pub const ALL: [EventKind; 8] = [
         EventKind::Ctas,
         EventKind::Synchronisation,
         EventKind::AsynchronousCopies,
@@ -42,7 +40,6 @@ impl EventKind {
         EventKind::Branches,
         EventKind::Calls,
         EventKind::Textures,
-        EventKind::Host,
     ];
 
     /// Returns the name of the kind, for messages.
@@ -56,7 +53,6 @@ impl EventKind {
             EventKind::Branches => "branches",
             EventKind::Calls => "calls",
             EventKind::Textures => "textures",
-            EventKind::Host => "host calls",
         }
     }
 
@@ -70,10 +66,7 @@ impl EventKind {
     /// assert!(!EventKind::Textures.is_implemented());
     /// ```
     pub fn is_implemented(self) -> bool {
-        !matches!(
-            self,
-            EventKind::Calls | EventKind::Textures | EventKind::Host
-        )
+        !matches!(self, EventKind::Calls | EventKind::Textures)
     }
 
     fn bit(self) -> u16 {

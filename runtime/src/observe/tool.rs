@@ -1,6 +1,6 @@
 //! The trait that tools implement.
 
-use super::{Events, Launch, Request};
+use super::{Events, HostEvent, Launch, Request};
 use crate::engine::KernelInfo;
 
 /// A tool that observes kernels. The module's documentation ([`crate::observe`]) contains an example.
@@ -26,4 +26,15 @@ pub trait Tool: Send + Sync {
 
     /// Receives events of a launch. [`crate::observe`] describes their order.
     fn events(&self, launch: &Launch, events: Events<'_>);
+
+    /// Returns whether the tool wants to receive what the program submits ([`HostEvent`]). The runtime asks once, when
+    /// it is built.
+    fn observes_host(&self) -> bool {
+        false
+    }
+
+    /// Receives what the program does, on the thread that does it.
+    fn host(&self, event: &HostEvent<'_>) {
+        let _ = event;
+    }
 }

@@ -6,11 +6,17 @@ use std::sync::{Arc, OnceLock};
 
 use margay_ir::observe::Selection;
 
-use super::{Events, Launch, Request, Tool};
+use super::{Events, HostEvent, Launch, Request, Tool};
 use crate::engine::KernelInfo;
 use crate::error::{Error, Result};
 
 /// A tool that has panicked and receives no further events.
+///
+/// ```
+/// let runtime = margay::Runtime::new()?;
+/// assert_eq!(runtime.tool_failures(), []);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolFailure {
     /// The name of the tool.
@@ -58,6 +64,8 @@ pub(crate) struct Tools {
     all: Vec<Registered>,
     /// Maximum number of words of records that a launch keeps in memory.
     limit: usize,
+    /// The tools that observe the host, by index.
+    of_host: Box<[usize]>,
 }
 
 /// Default of the limit: 64 MiB.
@@ -74,9 +82,28 @@ impl Tools {
                 failure: OnceLock::new(),
             }
         };
+        let all: Vec<Registered> = tools.into_iter().map(named).collect();
+        let observes = |registered: &Registered| registered.call(|tool| tool.observes_host());
+        let of_host = (0..all.len()).filter(|&index| observes(&all[index]) == Some(true));
         Tools {
-            all: tools.into_iter().map(named).collect(),
+            of_host: of_host.collect(),
+            all,
             limit: bytes.map_or(LIMIT, |bytes| bytes / 8),
+        }
+    }
+
+    /// Passes an event of the host to the tools that observe the host.
+    #[inline]
+    pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> HostEvent<'a>) {
+        if !self.of_host.is_empty() {
+            self.tell_all(&event());
+        }
+    }
+
+    #[cold]
+    fn tell_all(&self, event: &HostEvent<'_>) {
+        for &index in &self.of_host {
+            self.all[index].call(|tool| tool.host(event));
         }
     }
 

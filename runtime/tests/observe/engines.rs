@@ -104,3 +104,30 @@ fn the_order_of_ctas_has_no_influence() {
     assert_eq!(digest(Runtime::builder().reverse()), expected);
     assert_eq!(digest(Runtime::builder().shuffle(7)), expected);
 }
+
+/// Checks and tools can run together; both see the program's own accesses.
+#[test]
+fn checks_change_no_records() {
+    use margay::checks::Tool;
+
+    for (name, body) in NAMES {
+        let text = module(body);
+        let config = LaunchConfig::new(3, 64);
+        let plain = observe_with(all(), &text, Runtime::builder(), config);
+        let checks = [
+            Tool::Memory,
+            Tool::Initialisation,
+            Tool::Race,
+            Tool::Synchronisation,
+        ];
+        for checks in [&checks[..1], &checks] {
+            let builder = checks
+                .iter()
+                .fold(Runtime::builder(), |b, &tool| b.check(tool));
+            let checked = observe_with(all(), &text, builder, config);
+            assert!(checked.output == plain.output, "{name}, {checks:?}");
+            assert!(checked.threads == plain.threads, "{name}, {checks:?}");
+            compare(&checked, &plain, name);
+        }
+    }
+}
