@@ -257,7 +257,7 @@ impl Access<'_> {
 /// use margay::observe::{Access, Addresses};
 ///
 /// fn is_contiguous(access: &Access<'_>) -> bool {
-///     matches!(access.addresses, Addresses::Strided { stride, .. } if stride == access.bytes.into())
+///     matches!(access.addresses, Addresses::Strided { stride, .. } if stride == i64::from(access.bytes))
 /// }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
