@@ -131,3 +131,27 @@ fn checks_change_no_records() {
         }
     }
 }
+
+/// The check of synchronisation reports the same with and without tools: here, threads that end before a barrier. A tool
+/// that observed the `ret` after the barrier made the check report a barrier that threads skip.
+#[test]
+fn tools_change_no_findings() {
+    use margay::checks::{Kind, Tool, Undefined};
+
+    let text = module(
+        "    setp.ge.u32 %p, %t, 40;
+    @%p bra DONE;
+    bar.sync 0;
+    st.global.u32 [%own], %t;
+DONE:",
+    );
+    let plain = Runtime::builder().check(Tool::Synchronisation);
+    let observed = Runtime::builder().check(Tool::Synchronisation);
+    for builder in [plain, observed.tool(std::sync::Arc::new(all()))] {
+        let runtime = builder.build().expect("built");
+        run(&text, &runtime, LaunchConfig::new(1, 64));
+        let (findings, _) = runtime.take_findings();
+        let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [Kind::from(Undefined::LeftBeforeBarrier)]);
+    }
+}
