@@ -30,6 +30,7 @@ mod observe;
 mod observe_tests;
 mod products;
 mod reach;
+mod recording;
 mod shared;
 mod sync_points;
 mod textures;
