@@ -13,6 +13,7 @@ pub mod regions;
 pub mod skipping;
 pub mod slots;
 pub mod speculative;
+pub mod together;
 pub mod uniformity;
 
 pub use cfg::Cfg;

@@ -106,6 +106,9 @@ pub struct Module {
     pub files: Vec<String>,
     /// Source positions.
     pub locs: Vec<Loc>,
+    /// For each function that was lowered for tools that observe instructions, the opcodes of its instructions with
+    /// their modifiers, in the order of the text.
+    pub instructions: FxHashMap<FuncId, Vec<Box<str>>>,
     /// The function with each name.
     pub by_name: FxHashMap<String, FuncId>,
     /// The variable with each name. Contains only variables at module scope.

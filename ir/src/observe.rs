@@ -5,6 +5,12 @@ use margay_ops::ops::Opcode;
 
 use crate::function::InstData;
 
+mod event;
+mod selection;
+
+pub use event::ObservedEvent;
+pub use selection::Selection;
+
 /// What an access does with memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AccessMode {
@@ -92,15 +98,17 @@ pub struct ObservedAccess {
 }
 
 impl ObservedAccess {
-    /// Returns the access of an `ld`, `st`, `atom`, `red` or `check.access`; `None` for another instruction.
+    /// Returns the access of an `ld`, `st`, `atom`, `red`, `check.access` or `observe.access`; `None` for another
+    /// instruction.
     pub fn of(data: &InstData) -> Option<ObservedAccess> {
         let mode = match (data.opcode, data.mods.mode()) {
-            (Opcode::Ld, _) | (Opcode::CheckAccess, Mode::Load) => AccessMode::Load,
-            (Opcode::St, _) | (Opcode::CheckAccess, Mode::Store) => AccessMode::Store,
-            (Opcode::Atom | Opcode::Red, _) | (Opcode::CheckAccess, Mode::Update) => {
-                AccessMode::Update
-            }
-            (Opcode::CheckAccess, Mode::Copy) => AccessMode::Copy,
+            (Opcode::Ld, _) => AccessMode::Load,
+            (Opcode::St, _) => AccessMode::Store,
+            (Opcode::Atom | Opcode::Red, _) => AccessMode::Update,
+            (Opcode::CheckAccess | Opcode::ObserveAccess, Mode::Load) => AccessMode::Load,
+            (Opcode::CheckAccess | Opcode::ObserveAccess, Mode::Store) => AccessMode::Store,
+            (Opcode::CheckAccess | Opcode::ObserveAccess, Mode::Update) => AccessMode::Update,
+            (Opcode::CheckAccess | Opcode::ObserveAccess, Mode::Copy) => AccessMode::Copy,
             (Opcode::CheckAccess, Mode::Release) => AccessMode::Release,
             _ => return None,
         };
@@ -123,7 +131,8 @@ impl ObservedAccess {
             bytes: element * data.mods.vec().max(1),
             element,
             packed: data.ty.elements(),
-            only_copied: data.opcode == Opcode::CheckAccess && data.mods.nc(),
+            only_copied: matches!(data.opcode, Opcode::CheckAccess | Opcode::ObserveAccess)
+                && data.mods.nc(),
             repeats: data.opcode == Opcode::CheckAccess && data.mods.noftz(),
             order,
             scope,

@@ -225,6 +225,19 @@ pub struct Helpers {
     /// the access or if an active lane may not access its address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
+    /// Tells tools about the accesses of several lanes. Arguments: context, memory for addresses, properties and source
+    /// position of the access as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`] with the
+    /// active lanes and the thread of the first lane.
+    ///
+    /// The memory for addresses contains the address of each lane in the state space, or, if the lanes are strided, the
+    /// address of the first lane and the distance between the lanes. If the access is a copy, the memory for operands
+    /// contains the number of bytes that each lane reads.
+    pub observe_lanes:
+        unsafe extern "C" fn(*mut NativeContext, *const u64, u64, u64, *const u8, u64),
+    /// Tells tools about another event in several lanes. Arguments: context, payload of the `observe.event`, source
+    /// position as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`] with the active lanes and the
+    /// thread of the first lane. The memory contains, for each operand, an element for each lane.
+    pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
     /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode, number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at

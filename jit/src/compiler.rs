@@ -12,8 +12,9 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_exec::{SyncPoint, SyncPointData};
 use margay_ir::analysis::skipping::skipped_barriers;
+use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{
-    Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
+    Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots, together,
 };
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, SigId, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func};
@@ -209,7 +210,7 @@ impl CompiledKernel {
     }
 
     /// Computes a digest of everything in the kernel that its code depends on.
-    pub(crate) fn digest(&self) -> Digest {
+    pub fn digest(&self) -> [u8; 32] {
         let mut symbols: Vec<_> = self.symbols.iter().collect();
         symbols.sort_unstable_by_key(|(id, _)| **id);
         let mut signatures: Vec<_> = self.signatures.iter().collect();
@@ -343,7 +344,11 @@ impl CompiledKernel {
                 return make(None);
             }
             let sides = Sides::new(&self.function, &self.regions, specialisation, width);
-            let why = match make(Some(&sides)) {
+            let made = make(Some(&sides));
+            if self.request.selection.whole_warps {
+                return made;
+            }
+            let why = match made {
                 Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
                 Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
                 Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
@@ -360,9 +365,58 @@ impl CompiledKernel {
             slices::widths(
                 &self.function,
                 &self.regions,
-                compiler.width,
+                match self.request.selection.whole_warps {
+                    true => Some(32),
+                    false => compiler.width,
+                },
                 &self.fallbacks,
             )
+        })
+    }
+
+    /// Checks that one record can describe all lanes of a warp that execute an instruction together: all code of the
+    /// kernel runs in chunks of 32 lanes.
+    ///
+    /// # Errors
+    /// [`CompileError::Unsupported`] with the reason why some code may run lane by lane.
+    pub fn check_whole_warps(&self, compiler: &Compiler) -> Result<(), CompileError> {
+        let (calls, indirect) = self.calls();
+        let why = if self.request.watches() {
+            "checks of synchronisation, which split warps"
+        } else if self.has_sync_points() && !self.syncs_together() {
+            "sync points that the threads of a block may not reach together"
+        } else if !calls.is_empty() || indirect {
+            "calls, which run lane by lane"
+        } else if self.widths(compiler) != Widths::all(32) {
+            "no chunks of 32 lanes"
+        } else {
+            return Ok(());
+        };
+        Err(CompileError::Unsupported(format!(
+            "observation of whole warps: {why}"
+        )))
+    }
+
+    /// Returns whether it is certain that all threads of a CTA reach each sync point together and continue together,
+    /// for all shapes of the block.
+    fn syncs_together(&self) -> bool {
+        let cfg = Cfg::new(&self.function);
+        let uniformity = Uniformity::new(&self.function, Assumptions::default());
+        let mut synchronises: SecondaryMap<Block, bool> = SecondaryMap::default();
+        let insts = self.regions.resume_points.iter().enumerate();
+        for (index, resume_point) in insts {
+            let Some(inst) = resume_point.sync_point else {
+                continue;
+            };
+            if !self.sync_points.continues_together(index) {
+                return false;
+            }
+            if let Some(block) = self.homes[inst] {
+                synchronises[block] = true;
+            }
+        }
+        together::meet_at(&self.function, &cfg, &uniformity, |block| {
+            synchronises[block]
         })
     }
 
@@ -379,7 +433,7 @@ impl CompiledKernel {
     /// Returns the compile budget: how long the kernel should run as scalar code before vector code is
     /// compiled.
     pub fn compile_budget(&self, compiler: &Compiler) -> Duration {
-        if compiler.width.is_some() {
+        if compiler.width.is_some() || self.request.selection.whole_warps {
             return Duration::ZERO;
         }
         slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)

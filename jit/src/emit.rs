@@ -11,6 +11,7 @@ pub(crate) mod device;
 pub(crate) mod fast;
 pub(crate) mod lane;
 pub(crate) mod memory;
+pub(crate) mod observe;
 pub(crate) mod phases;
 pub(crate) mod reach;
 pub(crate) mod slice;

@@ -4,6 +4,7 @@
 //! table never changes after its construction, so these addresses are valid as long as the table exists.
 
 use margay_exec::SyncPoint;
+use margay_exec::collective::mask_operand;
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
@@ -166,6 +167,22 @@ impl SyncPointTable {
     /// Returns how the sync point with index `index` is completed.
     pub(crate) fn completion(&self, index: usize) -> Completion {
         self.0[index].completion
+    }
+
+    /// Returns whether all threads of a CTA that reach the sync point with index `index` together also continue
+    /// together: the threads of the CTA or of a warp wait for each other, and a member mask contains all lanes.
+    pub(crate) fn continues_together(&self, index: usize) -> bool {
+        let places = &self.0[index];
+        let mask = mask_operand(&places.desc).and_then(|index| places.args.get(index));
+        match places.completion {
+            Completion::General => false,
+            Completion::Nothing | Completion::Barrier | Completion::Reduction => true,
+            Completion::Collective => match mask {
+                None => true,
+                Some(LaneStorage::Constant(mask)) => *mask as u32 == u32::MAX,
+                Some(_) => false,
+            },
+        }
     }
 
     /// Returns whether a phase may begin at the resume point after this sync point.

@@ -8,6 +8,7 @@ use crate::checks::{self, Rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
+use crate::observe::{CopyDirection, HostEvent};
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
@@ -159,6 +160,13 @@ const SHORT: u64 = 64 << 10;
 
 /// Submits a copy, and waits for it if `manner` and the kinds of memory require this.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
+    submit_unobserved(stream, transfer, manner)?;
+    let tools = &stream.context().machine().tools;
+    tools.tell(|| transfer.event(Some(stream.id())));
+    Ok(())
+}
+
+fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
         return Ok(());
     }
@@ -206,6 +214,8 @@ pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     let call = checks::host::submission();
     let job = Box::new(move || checks::host::perform(call, || fill.run()));
     stream.submit(Work::Device { job, short });
+    let tools = &stream.context().machine().tools;
+    tools.tell(|| fill.event(Some(stream.id())));
     Ok(())
 }
 
@@ -234,6 +244,15 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 }
 
 impl Fill {
+    /// Returns the event of a fill that is submitted to a stream, or as a node of a graph.
+    pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
+        HostEvent::Fill {
+            bytes: u64::from(self.width) * self.count * self.rows,
+            to: self.dst,
+            stream,
+        }
+    }
+
     /// Checks the fill and returns whether there is anything to fill.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if !matches!(self.width, 1 | 2 | 4) {
@@ -369,6 +388,23 @@ impl Transfer {
         let rows = self.height == 1 || (self.dst_pitch == row && self.src_pitch == row);
         let slices = self.depth == 1 || (self.dst_slice == slice && self.src_slice == slice);
         rows && slices
+    }
+
+    /// Returns the event of a copy that is submitted to a stream, or as a node of a graph.
+    pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
+        HostEvent::Copy {
+            direction: match self.direction {
+                Direction::HostToDevice => CopyDirection::HostToDevice,
+                Direction::DeviceToHost => CopyDirection::DeviceToHost,
+                Direction::DeviceToDevice => CopyDirection::DeviceToDevice,
+                Direction::HostToHost => CopyDirection::HostToHost,
+                Direction::Unified => CopyDirection::Unified,
+            },
+            bytes: self.bytes().unwrap_or(0),
+            to: self.dst,
+            from: self.src,
+            stream,
+        }
     }
 
     /// Checks the transfer and returns whether there is anything to copy.

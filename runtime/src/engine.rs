@@ -373,6 +373,9 @@ pub trait PreparedLaunch: Send + Sync {
     fn describe(&self, unit: &ParkedUnit) -> String {
         format!("unit {} waits", unit.unit)
     }
+    /// Ends the launch: no unit runs any more. The scheduler calls this function once, before it reports the end of the
+    /// launch. `completed` states whether all units are complete.
+    fn finish(&self, _completed: bool) {}
     /// Begins to observe what waiting threads do, for [`PreparedLaunch::hang`].
     fn observe_waits(&self) {}
     /// Returns the hang if since [`PreparedLaunch::observe_waits`] the threads have only polled memory that neither

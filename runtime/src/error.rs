@@ -5,6 +5,8 @@
 //! device code or of other submitted work is a [`Fault`]. A fault is *sticky*: every later call that needs the context
 //! returns the same fault until the context is reset or destroyed.
 
+use margay_ir::function::SourceLoc;
+use margay_ir::module::Module;
 use std::fmt;
 use std::sync::Arc;
 
@@ -292,6 +294,30 @@ pub struct SourceLine {
     pub line: u32,
     /// File and line in each inlined function, from the outermost to the innermost.
     pub inlined: Vec<(String, u32)>,
+}
+
+impl SourceLine {
+    /// Returns the source file and line of a position. For inlined code, the file and line are those of the outermost
+    /// call, because that call is in user code and inlined functions are often in library headers. `inlined` then lists
+    /// the positions in the inlined functions, from the outermost to the innermost.
+    pub(crate) fn of(module: &Module, loc: SourceLoc) -> Option<SourceLine> {
+        let (locs, files) = (&module.locs, &module.files);
+        let mut lines = Vec::new();
+        let mut next = (loc.loc as usize).checked_sub(1);
+        while let Some(place) = next.and_then(|index| locs.get(index)) {
+            if let Some(file) = files.get(place.file as usize) {
+                lines.push((file.clone(), place.line));
+            }
+            next = place.inlined_at.map(|at| at as usize);
+        }
+        let (file, line) = lines.pop()?;
+        lines.reverse();
+        Some(SourceLine {
+            file,
+            line,
+            inlined: lines,
+        })
+    }
 }
 
 impl fmt::Display for SourceLine {

@@ -105,6 +105,7 @@ pub mod memop;
 pub mod memory;
 pub mod module;
 mod native;
+pub mod observe;
 mod params;
 pub mod pointer;
 pub mod runtime;

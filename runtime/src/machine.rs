@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::host_threads;
 use crate::mem::DeviceMemory;
 use crate::memory::{MemoryConfig, Visible};
+use crate::observe::Tools;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
 use crate::texture_table::Registry;
@@ -25,6 +26,8 @@ pub(crate) struct Machine {
     pub(crate) reverse: bool,
     /// The findings of a checking run; `None` in other runs.
     pub(crate) findings: Option<Arc<Findings>>,
+    /// The tools of the program.
+    pub(crate) tools: Arc<Tools>,
     /// The order of work, in a run that checks memory.
     pub(crate) timeline: Option<Arc<Timeline>>,
     scheduler: Scheduler,
@@ -67,6 +70,7 @@ impl Machine {
         scheduler: SchedulerConfig,
         loader: Arc<dyn Loader>,
         findings: Option<Arc<Findings>>,
+        tools: Arc<Tools>,
     ) -> Result<Arc<Machine>> {
         crate::process::watch_forks();
         if let Err(error) = crate::fault::install() {
@@ -89,6 +93,7 @@ impl Machine {
             keeps_calls: findings.is_some(),
             ..MemoryConfig::default()
         });
+        let memory = memory.map(|memory| memory.observed(Arc::clone(&tools)));
         let memory = memory.inspect_err(|error| {
             crate::error::tell(&format!("no addresses for device memory: {error}"));
         })?;
@@ -113,6 +118,7 @@ impl Machine {
             callbacks: ServiceThread::new("margay-callback"),
             waits: Waits::default(),
             memory,
+            tools,
             visible: OnceLock::new(),
             textures: Registry::default(),
             loader,

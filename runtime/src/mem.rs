@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::memory::{
     self, AddressSpace, CONSTANT, MemoryConfig, MemoryError, MemoryKind, READ_ONLY,
 };
+use crate::observe::{AllocationKind, HostEvent, Tools};
 use crate::pointer::{HostFlags, PointerKind};
 
 /// An allocation.
@@ -53,6 +54,7 @@ pub(crate) struct Request {
 /// All memory of a machine.
 pub(crate) struct DeviceMemory {
     space: Arc<AddressSpace>,
+    tools: Arc<Tools>,
 }
 
 const PORTABLE: u32 = 1;
@@ -144,7 +146,15 @@ impl DeviceMemory {
     /// Creates the memory of all devices.
     pub(crate) fn new(config: &MemoryConfig) -> Result<DeviceMemory> {
         let space = Arc::new(AddressSpace::new(config)?);
-        Ok(DeviceMemory { space })
+        Ok(DeviceMemory {
+            space,
+            tools: Arc::default(),
+        })
+    }
+
+    /// Returns this memory with tools that observe it.
+    pub(crate) fn observed(self, tools: Arc<Tools>) -> DeviceMemory {
+        DeviceMemory { tools, ..self }
     }
 
     /// Allocates memory for suppressed accesses of kernels, with space for any access: for loads, and for other
@@ -176,6 +186,17 @@ impl DeviceMemory {
         let allocation: Allocation = self.space.alloc(&request.of_space())?.into();
         if request.kind == PointerKind::Device && !request.internal {
             checks::host::allocated(allocation.base, allocation.size);
+        }
+        if !request.internal {
+            self.tools.tell(|| HostEvent::Allocate {
+                address: allocation.base,
+                bytes: request.size,
+                kind: match request.kind {
+                    PointerKind::Device => AllocationKind::Device,
+                    PointerKind::Managed => AllocationKind::Managed,
+                    PointerKind::Pinned | PointerKind::Registered => AllocationKind::Pinned,
+                },
+            });
         }
         Ok(allocation)
     }
@@ -245,6 +266,9 @@ impl DeviceMemory {
         checks::host::examine_zones(base);
         self.space.free(base, &ALL_KINDS)?;
         checks::host::freed(base);
+        if !internal {
+            self.tools.tell(|| HostEvent::Free { address: base });
+        }
         Ok(())
     }
 

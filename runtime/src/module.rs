@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::engine::{Image, LoadOptions, LoadedImage, VariableInfo};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
+use crate::observe::HostEvent;
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::next_id;
 use crate::texture::{OpaqueVariable, SurfaceReference, TextureReference};
@@ -125,9 +126,14 @@ impl Module {
         let by_name = names
             .map(|(index, kernel)| (kernel.name.clone(), index))
             .collect();
+        let id = next_id();
+        context.machine().tools.tell(|| HostEvent::LoadModule {
+            module: id,
+            kernels: loaded.kernels(),
+        });
         Ok(Module {
             inner: Arc::new(Inner {
-                id: next_id(),
+                id,
                 context: context.clone(),
                 life: context.life(),
                 loaded,
@@ -280,6 +286,10 @@ impl Module {
         self.check()?;
         self.inner.context.settle();
         self.inner.free_variables();
+        let tools = &self.inner.context.machine().tools;
+        tools.tell(|| HostEvent::UnloadModule {
+            module: self.inner.id,
+        });
         Ok(())
     }
 }

@@ -22,6 +22,7 @@ use crate::machine::Machine;
 use crate::memory::{AddressSpace, affordable_slots};
 use crate::module::Module;
 use crate::native::{Caching, PtxLoader, Request};
+use crate::observe::{self, ToolFailure};
 use crate::process::check_fork;
 use crate::scheduler::SchedulerConfig;
 
@@ -42,6 +43,7 @@ struct Inner {
     machine: Arc<Machine>,
     /// The primary context of each device; kept alive as long as the runtime.
     primary: Vec<Context>,
+    tools: Arc<observe::Tools>,
 }
 
 /// Settings of a [`Runtime`]; the defaults come from the environment.
@@ -65,6 +67,8 @@ pub struct RuntimeBuilder {
     shuffle: Option<u64>,
     caching: Caching,
     checks: Option<Tools>,
+    tools: Vec<Arc<dyn observe::Tool>>,
+    tool_memory: Option<usize>,
 }
 
 impl RuntimeBuilder {
@@ -131,6 +135,20 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Lets a tool observe the kernels of PTX images, besides the tools of earlier calls. See [`crate::observe`].
+    /// This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
+    pub fn tool(mut self, tool: Arc<dyn observe::Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Sets the maximum size in bytes of the records for tools that a launch keeps in memory (default: 64 MiB). Further
+    /// records wait in a temporary file.
+    pub fn tool_memory(mut self, bytes: usize) -> Self {
+        self.tool_memory = Some(bytes);
+        self
+    }
+
     /// Creates the runtime. No thread starts before work is submitted.
     ///
     /// # Errors
@@ -175,22 +193,29 @@ impl RuntimeBuilder {
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };
         let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
+        let tools = Arc::new(observe::Tools::new(self.tools, self.tool_memory));
         let loader = self.loader.unwrap_or_else(|| {
             let loader = PtxLoader::new(choice).caching(self.caching);
+            let loader = loader.with_tools(Arc::clone(&tools));
             Arc::new(loader.observing(Request {
                 accesses: checks.examine_accesses(),
                 order: checks.contains(Tool::Race),
                 initialisation: checks.contains(Tool::Initialisation),
                 synchronisation: checks.contains(Tool::Synchronisation),
+                ..Request::default()
             }))
         });
         let findings = (!checks.is_empty()).then(|| Arc::new(Findings::new(checks)));
-        let machine = Machine::new(config, scheduler, loader, findings)?;
+        let machine = Machine::new(config, scheduler, loader, findings, Arc::clone(&tools))?;
         let primary: Vec<Context> = (0..machine.device_count())
             .map(|device| Context::new(&machine, device, true, 0))
             .collect();
         Ok(Runtime {
-            inner: Arc::new(Inner { machine, primary }),
+            inner: Arc::new(Inner {
+                machine,
+                primary,
+                tools,
+            }),
         })
     }
 }
@@ -237,6 +262,11 @@ impl Runtime {
 
     pub(crate) fn machine(&self) -> &Arc<Machine> {
         &self.inner.machine
+    }
+
+    /// Returns the tools that have panicked ([`RuntimeBuilder::tool`]).
+    pub fn tool_failures(&self) -> Vec<ToolFailure> {
+        self.inner.tools.failures()
     }
 
     /// Removes and returns the findings so far in the order in which they were found, and the number of further

@@ -1,7 +1,7 @@
 //! Lowers function bodies: declarations, scopes, labels, statements.
 
 use margay_ir::builder::{FunctionBuilder, Variable};
-use margay_ir::entity::{Block, Slot, Value};
+use margay_ir::entity::{Block, FuncId, Slot, Value};
 use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
 use margay_ops::types::{OpType, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,6 +29,8 @@ pub(super) struct FunctionLowering<'a, 'p> {
     pub(super) b: FunctionBuilder,
     pub(super) scopes: Scopes,
     head: &'p ast::Function,
+    /// The function's ID.
+    pub(super) id: FuncId,
     /// The storage of each result, which `ret` reads.
     pub(super) returns: Vec<(ReturnPlace, OpType)>,
     /// The carry flag, created on first use.
@@ -47,7 +49,7 @@ pub(super) struct FunctionLowering<'a, 'p> {
 impl<'a, 'p> FunctionLowering<'a, 'p> {
     pub(super) fn new(
         m: &'a mut ModuleLowering<'p>,
-        shell: Function,
+        (id, shell): (FuncId, Function),
         head: &'p ast::Function,
     ) -> Self {
         let ast = m.ast;
@@ -57,6 +59,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             b: FunctionBuilder::new(shell),
             scopes: Scopes::new(),
             head,
+            id,
             returns: Vec::new(),
             carry: None,
             in_memory: FxHashSet::default(),

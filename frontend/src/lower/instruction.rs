@@ -30,6 +30,9 @@ impl FunctionLowering<'_, '_> {
         let operands = &ast[instruction.operands];
         let action = resolved.action();
         let guard = self.guard_value(instruction)?;
+        if self.m.observes {
+            self.observe(instruction, resolved, guard);
+        }
         let merges = match action {
             Action::Becomes(opcode) => {
                 opcode.effects().is_pure() || opcode.effects() == Effects::TIME

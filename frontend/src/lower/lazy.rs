@@ -4,6 +4,8 @@
 //! their IDs exist from the beginning and never change. Copies of the module taken at different times therefore differ
 //! only in the bodies that they contain.
 
+use std::sync::Arc;
+
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::payload_func;
 use margay_ir::module::{Module, Symbol};
@@ -46,9 +48,22 @@ impl LazyModule {
         })
     }
 
+    /// Returns this module, whose functions will be lowered with an `observe.event` for each instruction. No function may
+    /// have been lowered.
+    #[must_use]
+    pub fn observed(mut self) -> LazyModule {
+        self.state.observes = true;
+        self
+    }
+
     /// Returns the source text.
     pub fn source(&self) -> &SourceFile {
         &self.parsed.source
+    }
+
+    /// Returns the source text, which can be kept longer than the module.
+    pub fn text(&self) -> Arc<SourceFile> {
+        Arc::clone(&self.parsed.source)
     }
 
     /// Returns the module with the bodies that have been lowered so far.

@@ -23,6 +23,7 @@ mod mbarrier;
 mod memory;
 mod module;
 mod narrow;
+mod observe;
 mod operand;
 mod parts;
 mod texture;

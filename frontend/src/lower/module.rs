@@ -47,6 +47,8 @@ pub(super) struct ModuleState {
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
+    /// Whether bodies get operations that tell tools about their instructions.
+    pub(super) observes: bool,
 }
 
 impl Deref for ModuleLowering<'_> {
@@ -70,6 +72,11 @@ impl ModuleState {
             true => Err(std::mem::take(&mut self.diagnostics)),
             false => Ok(()),
         }
+    }
+
+    /// Returns the spellings of the instructions of a function that have been lowered for tools so far.
+    pub(super) fn instructions_of(&mut self, function: FuncId) -> &mut Vec<Box<str>> {
+        self.module.instructions.entry(function).or_default()
     }
 
     /// Returns the function whose body this function has: the target of an alias, or the function itself if it is no
@@ -410,7 +417,7 @@ impl<'p> ModuleLowering<'p> {
             && !self.module.functions[target].has_body()
         {
             let shell = self.module.functions[target].clone();
-            match FunctionLowering::new(self, shell, &ast[head]).run() {
+            match FunctionLowering::new(self, (target, shell), &ast[head]).run() {
                 Ok(lowered) => self.module.functions[target] = lowered,
                 Err(problem) => self.report(problem),
             }

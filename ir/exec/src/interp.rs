@@ -32,7 +32,7 @@ use crate::{
 use margay_ir::entity::FuncId;
 use margay_ir::function::SourceLoc;
 use margay_ir::module::Module;
-use margay_ir::observe::ObservedAccess;
+use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::{Bits, Meaning, WarpLanes};
 use margay_ops::mods::{Mode, Scope};
@@ -88,6 +88,10 @@ pub trait Machine {
     ) -> u64 {
         address
     }
+    /// Tells tools about an access by lanes of a warp.
+    fn observe_access(&mut self, _cta: &CtaInfo, _lanes: &ObservedLanes<'_>) {}
+    /// Tells tools about another event in lanes of a warp.
+    fn observe_event(&mut self, _cta: &CtaInfo, _lanes: &ObservedLaneEvent<'_>) {}
     /// Tells a tool that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
     /// Tells a tool that `thread` ends a group of asynchronous copies (`Mode::Arrive`), waits until at most `count`
@@ -101,6 +105,38 @@ pub trait Machine {
             what: format!("there is nothing for {access}"),
         })
     }
+}
+
+/// An access by lanes of a warp that tools observe.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedLanes<'a> {
+    /// The properties that all lanes share.
+    pub access: &'a ObservedAccess,
+    /// The position of the access in the source.
+    pub loc: SourceLoc,
+    /// Linear index of the warp's first thread in the CTA.
+    pub first: u32,
+    /// The lanes that access memory.
+    pub mask: u32,
+    /// The address of each lane in the state space of the access.
+    pub addresses: &'a [u64; 32],
+    /// For [`AccessMode::Copy`](margay_ir::observe::AccessMode::Copy), the number of bytes that each lane reads.
+    pub lengths: Option<&'a [u64; 32]>,
+}
+
+/// An event other than an access, in lanes of a warp, that tools observe.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedLaneEvent<'a> {
+    /// The event.
+    pub event: ObservedEvent,
+    /// The position of the event in the source.
+    pub loc: SourceLoc,
+    /// Linear index of the first thread in the CTA.
+    pub first: u32,
+    /// The lanes in which the event occurs, counted from the first thread.
+    pub mask: u32,
+    /// The operands: for each, the value in each lane.
+    pub operands: &'a [[u64; 32]],
 }
 
 /// The state of the threads of a CTA while the CTA does not run.

@@ -29,6 +29,8 @@
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
 //! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is its address, or the address of spare memory if a tool suppresses it. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy. `noftz`: the access is in a loop |
+//! | `observe.access` | address; for `copy`, the number of bytes | | tells tools about the access that follows. The modifiers are those of `check.access` |
+//! | `observe.event` | up to two values that depend on the event | | tells tools about the event that follows; payload: see `margay_ir::observe::ObservedEvent` |
 //! | `check.group` | for `sync`, the number of groups that may be incomplete | | tells a tool about groups of asynchronous copies: `arrive` ends a group, `sync` waits for groups, `all` for all copies |
 //! | `check.fence` | | | tells a tool about the fence that follows |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
@@ -128,6 +130,11 @@ macro_rules! for_each_op {
             // `pass::instrument` inserts this in front of the accesses that a checking run examines.
             CheckAccess "check.access" (MAY_TRAP) (none)
                 [shape(MEMORY, "", "a").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc", "noftz", "asel", "bsel", "dsel"])];
+            // `pass::instrument` inserts this in front of the accesses that a tool observes.
+            ObserveAccess "observe.access" (MAY_TRAP) (none)
+                [shape(MEMORY, "", "").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "nc"])];
+            // `pass::instrument` and the front end insert this in front of other events that a tool observes.
+            ObserveEvent "observe.event" (PAYLOAD | MAY_TRAP) (none) [shape(NONE, "b?b?", "")];
             CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
             // The front end creates this for asynchronous copies, groups of them, and fences between proxies.
             // `pass::instrument` removes it if no tool needs it.

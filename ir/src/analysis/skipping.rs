@@ -148,7 +148,7 @@ impl Graph<'_> {
             let opcode = self.function.dfg.insts[*inst].opcode;
             matches!(
                 opcode,
-                Opcode::Jump | Opcode::Exit | Opcode::Ret | Opcode::Converge
+                Opcode::Jump | Opcode::Exit | Opcode::Ret | Opcode::Converge | Opcode::ObserveEvent
             )
         };
         // A chain of jumps has at most as many blocks as the function.

@@ -1,10 +1,13 @@
-//! Inserts a `check.access` in front of each access that a checking run examines. The access then uses the address that
-//! `check.access` returns.
+//! Inserts a `check.access` in front of each access that a checking run examines, and an `observe.access` in front of
+//! each access that a tool observes. A checked access uses the address that `check.access` returns. An observed access
+//! keeps its address.
 //!
 //! The pass runs on functions as they were lowered, so that the interpreter and native code examine the same accesses.
 //! Accesses to a local variable at a constant offset inside the variable are not examined: they cannot be wrong, and
 //! without an operation that uses the variable's address, the variable can become a value. Parameters are not examined
 //! either.
+
+use std::ops::Range;
 
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{Mode, Mods, Scope, StateSpace};
@@ -15,8 +18,8 @@ use rustc_hash::FxHashSet;
 use crate::analysis::Cfg;
 use crate::analysis::loops::Loops;
 use crate::entity::{Inst, Value};
-use crate::function::{Function, payload_slot};
-use crate::observe::{AccessMode, ObservedAccess};
+use crate::function::{Function, InstData, payload_slot};
+use crate::observe::{AccessMode, ObservedAccess, ObservedEvent, Selection};
 use crate::syscall::Syscall;
 
 /// What the tools need.
@@ -31,25 +34,42 @@ pub struct Request {
     /// Whether to check synchronisation: only the CTA scheduler, which checks it, completes collectives and barriers of
     /// threads that are not together.
     pub synchronisation: bool,
+    /// The events that tools observe.
+    pub selection: Selection,
 }
 
 impl Request {
-    /// Returns whether a tool observes synchronisation.
+    /// Returns whether [`run`] inserts operations.
+    pub fn inserts(self) -> bool {
+        self.accesses || !self.selection.is_empty()
+    }
+
+    /// Returns whether a check observes synchronisation.
     pub fn watches(self) -> bool {
         self.order || self.synchronisation
     }
 }
 
-/// Removes the operations that tell tools about asynchronous copies.
-pub fn strip(function: &mut Function) {
+/// Removes the operations of the front end that no tool needs.
+pub fn strip(function: &mut Function, request: Request) {
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;
-        let is_kept = |inst: &Inst| insts[*inst].opcode != Opcode::CheckGroup;
+        let is_kept = |inst: &Inst| {
+            let data = &insts[*inst];
+            match data.opcode {
+                Opcode::CheckGroup => request.order,
+                Opcode::ObserveEvent => {
+                    let event = ObservedEvent::from_payload(data.payload());
+                    event.is_some_and(|event| request.selection.contains_event(event))
+                }
+                _ => true,
+            }
+        };
         function.layout.insts[block].retain(is_kept);
     }
 }
 
-/// Inserts the checks.
+/// Inserts the checks and the observations.
 pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
@@ -65,7 +85,11 @@ pub fn run(function: &mut Function, request: Request) {
             .is_some_and(|loops| loops.innermost(block).is_some());
         let mut insts = Vec::with_capacity(before.len());
         for inst in before {
-            if let Some(access) = examined(function, inst) {
+            let access = examined(function, inst);
+            if let Some(access) = access.filter(|access| request.selection.contains(access)) {
+                insts.push(observation(function, inst, access));
+            }
+            if let Some(access) = access.filter(|_| request.accesses) {
                 let results = function.dfg.results(inst);
                 let only_copied =
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
@@ -75,11 +99,17 @@ pub fn run(function: &mut Function, request: Request) {
                 *mods = mods.with_noftz(repeats).with_unused_elements(unused);
                 insts.push(check);
             }
+            insts.extend(observed_event(function, inst, request.selection));
             match function.dfg.insts[inst].opcode {
-                Opcode::Syscall if is_free(function, inst) => {
+                Opcode::Syscall if request.accesses && is_free(function, inst) => {
                     insts.push(check_free(function, inst, request));
                 }
-                Opcode::CpAsync => insts.extend(check_copy(function, inst, request)),
+                Opcode::CpAsync => {
+                    insts.extend(observed_copy(function, inst, request.selection));
+                    if request.accesses {
+                        insts.extend(check_copy(function, inst, request));
+                    }
+                }
                 Opcode::Fence if request.order => insts.extend(check_fence(function, inst)),
                 _ => {}
             }
@@ -92,7 +122,7 @@ pub fn run(function: &mut Function, request: Request) {
 /// Returns the access of an instruction that must be examined.
 fn examined(function: &Function, inst: Inst) -> Option<ObservedAccess> {
     let data = &function.dfg.insts[inst];
-    if data.opcode == Opcode::CheckAccess {
+    if matches!(data.opcode, Opcode::CheckAccess | Opcode::ObserveAccess) {
         return None;
     }
     let access = ObservedAccess::of(data)?;
@@ -160,6 +190,134 @@ fn check(
     check
 }
 
+/// Creates the observation of an access.
+fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> Inst {
+    let data = function.dfg.insts[inst];
+    let mode = match access.mode {
+        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
+        AccessMode::Store => Mode::Store,
+        AccessMode::Update => Mode::Update,
+    };
+    let mods = Mods::NONE
+        .with_space(access.space)
+        .with_order(data.mods.order())
+        .with_scope(data.mods.scope())
+        .with_vec_log2(data.mods.vec_log2())
+        .with_atom_op(data.mods.atom_op())
+        .with_mode(mode);
+    let address = function.dfg.args(inst)[0];
+    observe(function, inst, (data.ty, mods), &[address])
+}
+
+/// Creates the observation of a barrier, collective, fence or operation on groups of copies, if it is selected.
+fn observed_event(function: &mut Function, inst: Inst, selection: Selection) -> Option<Inst> {
+    let data = function.dfg.insts[inst];
+    let (event, operands) = match data.opcode {
+        Opcode::Fence if data.mods.scope() != Scope::None => {
+            let (order, scope) = (data.mods.order(), data.mods.scope());
+            (ObservedEvent::Fence { order, scope }, 0..0)
+        }
+        Opcode::CheckGroup => {
+            let mode = data.mods.mode();
+            (ObservedEvent::CopyGroup { mode }, 0..1)
+        }
+        opcode => {
+            let mode = match opcode {
+                Opcode::Bar | Opcode::ClusterBar => data.mods.mode(),
+                _ => Mode::None,
+            };
+            let event = ObservedEvent::Synchronisation { opcode, mode };
+            (event, synchronisation_operands(&data)?)
+        }
+    };
+    if !selection.contains_event(event) {
+        return None;
+    }
+    let operands = function.dfg.args(inst).get(operands);
+    let operands = operands.unwrap_or_default().to_vec();
+    let desc = Desc {
+        opcode: Opcode::ObserveEvent,
+        ty: OpType::None,
+        src: OpType::None,
+        mods: Mods(event.to_payload()),
+    };
+    let operands: Vec<Value> = operands
+        .into_iter()
+        .map(|value| function.dfg.resolve(value))
+        .collect();
+    let observation = function.dfg.make_inst(desc, &operands, &[]);
+    function.dfg.locs[observation] = function.dfg.locs[inst];
+    Some(observation)
+}
+
+/// Returns the operands of a barrier or collective that tools receive: number and thread count, or the member mask.
+/// Returns `None` for other operations.
+fn synchronisation_operands(data: &InstData) -> Option<Range<usize>> {
+    Some(match data.opcode {
+        Opcode::Bar => 0..2,
+        Opcode::ClusterBar => 0..0,
+        // The forms without `.sync` have no member mask.
+        Opcode::Shfl | Opcode::Vote | Opcode::Match if data.mods.flag() => 0..0,
+        Opcode::BarWarp | Opcode::Elect | Opcode::Mma => 0..1,
+        Opcode::Vote | Opcode::Match | Opcode::Redux => 1..2,
+        Opcode::Shfl => 3..4,
+        _ => return None,
+    })
+}
+
+/// Creates the observations of the read and the write of an asynchronous copy, as far as they are selected.
+fn observed_copy(function: &mut Function, inst: Inst, selection: Selection) -> Vec<Inst> {
+    let &[target, source, size, length] = function.dfg.args(inst) else {
+        return Vec::new();
+    };
+    let size = function.dfg.resolve(size);
+    let ty = copied_type(function, size);
+    let mods = Mods::NONE.with_nc(true);
+    let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
+    let write = mods.with_space(StateSpace::Shared).with_mode(Mode::Store);
+    let parts = [(read, vec![source, length]), (write, vec![target])];
+    let mut insts = Vec::new();
+    for (mods, args) in parts {
+        let inst = observe(function, inst, (ty, mods), &args);
+        let access = ObservedAccess::of(&function.dfg.insts[inst]);
+        if access.is_some_and(|access| selection.contains(&access)) {
+            insts.push(inst);
+        }
+    }
+    insts
+}
+
+/// Creates an `observe.access` at the source position of `inst`.
+fn observe(
+    function: &mut Function,
+    inst: Inst,
+    (ty, mods): (OpType, Mods),
+    args: &[Value],
+) -> Inst {
+    let desc = Desc {
+        opcode: Opcode::ObserveAccess,
+        ty,
+        src: OpType::None,
+        mods,
+    };
+    let args: Vec<Value> = args
+        .iter()
+        .map(|&value| function.dfg.resolve(value))
+        .collect();
+    let observation = function.dfg.make_inst(desc, &args, &[]);
+    function.dfg.locs[observation] = function.dfg.locs[inst];
+    observation
+}
+
+/// Returns a type with as many bytes as an asynchronous copy writes.
+fn copied_type(function: &Function, size: Value) -> OpType {
+    match function.dfg.constant(size) {
+        Some(4) => OpType::B32,
+        Some(8) => OpType::B64,
+        _ => OpType::B128,
+    }
+}
+
 /// Creates the checks of an asynchronous copy: it reads as many bytes as its last operand states, and writes as many
 /// bytes as its third operand states.
 fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst> {
@@ -170,11 +328,7 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
         [target, source, size, length].map(|value| function.dfg.resolve(value));
     let mods = Mods::NONE.with_flag(request.order).with_nc(true);
     let read = mods.with_space(StateSpace::Global).with_mode(Mode::Copy);
-    let ty = match function.dfg.constant(size) {
-        Some(4) => OpType::B32,
-        Some(8) => OpType::B64,
-        _ => OpType::B128,
-    };
+    let ty = copied_type(function, size);
     let (load, source) = create(function, inst, described(ty, read), source, &[length]);
     replace(function, inst, 1, source);
     let write = mods.with_space(StateSpace::Shared).with_mode(Mode::Store);

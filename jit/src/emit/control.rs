@@ -265,6 +265,7 @@ impl Lane<'_, '_> {
             Opcode::Const => self.constant(inst, payload),
             Opcode::SReg => self.special_register(inst, payload)?,
             Opcode::Clock => self.clock(inst, payload),
+            Opcode::ObserveEvent => self.observe_event(inst, data),
             Opcode::LocalAddr => {
                 let offset = self.slots[payload_slot(payload)];
                 let address = self.b.ins().iadd_imm_s(self.here.local, i64::from(offset));

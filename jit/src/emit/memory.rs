@@ -61,6 +61,7 @@ impl Lane<'_, '_> {
                 Ok(())
             }
             Opcode::CheckAccess => self.check_access(inst, data),
+            Opcode::ObserveAccess => self.observe_access(inst, data),
             Opcode::CheckGroup => {
                 self.check_group(inst, data);
                 Ok(())

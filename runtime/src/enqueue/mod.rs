@@ -17,6 +17,7 @@ use crate::graph::{HostFunction, Origin, free_from_outside};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::memop::{self, MemOp};
+use crate::observe::HostEvent;
 use crate::params::Params;
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::stream::{Stream, StreamKind};
@@ -78,7 +79,13 @@ impl Stream {
             .map(|_| params.words());
         let run = kernel.start(config, params)?;
         self.context().flush_output();
+        let launch = run.run.id();
         self.submit(Work::Launch(run));
+        self.context().machine().tools.tell(|| HostEvent::Launch {
+            launch,
+            kernel: kernel.name(),
+            stream: Some(self.id()),
+        });
         if let Some(words) = words {
             self.uses(words, || format!("kernel {}", kernel.name()));
         }

@@ -15,6 +15,7 @@ use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memop;
+use crate::observe::HostEvent;
 use crate::stream::Stream;
 use crate::task::{HostWork, Launch, Task, Work};
 
@@ -243,12 +244,18 @@ impl Made<'_> {
             NodeOp::Kernel(node, _) => match self.runs.pop_front() {
                 Some(run) => {
                     let context = node.kernel.module().context();
+                    here.machine().tools.tell(|| HostEvent::Launch {
+                        launch: run.run.id(),
+                        kernel: node.kernel.name(),
+                        stream: None,
+                    });
                     self.task(context, Work::Launch(run), before.iter())
                 }
                 None => self.task(here, Work::Marker, before.iter()),
             },
             NodeOp::Memcpy(node) => {
                 let (transfer, short) = (node.transfer, node.transfer.is_short());
+                here.machine().tools.tell(|| transfer.event(None));
                 let work =
                     device(
                         "a graph's copy",
@@ -263,6 +270,7 @@ impl Made<'_> {
             }
             NodeOp::Memset(node) => {
                 let (fill, short) = (node.fill, node.fill.is_short());
+                here.machine().tools.tell(|| fill.event(None));
                 let work = device("a graph's fill", &node.context, short, move |context| {
                     fill.check(context).and_then(|_| fill.run())
                 });

@@ -6,9 +6,10 @@
 use std::sync::{Arc, OnceLock};
 
 use margay_exec::interp::Code;
-use margay_frontend::LazyModule;
+use margay_frontend::{LazyModule, SourceFile};
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
+use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::instrument::Request;
 use parking_lot::Mutex;
@@ -22,60 +23,133 @@ pub(super) struct Bodies(Mutex<BodiesState>);
 struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
-    latest: Option<Arc<Snapshot>>,
+    /// The module in which all functions are lowered, if further snapshots may be needed.
+    whole: Option<Module>,
+    /// The latest snapshots, each with the events that tools select.
+    latest: Vec<(Selection, Arc<Snapshot>)>,
     /// What the checking tools observe.
     request: Request,
+    /// Whether the selection can differ between kernels.
+    varies: bool,
+    /// The text from which the module was lowered; `None` if it was linked from several texts.
+    text: Option<Arc<SourceFile>>,
+    /// The module with an operation for each instruction of the text, if a tool needs it.
+    observed: Option<Box<LazyModule>>,
 }
 
 impl Bodies {
-    /// Wraps a module in which all functions are lowered.
-    pub(super) fn whole(module: Module, request: Request) -> Bodies {
+    /// Wraps a module in which all functions are lowered. `varies` states whether tools may select different events of
+    /// different kernels.
+    pub(super) fn whole(module: Module, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
-            latest: Some(Arc::new(Snapshot::new(module, request))),
+            whole: Some(module),
+            latest: Vec::new(),
             request,
+            varies,
+            text: None,
+            observed: None,
         }))
     }
 
     /// Wraps a module whose functions are lowered on demand.
-    pub(super) fn lazy(module: Box<LazyModule>, request: Request) -> Bodies {
+    pub(super) fn lazy(module: Box<LazyModule>, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
+            text: varies.then(|| module.text()),
             source: Some(module),
-            latest: None,
+            whole: None,
+            latest: Vec::new(),
             request,
+            varies,
+            observed: None,
         }))
     }
 
-    /// Returns a module in which `function`, and all defined functions that it can call, have bodies.
+    /// Returns a module in which `function`, and all defined functions that it can call, have bodies, which contain
+    /// operations for the events that tools select.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
-    pub(super) fn with(&self, function: FuncId) -> Result<Arc<Snapshot>> {
+    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX, [`Error::Unsupported`] if a tool selects
+    /// instructions of a linked module.
+    pub(super) fn with(&self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
+        if selection.needs_lowering() {
+            return state.observed(function, selection);
+        }
         let BodiesState {
             source,
+            whole,
             latest,
             request,
+            varies,
+            ..
         } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
-            let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
-            if new || latest.is_none() {
-                *latest = Some(Arc::new(Snapshot::new(lazy.module().clone(), *request)));
-                if lazy.is_whole() {
-                    *source = None;
-                }
+            if new.map_err(|errors| invalid(&errors, lazy.source()))? {
+                latest.retain(|(known, _)| known.needs_lowering());
             }
         }
-        let missing = || Error::Internal("an image without a module".into());
-        latest.clone().ok_or_else(missing)
+        let mut known = latest.iter();
+        if let Some((_, snapshot)) = known.find(|(known, _)| *known == selection) {
+            return Ok(Arc::clone(snapshot));
+        }
+        let module = match (&*source, *varies) {
+            (Some(lazy), _) => Some(lazy.module().clone()),
+            (None, true) => whole.clone(),
+            (None, false) => whole.take(),
+        };
+        let module = module.ok_or_else(|| Error::Internal("an image without a module".into()))?;
+        let request = Request {
+            selection,
+            ..*request
+        };
+        let snapshot = Arc::new(Snapshot::new(module, request));
+        latest.push((selection, Arc::clone(&snapshot)));
+        if let Some(lazy) = source.take_if(|lazy| lazy.is_whole())
+            && *varies
+        {
+            *whole = Some(lazy.module().clone());
+        }
+        Ok(snapshot)
+    }
+}
+
+impl BodiesState {
+    /// Returns a module like [`Bodies::with`], from functions that were lowered with an operation for each instruction.
+    fn observed(&mut self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
+        let lazy = match &mut self.observed {
+            Some(lazy) => lazy,
+            none => {
+                let what = "instructions that a tool observes in a linked image";
+                let text = self.text.as_deref();
+                let text = text.ok_or_else(|| Error::unsupported(what))?;
+                none.insert(super::image::observed(text)?)
+            }
+        };
+        let new = lazy.lower(function);
+        let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
+        if new {
+            self.latest.retain(|(known, _)| !known.needs_lowering());
+        }
+        let mut known = self.latest.iter();
+        if let Some((_, snapshot)) = known.find(|(known, _)| *known == selection) {
+            return Ok(Arc::clone(snapshot));
+        }
+        let request = Request {
+            selection,
+            ..self.request
+        };
+        let snapshot = Arc::new(Snapshot::new(lazy.module().clone(), request));
+        self.latest.push((selection, Arc::clone(&snapshot)));
+        Ok(snapshot)
     }
 }
 
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
-    /// What the checking tools observe.
+    /// What tools observe.
     pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }
@@ -85,12 +159,10 @@ impl Snapshot {
         let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
         for id in ids {
             let function = &mut module.functions[id];
-            if !request.order {
-                pass::instrument::strip(function);
-            }
-            if request.accesses {
+            if request.inserts() {
                 pass::instrument::run(function, request);
             }
+            pass::instrument::strip(function, request);
         }
         Snapshot {
             module: Arc::new(module),

@@ -80,26 +80,9 @@ pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     }
 }
 
-/// Returns the source file and line of a position. For inlined code, the file and line are those of the outermost call,
-/// because that call is in user code and inlined functions are often in library headers. `inlined` then lists the
-/// positions in the inlined functions, from the outermost to the innermost.
+/// Returns the source file and line of a position.
 pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<SourceLine> {
-    let (locs, files) = (&code.module.locs, &code.module.files);
-    let mut lines = Vec::new();
-    let mut next = (loc.loc as usize).checked_sub(1);
-    while let Some(place) = next.and_then(|index| locs.get(index)) {
-        if let Some(file) = files.get(place.file as usize) {
-            lines.push((file.clone(), place.line));
-        }
-        next = place.inlined_at.map(|at| at as usize);
-    }
-    let (file, line) = lines.pop()?;
-    lines.reverse();
-    Some(SourceLine {
-        file,
-        line,
-        inlined: lines,
-    })
+    SourceLine::of(&code.module, loc)
 }
 
 /// Returns the runtime's report of a fault in a CTA.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use margay_exec::interp::Machine;
+use margay_exec::interp::{Machine, ObservedLaneEvent, ObservedLanes};
 use margay_exec::launch::special_register;
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo, SyncEvent};
 use margay_ir::entity::{FuncId, SymbolId};
@@ -23,9 +23,9 @@ use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
-use super::observe::{Addresses, Chunk, Examiner, Observed, perform};
+use super::observe::{Addresses, Chunk, Examiner, Observed, Recorder, perform};
 use super::reach::Reach;
-use super::{faults, fetch, sync_points, textures};
+use super::{faults, fetch, recording, sync_points, textures};
 use crate::engine::{Coordinates, Services};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::outside;
@@ -69,6 +69,7 @@ pub(super) struct HostData<'a> {
     textures: &'a TextureTable,
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
+    pub(super) recorder: Option<Recorder<'a>>,
     /// The first fault that a helper reported.
     pub(super) fault: Option<FaultKind>,
     /// The thread and the position of the access that ends the launch in a checking run.
@@ -84,6 +85,7 @@ impl<'a> HostData<'a> {
         textures: &'a TextureTable,
         reach: Option<Reach<'a>>,
         examiner: Option<Examiner<'a>>,
+        recorder: Option<Recorder<'a>>,
     ) -> HostData<'a> {
         HostData {
             info,
@@ -93,6 +95,7 @@ impl<'a> HostData<'a> {
             textures,
             reach,
             examiner,
+            recorder,
             fault: None,
             wrong_access: None,
         }
@@ -270,7 +273,7 @@ pub(super) fn update_at(
 /// # Safety
 /// `context` must be the context of a running native call. Its `host` field must point to a `HostData` that no other
 /// code uses at the same time.
-unsafe fn host<'a>(context: *mut NativeContext) -> &'a mut HostData<'a> {
+pub(super) unsafe fn host<'a>(context: *mut NativeContext) -> &'a mut HostData<'a> {
     // SAFETY: the caller upholds the contract of this function.
     unsafe { &mut *(*context).host.cast::<HostData<'a>>() }
 }
@@ -813,6 +816,8 @@ pub(super) static HELPERS: Helpers = Helpers {
     verify_lanes,
     check_access,
     check_lanes,
+    observe_lanes: recording::observe_lanes,
+    observe_event: recording::observe_event,
     check_group,
     check_fence,
     synchronised,
@@ -831,6 +836,7 @@ pub(super) struct HostMachine<'a> {
     pub(super) textures: &'a TextureTable,
     pub(super) reach: Option<Reach<'a>>,
     pub(super) examiner: Option<Examiner<'a>>,
+    pub(super) recorder: Option<Recorder<'a>>,
     /// The fault of the access that ends the launch in a checking run, with its thread and position.
     pub(super) wrong_access: Option<(FaultKind, u32, SourceLoc)>,
 }
@@ -947,6 +953,18 @@ impl Machine for HostMachine<'_> {
                 self.wrong_access.get_or_insert((kind, thread, loc));
                 NOWHERE
             }
+        }
+    }
+
+    fn observe_access(&mut self, cta: &CtaInfo, lanes: &ObservedLanes<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access(cta.linear, lanes);
+        }
+    }
+
+    fn observe_event(&mut self, cta: &CtaInfo, lanes: &ObservedLaneEvent<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(cta.linear, lanes);
         }
     }
 

@@ -26,6 +26,7 @@ use crate::engine::{
 use crate::environment::narrow_addresses;
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
+use crate::observe::Tools;
 
 /// Handle of the function with ID 0 of every module. The handle of each further function is 16 larger than that of the
 /// function before it. Handles are not canonical addresses, so they differ from all data pointers.
@@ -38,6 +39,7 @@ pub(crate) struct PtxLoader {
     caching: Caching,
     /// What the checking tools observe.
     request: Request,
+    tools: Arc<Tools>,
     cache: ImageCache,
 }
 
@@ -48,6 +50,7 @@ impl PtxLoader {
             choice,
             caching: Caching::default(),
             request: Request::default(),
+            tools: Arc::default(),
             cache: ImageCache::default(),
         }
     }
@@ -57,9 +60,14 @@ impl PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with what tools observe.
+    /// Returns this loader with what the checking tools observe.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
+    }
+
+    /// Returns this loader with tools that observe kernels.
+    pub(crate) fn with_tools(self, tools: Arc<Tools>) -> PtxLoader {
+        PtxLoader { tools, ..self }
     }
 }
 
@@ -86,6 +94,13 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
 
 impl Loader for PtxLoader {
     fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
+        Ok(self.open(image, options)?)
+    }
+}
+
+impl PtxLoader {
+    /// Loads an image, or returns it if the cache contains it.
+    pub(super) fn open(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<PtxImage>> {
         let key = self.cache.key(&image, options);
         if let Some(known) = self.cache.find(key.0) {
             return Ok(known);
@@ -100,7 +115,12 @@ impl Loader for PtxLoader {
                 Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
                 Image::Linked(images) => loaded(images, options, &name, &mut log)?,
             };
-            let kind = (self.choice, self.caching, self.request);
+            let kind = Kind {
+                choice: self.choice,
+                caching: self.caching,
+                request: self.request,
+                tools: Arc::clone(&self.tools),
+            };
             Ok(PtxImage::new(loaded, kind, log))
         };
         let image = Arc::new(compile::run(read)?);
@@ -119,7 +139,7 @@ enum Loaded {
     /// A module from a single PTX text; its functions are lowered on demand.
     Lazy(Box<LazyModule>),
     /// A module that was linked from several texts.
-    Whole(Module),
+    Whole(Box<Module>),
 }
 
 /// Reads the modules of one or several images. If they contain a single text, its functions are lowered on demand.
@@ -130,7 +150,10 @@ fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String)
             // The text can be hundreds of megabytes long, so it is not copied.
             lazy(SourceFile::new(name, std::mem::take(&mut text.text)), log)
         }
-        _ => link_selection(selection, name, log, check_addresses).map(Loaded::Whole),
+        _ => {
+            let module = link_selection(selection, name, log, check_addresses)?;
+            Ok(Loaded::Whole(Box::new(module)))
+        }
     }
 }
 
@@ -235,6 +258,16 @@ fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
     Ok(Loaded::Lazy(Box::new(module)))
 }
 
+/// Parses a text again, for tools that observe its instructions.
+pub(super) fn observed(text: &SourceFile) -> Result<Box<LazyModule>> {
+    let again = SourceFile::new(text.name(), text.text());
+    let (parsed, resolution) = read(again, &mut String::new())?;
+    let module = LazyModule::new(parsed, resolution);
+    let mut module = module.map_err(|errors| invalid(&errors, text))?;
+    module.take_contents();
+    Ok(Box::new(module.observed()))
+}
+
 /// Parses and lowers one text.
 fn module_of(source: SourceFile, log: &mut String, check: Check) -> Result<Module> {
     let (parsed, resolution) = read(source, log)?;
@@ -264,6 +297,15 @@ pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     }
 }
 
+/// How the kernels of an image are compiled and run.
+struct Kind {
+    choice: EngineChoice,
+    caching: Caching,
+    /// What the checking tools observe.
+    request: Request,
+    tools: Arc<Tools>,
+}
+
 /// A loaded image with its kernels and variables.
 pub(super) struct PtxImage {
     bodies: Arc<Bodies>,
@@ -282,42 +324,41 @@ pub(super) struct PtxImage {
 }
 
 impl PtxImage {
-    fn new(
-        loaded: Loaded,
-        (choice, caching, request): (EngineChoice, Caching, Request),
-        log: String,
-    ) -> PtxImage {
+    fn new(loaded: Loaded, kind: Kind, log: String) -> PtxImage {
+        let (request, varies) = (kind.request, !kind.tools.is_empty());
         match loaded {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();
                 let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
-                heads.image(
-                    contents,
-                    Bodies::whole(module, request),
-                    (choice, caching),
-                    log,
-                )
+                heads.image(contents, Bodies::whole(*module, request, varies), kind, log)
             }
             Loaded::Lazy(mut lazy) => {
                 let contents = lazy.take_contents();
                 let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
-                heads.image(
-                    contents,
-                    Bodies::lazy(lazy, request),
-                    (choice, caching),
-                    log,
-                )
+                heads.image(contents, Bodies::lazy(lazy, request, varies), kind, log)
             }
         }
     }
 
     /// Returns the address of each symbol. For shared symbols the address is 0; each kernel assigns their offsets.
-    fn addresses(&self, variables: &[u64]) -> Vec<u64> {
+    pub(super) fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {
             all[symbol.index()] = address;
         }
         all
+    }
+
+    /// Returns the data from which the code of a kernel is compiled.
+    pub(super) fn source(&self, index: usize, addresses: Arc<Vec<u64>>) -> Source {
+        Source {
+            bodies: Arc::clone(&self.bodies),
+            native: Arc::clone(&self.native),
+            choice: self.choice,
+            id: self.functions[index],
+            info: self.kernels[index].clone(),
+            addresses,
+        }
     }
 
     /// Returns the initial bytes of a variable, with the addresses that its relocations require.
@@ -403,13 +444,13 @@ impl Heads {
         self,
         contents: PrimaryMap<SymbolId, Symbol>,
         bodies: Bodies,
-        (choice, caching): (EngineChoice, Caching),
+        kind: Kind,
         log: String,
     ) -> PtxImage {
         PtxImage {
             bodies: Arc::new(bodies),
-            native: Arc::new(NativeCode::new(self.count, caching)),
-            choice,
+            native: Arc::new(NativeCode::new(self.count, kind.caching, kind.tools)),
+            choice: kind.choice,
             kernels: self.kernels,
             functions: self.functions,
             variables: self.variables,
@@ -440,17 +481,9 @@ impl LoadedImage for PtxImage {
             .iter()
             .map(|&id| self.initial(id, &addresses))
             .collect::<Result<_>>()?;
-        let kernels = self.functions.iter().zip(&self.kernels);
-        let kernels = kernels
-            .map(|(&id, info)| {
-                let source = Source {
-                    bodies: Arc::clone(&self.bodies),
-                    native: Arc::clone(&self.native),
-                    choice: self.choice,
-                    id,
-                    info: info.clone(),
-                    addresses: Arc::clone(&addresses),
-                };
+        let kernels = (0..self.kernels.len())
+            .map(|index| {
+                let source = self.source(index, Arc::clone(&addresses));
                 Arc::new(PtxKernel::new(source)) as Arc<dyn Engine>
             })
             .collect();

@@ -43,6 +43,7 @@ impl InterpretedCta {
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
             examiner: launch.examiner(self.info),
+            recorder: launch.recorder(self.info),
             wrong_access: None,
         };
         let code = &launch.code;
@@ -81,6 +82,7 @@ impl InterpretedCta {
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
             examiner: launch.examiner(self.info),
+            recorder: None,
             wrong_access: None,
         };
         let code = &launch.code;

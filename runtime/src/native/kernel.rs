@@ -9,6 +9,7 @@ use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::function::Function;
 use margay_ir::module::Module;
+use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
@@ -37,6 +38,7 @@ use crate::engine::{
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
+use crate::observe::{Observers, Tools};
 
 /// Returns the properties that a kernel's declaration contains. `const_bytes` is the size in bytes of the module's
 /// constant memory.
@@ -127,6 +129,9 @@ impl NativeKernel {
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
         let inline = &Inlining::of(module, id);
         let compiled = CompiledKernel::within(module, id, inline)?.observed(request);
+        if request.selection.whole_warps {
+            compiled.check_whole_warps(compiler)?;
+        }
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(function_entries(module)),
@@ -167,7 +172,10 @@ impl NativeKernel {
         let specialisation = kernel.tier_selection.now(wanted);
         if !kernel.compiled.has_sync_points() {
             kernel.cta_entry(specialisation)?;
-        } else if kernel.phases_entry(specialisation).is_err() {
+        } else if let Err(why) = kernel.phases_entry(specialisation) {
+            if request.selection.whole_warps {
+                return Err(why);
+            }
             kernel.compiled.check_regions()?;
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(SyncPoint(index as u32))?;
@@ -284,6 +292,15 @@ impl NativeKernel {
         made.clone()
     }
 
+    /// Returns the digest of everything that the machine code depends on, and the sizes of the functions that have been
+    /// compiled so far. The bytes themselves contain addresses of this process.
+    #[cfg(test)]
+    pub(super) fn identity(&self) -> ([u8; 32], Vec<usize>) {
+        let functions = self.compiled.compiled();
+        let sizes = functions.map(|made| made.code.bytes().len());
+        (self.compiled.digest(), sizes.collect())
+    }
+
     /// Returns the source position of a program counter. Also returns the lane for which the code at the program
     /// counter runs, relative to `thread` in the native context.
     pub(super) fn loc_at(&self, pc: u64) -> Option<(margay_ir::function::SourceLoc, u32)> {
@@ -361,7 +378,6 @@ pub(super) enum StackUse {
 }
 
 /// The data of a kernel that its launches use.
-#[derive(Debug)]
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
     /// Precomputed data of the interpreter; empty if the kernel has native code.
@@ -370,6 +386,8 @@ pub(super) struct KernelCode {
     /// A number that no other code of this process has.
     pub(super) unique: u64,
     pub(super) name: String,
+    /// The properties of the kernel.
+    pub(super) info: KernelInfo,
     /// Addresses of all symbols, for this kernel; shared variables have their offsets instead.
     pub(super) symbols: Arc<[u64]>,
     pub(super) shared: SharedLayout,
@@ -384,8 +402,16 @@ pub(super) struct KernelCode {
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
     pub(super) local_bytes: u32,
+    /// The tools that observe the kernel.
+    pub(super) observers: Option<Arc<Observers>>,
     /// Thread indices of the last launch; the next launch usually has the same block shape.
     tids: Mutex<Arc<TidTable>>,
+}
+
+impl std::fmt::Debug for KernelCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KernelCode({})", self.name)
+    }
 }
 
 impl KernelCode {
@@ -403,16 +429,28 @@ impl KernelCode {
 /// the module share it.
 pub(super) struct NativeCode {
     kernels: Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>,
+    /// The tools that observe each kernel. The code depends on their requests.
+    observers: Vec<OnceLock<Result<Option<Arc<Observers>>>>>,
     caching: Caching,
+    tools: Arc<Tools>,
 }
 
 impl NativeCode {
     /// Creates an empty table for a module with `functions` functions.
-    pub(super) fn new(functions: usize, caching: Caching) -> NativeCode {
+    pub(super) fn new(functions: usize, caching: Caching, tools: Arc<Tools>) -> NativeCode {
         NativeCode {
             kernels: (0..functions).map(|_| OnceLock::new()).collect(),
+            observers: (0..functions).map(|_| OnceLock::new()).collect(),
             caching,
+            tools,
         }
+    }
+
+    /// Returns the tools that observe a kernel; the first call asks the tools.
+    fn observers(&self, id: FuncId, info: &KernelInfo) -> Result<Option<Arc<Observers>>> {
+        self.observers[id.index()]
+            .get_or_init(|| self.tools.observers(info))
+            .clone()
     }
 
     fn get(
@@ -437,6 +475,9 @@ pub(super) struct PtxKernel {
     reading: Slot<KernelSizes>,
     /// The compiled kernel; the first launch sets this field.
     ready: Slot<Arc<KernelCode>>,
+    /// The kernel for the interpreter, for launches with clusters in which tools observe whole warps: native code runs
+    /// the CTAs of a cluster lane by lane.
+    interpreted: Slot<Arc<KernelCode>>,
 }
 
 impl PtxKernel {
@@ -446,6 +487,7 @@ impl PtxKernel {
             sizes: OnceLock::new(),
             reading: Slot::default(),
             ready: Slot::default(),
+            interpreted: Slot::default(),
         }
     }
 
@@ -465,6 +507,11 @@ pub(super) struct Source {
     pub(super) addresses: Arc<Vec<u64>>,
 }
 
+/// Returns the operations that observers need in the kernel's code.
+fn selection_of(observers: Option<&Observers>) -> Selection {
+    observers.map(Observers::selection).unwrap_or_default()
+}
+
 /// Number of unused bytes after each shared variable in runs that examine accesses.
 const SHARED_GAP: u64 = 64;
 
@@ -472,7 +519,11 @@ impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
         // This call parses floating-point constants.
         let _mode = FloatMode::of_device();
-        let snapshot = self.bodies.with(self.id)?;
+        // An invalid request of a tool makes launches fail, but not this query.
+        let observers = self.native.observers(self.id, &self.info).ok().flatten();
+        let snapshot = self
+            .bodies
+            .with(self.id, selection_of(observers.as_deref()))?;
         let module = &snapshot.module;
         let reached = shared::reachable(module, self.id);
         let local = reached
@@ -484,11 +535,30 @@ impl Source {
         })
     }
 
-    /// Compiles the kernel. `block` is the shape of the first launch's blocks.
-    fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
+    /// Returns whether a tool needs records of whole warps.
+    fn observes_whole_warps(&self) -> bool {
+        let observers = self.native.observers(self.id, &self.info).ok().flatten();
+        selection_of(observers.as_deref()).whole_warps
+    }
+
+    /// Returns the choice of the interpreter for a launch that native code does not support.
+    fn interpreter(&self) -> Result<EngineChoice> {
+        match self.choice {
+            EngineChoice::Native => Err(Error::unsupported(
+                "native code: observation of whole warps in clusters",
+            )),
+            _ => Ok(EngineChoice::Interpreter),
+        }
+    }
+
+    /// Compiles the kernel for an engine. `block` is the shape of the first launch's blocks.
+    pub(super) fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
         // This call parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
-        let snapshot = self.bodies.with(self.id)?;
+        let observers = self.native.observers(self.id, &self.info)?;
+        let snapshot = self
+            .bodies
+            .with(self.id, selection_of(observers.as_deref()))?;
         let reached = shared::reachable(&snapshot.module, self.id);
         self.refuse_unsupported(&snapshot.module, &reached)?;
         let gap = match snapshot.request.accesses {
@@ -503,10 +573,11 @@ impl Source {
         let native = self.native(
             (&snapshot.module, snapshot.request),
             [block.x, block.y, block.z],
+            choice,
         )?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
-            if self.choice == EngineChoice::Auto {
+            if choice == EngineChoice::Auto {
                 fallback::tell_interpreted(&self.info.name, why);
             }
         }
@@ -582,12 +653,14 @@ impl Source {
             unique: crate::process::next_id(),
             id: self.id,
             name: self.info.name.clone(),
+            info: self.info.clone(),
             symbols: symbols.into(),
             shared,
             native,
             may_park,
             contends,
             barriers_only,
+            observers,
             tids: Mutex::default(),
         }))
     }
@@ -597,13 +670,14 @@ impl Source {
         &self,
         module: (&Module, Request),
         block: [u32; 3],
+        choice: EngineChoice,
     ) -> Result<Result<Arc<NativeKernel>, CompileError>> {
-        if self.choice == EngineChoice::Interpreter {
+        if choice == EngineChoice::Interpreter {
             let why = "the interpreter was asked for".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
         let made = self.native.get(module, self.id, block);
-        match (made, self.choice) {
+        match (made, choice) {
             (Err(why), EngineChoice::Native) => {
                 Err(Error::unsupported(format!("native code: {why}")))
             }
@@ -649,8 +723,12 @@ impl Engine for PtxKernel {
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
         let source = Arc::clone(&self.source);
         let block = shape.block;
-        let make = move || source.make_ready(block);
-        let Some(ready) = self.ready.get(shape.deadline, make) else {
+        let (slot, choice) = match shape.cluster.count() > 1 && source.observes_whole_warps() {
+            true => (&self.interpreted, source.interpreter()?),
+            false => (&self.ready, source.choice),
+        };
+        let make = move || source.make_ready(block, choice);
+        let Some(ready) = slot.get(shape.deadline, make) else {
             return Err(self.too_late("the kernel was being compiled"));
         };
         Ok(PtxLaunch::new(ready?, shape)?)

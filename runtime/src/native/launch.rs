@@ -14,7 +14,7 @@ use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
-use super::observe::{self, Examiner, SPARE};
+use super::observe::{self, Examiner, Recorder, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
@@ -22,6 +22,7 @@ use crate::checks::{Finding, Place, Severity, ThreadPlace, Tool, Undefined};
 use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
+use crate::observe::{Launch, LaunchSink, Shape};
 
 /// Maximum local memory of a CTA in bytes: the size of its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
@@ -71,6 +72,8 @@ pub(super) struct PtxLaunch {
     pub(super) local_stride: u32,
     /// What threads do while they wait.
     pub(super) waits: Waits,
+    /// Receives what tools observe, if tools observe the launch.
+    pub(super) sink: Option<LaunchSink>,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
 }
@@ -121,6 +124,7 @@ impl PtxLaunch {
             |_| Specialisation::SINGLE,
             |kernel| kernel.specialisation(info.block),
         );
+        let sink = sink(&code, &shape);
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
@@ -130,6 +134,7 @@ impl PtxLaunch {
             specialisation,
             local_stride,
             waits: Waits::default(),
+            sink,
             _workspace: workspace,
         });
         if let Some(findings) = &launch.shape.findings {
@@ -270,6 +275,28 @@ impl PtxLaunch {
         (self.info.spare_shared != 0).then(|| Examiner::new(self, findings, visible, cta))
     }
 
+    /// Returns the recorder of what a CTA does, if tools observe the launch.
+    pub(super) fn recorder(&self, cta: CtaInfo) -> Option<Recorder<'_>> {
+        let sink = self.sink.as_ref()?;
+        Some(Recorder::new(self, sink, cta))
+    }
+
+    /// Notes that the CTAs `first .. first + count` have ended.
+    pub(super) fn ended(&self, first: u64, count: u64) {
+        if let Some(sink) = &self.sink {
+            sink.ended(first, count);
+        }
+    }
+
+    /// Returns how many of `count` CTAs one call of native code may run at most: if tools observe the launch, only few,
+    /// because their records stay in memory until the call returns.
+    fn most(&self, count: u64) -> u64 {
+        match self.sink {
+            Some(_) => count.min(OBSERVED_CTAS),
+            None => count,
+        }
+    }
+
     /// Tells the race detector that CTAs of a cluster have passed their barrier.
     pub(super) fn order_cluster(&self, ctas: Vec<(CtaInfo, ClusterLanes)>) {
         let ctas = ctas.into_iter();
@@ -304,7 +331,14 @@ impl PtxLaunch {
 
     /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
-        self.shape.reverse
+        self.shape.reverse && !self.splits_no_warps()
+    }
+
+    /// Returns whether tools need records of whole warps. Native code then must not run region by region, because a
+    /// region runs the lanes of a warp one after the other.
+    fn splits_no_warps(&self) -> bool {
+        let observers = self.code.observers.as_ref();
+        observers.is_some_and(|observers| observers.selection().whole_warps)
     }
 
     /// Passes the findings of a CTA to the checking run, if this launch is part of one. Returns the fault of the first
@@ -372,6 +406,16 @@ impl PtxLaunch {
         }
     }
 
+    /// Returns a fault if native code is about to run a CTA region by region and tools need records of whole warps.
+    fn check_regions(&self) -> Result<(), Fault> {
+        match self.code.native.is_ok() && self.splits_no_warps() {
+            true => {
+                Err(self.internal("observation of whole warps: the threads of a block diverged"))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Creates a unit whose threads have not started.
     fn start(&self, unit: u64, window: CtaWindow) -> Resident {
         let cta = |rank| {
@@ -387,6 +431,23 @@ impl PtxLaunch {
             window,
         }
     }
+}
+
+/// Maximum number of CTAs that one call of native code runs if tools observe the launch.
+const OBSERVED_CTAS: u64 = 16;
+
+/// Creates the sink of a launch for the tools that observe it.
+fn sink(code: &KernelCode, shape: &LaunchShape) -> Option<LaunchSink> {
+    let observers = code.observers.as_ref()?;
+    let observed = Shape {
+        id: shape.grid_id,
+        grid: shape.grid,
+        block: shape.block,
+        cluster: shape.cluster,
+        static_shared: code.shared.bytes,
+        dynamic_shared: shape.dynamic_shared,
+    };
+    LaunchSink::new(observers, Launch::new(&code.info, &code.module, &observed))
 }
 
 impl Drop for PtxLaunch {
@@ -432,6 +493,9 @@ impl PreparedLaunch for PtxLaunch {
             Ok(window) => window,
             Err(fault) => return RunOutcome::Fault(fault),
         };
+        if let Some(sink) = &self.sink {
+            sink.begin();
+        }
         if let Ok(kernel) = &self.code.native
             && !kernel.compiled.has_sync_points()
             && self.ranks() == 1
@@ -439,7 +503,7 @@ impl PreparedLaunch for PtxLaunch {
             let mut tiered = TieredLaunch::new(self.specialisation, kernel);
             let mut unit = first;
             while unit < first + count {
-                let range = (unit, tiered.part(first + count - unit));
+                let range = (unit, tiered.part(self.most(first + count - unit)));
                 let outcome =
                     native_cta::run_range(self, kernel, tiered.specialisation, range, &window);
                 if let Err(fault) = outcome {
@@ -447,6 +511,7 @@ impl PreparedLaunch for PtxLaunch {
                     return self.fail(worker, fault);
                 }
                 tiered.done();
+                self.ended(range.0, range.1);
                 unit += range.1;
             }
             worker.return_window(window);
@@ -471,26 +536,36 @@ impl PreparedLaunch for PtxLaunch {
             }
             let resident = match &mut in_phases {
                 Some((kernel, tiered)) => {
-                    let range = (unit, tiered.part(first + count - unit));
+                    let range = (unit, tiered.part(self.most(first + count - unit)));
                     let ran =
                         native_cta::run_phases(self, kernel, tiered.specialisation, range, &window);
                     match ran {
                         Ok(None) => {
                             tiered.done();
+                            self.ended(range.0, range.1);
                             unit += range.1;
                             continue;
                         }
-                        Ok(Some(cta)) => Resident {
-                            unit: cta.info().linear,
-                            ctas: Box::new([Some(CtaKind::Native(Box::new(cta)))]),
-                            window,
-                        },
+                        Ok(Some(cta)) => {
+                            let at = cta.info().linear;
+                            if at > range.0 {
+                                self.ended(range.0, at - range.0);
+                            }
+                            Resident {
+                                unit: at,
+                                ctas: Box::new([Some(CtaKind::Native(Box::new(cta)))]),
+                                window,
+                            }
+                        }
                         Err(fault) => return self.fail(worker, fault),
                     }
                 }
                 None => self.start(unit, window),
             };
             unit = resident.unit + 1;
+            if let Err(fault) = self.check_regions() {
+                return self.fail(worker, fault);
+            }
             match self.drive(worker, resident) {
                 RunOutcome::Done => {}
                 other => return other,
@@ -518,6 +593,12 @@ impl PreparedLaunch for PtxLaunch {
         self.places(resident).join("\n  ")
     }
 
+    fn finish(&self, completed: bool) {
+        if let Some(sink) = &self.sink {
+            sink.finish(completed);
+        }
+    }
+
     fn observe_waits(&self) {
         self.begin_observing_waits();
     }
@@ -543,5 +624,6 @@ pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a>
         &launch.shape.textures,
         launch.reach(&cta),
         launch.examiner(cta),
+        launch.recorder(cta),
     )
 }

@@ -26,8 +26,11 @@ mod launch;
 mod link;
 mod native_cta;
 mod observe;
+#[cfg(test)]
+mod observe_tests;
 mod products;
 mod reach;
+mod recording;
 mod shared;
 mod sync_points;
 mod textures;

@@ -132,6 +132,7 @@ impl PtxLaunch {
             };
             match cta.run(self)? {
                 Turn::Done => {
+                    self.ended(cta.info().linear, 1);
                     resident.ctas[at] = None;
                     round.moved = true;
                 }

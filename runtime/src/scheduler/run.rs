@@ -300,6 +300,7 @@ impl Run {
                 .map(|fault| self.with_places(fault))
         };
         self.abandon_parked(shared);
+        self.spec.prepared.finish(complete);
         self.spec.launcher.finished(fault);
     }
 

@@ -2,15 +2,15 @@
 
 use smallvec::SmallVec;
 
-use super::Machine;
 use super::code::Code;
 use super::decode::{Body, Step};
 use super::registers::{Active, RegisterId, Rows};
 use super::warp::Activation;
+use super::{Machine, ObservedLaneEvent, ObservedLanes};
 use crate::{CtaInfo, FaultKind, LaunchInfo, lanes};
 use margay_ir::function::{Function, InstData};
 use margay_ir::module::Module;
-use margay_ir::observe::ObservedAccess;
+use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
@@ -296,6 +296,10 @@ impl<M: Machine> View<'_, M> {
                 self.check_access(pc, &data, step);
                 return Ok(());
             }
+            Opcode::ObserveAccess => {
+                self.observe_access(pc, &data, step);
+                return Ok(());
+            }
             Opcode::CheckGroup => {
                 for lane in lanes(self.active.mask) {
                     let count = self.args(step, lane).first().copied().unwrap_or(0) as u32;
@@ -348,6 +352,48 @@ impl<M: Machine> View<'_, M> {
             };
             self.set_results(step, lane, &[result]);
         }
+    }
+
+    /// Tells the machine about the accesses of all active lanes.
+    fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
+        let Some(access) = ObservedAccess::of(data) else {
+            return;
+        };
+        let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
+        let places = self.body.args(step);
+        let mut columns = places.iter().map(|&place| self.rows().longs(place));
+        let Some(addresses) = columns.next() else {
+            return;
+        };
+        let lengths = columns.next();
+        let lanes = ObservedLanes {
+            access: &access,
+            loc: loc.unwrap_or_default(),
+            first: self.first,
+            mask: self.active.mask,
+            addresses: &addresses,
+            lengths: lengths.as_ref(),
+        };
+        self.machine.observe_access(self.cta, &lanes);
+    }
+
+    /// Tells the machine about another event in all active lanes.
+    pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
+        let Some(event) = ObservedEvent::from_payload(payload) else {
+            return;
+        };
+        let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
+        let places = self.body.args(step).iter();
+        let operands: SmallVec<[[u64; 32]; 2]> =
+            places.map(|&place| self.rows().longs(place)).collect();
+        let lanes = ObservedLaneEvent {
+            event,
+            loc: loc.unwrap_or_default(),
+            first: self.first,
+            mask: self.active.mask,
+            operands: &operands,
+        };
+        self.machine.observe_event(self.cta, &lanes);
     }
 
     fn access_of_lane(

@@ -55,6 +55,10 @@ impl<M: Machine> View<'_, M> {
             },
             Opcode::Clock => all(self.read_clock(payload)),
             Opcode::Syscall => return self.syscall(payload, step),
+            Opcode::ObserveEvent => {
+                self.observe_event(pc, payload, step);
+                return Ok(());
+            }
             Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
                 return self.texture(payload, step);
             }

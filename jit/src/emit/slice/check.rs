@@ -98,7 +98,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns whether the lanes of operands have vectors of one type that fit into the memory for operands.
-    fn fits(&self, operands: &[Value]) -> bool {
+    pub(super) fn fits(&self, operands: &[Value]) -> bool {
         let function = self.lane.function;
         let Some(&first) = operands.first() else {
             return true;
@@ -138,7 +138,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns the address of the memory for operands or results of the lanes.
-    fn check_operands(&mut self) -> ir::Value {
+    pub(super) fn check_operands(&mut self) -> ir::Value {
         let slot = match self.check_operands {
             Some(slot) => slot,
             None => {
@@ -153,7 +153,10 @@ impl Slice<'_, '_> {
 
     /// Stores the lanes of the operands of an access for the host. Returns their address, and the number and size of
     /// the operands of a lane.
-    fn put_operands(&mut self, operands: &[Value]) -> Result<(ir::Value, u32, u32), Unsupported> {
+    pub(super) fn put_operands(
+        &mut self,
+        operands: &[Value],
+    ) -> Result<(ir::Value, u32, u32), Unsupported> {
         let at = self.check_operands();
         let Some(&first) = operands.first() else {
             return Ok((at, 0, 4));
@@ -170,7 +173,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns the address of the memory for the addresses of the lanes.
-    fn check_addresses(&mut self) -> ir::Value {
+    pub(super) fn check_addresses(&mut self) -> ir::Value {
         let slot = match self.check_addresses {
             Some(slot) => slot,
             None => {

@@ -28,6 +28,7 @@ pub(crate) mod halves;
 pub(crate) mod hoist;
 mod known;
 pub(crate) mod memory;
+mod observe;
 pub(crate) mod ops;
 mod reach;
 mod texture;
@@ -339,6 +340,8 @@ impl<'a, 'b> Slice<'a, 'b> {
                 }
                 return self.check_lanes(inst, &data);
             }
+            Opcode::ObserveEvent => return self.observe_event(inst, &data),
+            Opcode::ObserveAccess => return self.observe_lanes(inst, &data),
             Opcode::CheckFence | Opcode::CheckGroup => return self.each_lane(inst),
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);

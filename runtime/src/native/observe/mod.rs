@@ -1,4 +1,4 @@
-//! Examines the accesses of CTAs in checking runs.
+//! Examines the accesses of CTAs in checking runs, and records events for tools ([`Recorder`]).
 //!
 //! An access that is not permitted is reported and suppressed: the thread accesses spare memory instead, from which
 //! loads and atomics read zeros.
@@ -10,6 +10,7 @@ mod initial;
 mod log;
 mod order;
 pub(super) mod perform;
+mod record;
 mod report;
 
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo};
@@ -28,6 +29,7 @@ pub(super) use chunk::{Addresses, Chunk};
 use deferred::Epoch;
 use log::Log;
 pub(super) use order::synchronise_cluster;
+pub(super) use record::Recorder;
 
 /// Number of bytes of spare memory after the shared memory of a CTA and after the local memory of a thread: a part for
 /// loads, a part for other accesses, and bytes for the alignment of both.

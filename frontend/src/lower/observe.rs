@@ -1,0 +1,58 @@
+//! Operations that tell tools about instructions of the PTX text.
+
+use margay_ir::entity::Value;
+use margay_ir::observe::ObservedEvent;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::Mods;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
+use margay_ptx::{Action, Lowering};
+
+use super::function::FunctionLowering;
+use crate::ast;
+use crate::resolve::ResolvedInstruction;
+
+impl FunctionLowering<'_, '_> {
+    /// Emits the observation of an instruction with this guard, and of a branch.
+    pub(super) fn observe(
+        &mut self,
+        instruction: &ast::Instruction,
+        resolved: &ResolvedInstruction,
+        guard: Option<Value>,
+    ) {
+        let spelling = self.ast.spelling(instruction);
+        let id = self.id;
+        let known = self.m.instructions_of(id);
+        let index = known.len() as u32;
+        known.push(spelling.into());
+        // Threads never reach an instruction without label after a branch.
+        if !self.b.is_open() {
+            return;
+        }
+        let guard = guard.map(|guard| {
+            let [one, zero] = [1, 0].map(|bits| self.b.constant(Type::B32, bits));
+            let desc = Desc {
+                opcode: Opcode::Selp,
+                ty: OpType::B32,
+                src: OpType::None,
+                mods: Mods::NONE,
+            };
+            self.b.op(desc, &[one, zero, guard], Type::B32)
+        });
+        let function = id.0;
+        self.observe_event(ObservedEvent::Instruction { function, index }, guard);
+        if resolved.action() == Action::Lowers(Lowering::Branch) {
+            self.observe_event(ObservedEvent::Branch, guard);
+        }
+    }
+
+    fn observe_event(&mut self, event: ObservedEvent, operand: Option<Value>) {
+        let desc = Desc {
+            opcode: Opcode::ObserveEvent,
+            ty: OpType::None,
+            src: OpType::None,
+            mods: Mods(event.to_payload()),
+        };
+        self.b.inst(desc, operand.as_slice(), &[]);
+    }
+}

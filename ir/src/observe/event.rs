@@ -1,0 +1,127 @@
+//! Events other than accesses that tools observe: the payload of `observe.event`.
+
+use margay_ops::mods::{MemOrder, Mode, Scope};
+use margay_ops::ops::Opcode;
+
+/// What the lanes that execute an `observe.event` are about to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObservedEvent {
+    /// They execute a barrier or a collective. The operands of `observe.event` are the number and the thread count of a
+    /// barrier, or the member mask of a collective.
+    Synchronisation {
+        /// The operation.
+        opcode: Opcode,
+        /// For a barrier, what the lanes do at it.
+        mode: Mode,
+    },
+    /// They execute a fence.
+    Fence {
+        /// The memory order.
+        order: MemOrder,
+        /// The scope.
+        scope: Scope,
+    },
+    /// They execute an operation on groups of asynchronous copies. The operand, if any, is that of `check.group`.
+    CopyGroup {
+        /// The operation, as in `check.group`.
+        mode: Mode,
+    },
+    /// They execute an instruction of the PTX text. If there is an operand, only those lanes execute it in which the
+    /// operand is not 0.
+    Instruction {
+        /// The ID of the function that contains the instruction.
+        function: u32,
+        /// The index of the instruction in the function, in the order of the text.
+        index: u32,
+    },
+    /// They execute a branch. If there is an operand, only those lanes take it in which the operand is not 0.
+    Branch,
+}
+
+/// Number of bits of the function's ID in a payload.
+const FUNCTION_BITS: u32 = 28;
+
+impl ObservedEvent {
+    /// Returns the payload of an `observe.event`. An instruction of a function whose ID is too large becomes one of the
+    /// function with the largest possible ID.
+    pub fn to_payload(self) -> u64 {
+        match self {
+            ObservedEvent::Synchronisation { opcode, mode } => {
+                (opcode as u64) << 8 | (mode as u64) << 32
+            }
+            ObservedEvent::Fence { order, scope } => 1 | (order as u64) << 8 | (scope as u64) << 16,
+            ObservedEvent::CopyGroup { mode } => 2 | (mode as u64) << 8,
+            ObservedEvent::Instruction { function, index } => {
+                let function = function.min((1 << FUNCTION_BITS) - 1);
+                3 | u64::from(function) << 4 | u64::from(index) << 32
+            }
+            ObservedEvent::Branch => 4,
+        }
+    }
+
+    /// Returns the event of a payload; `None` if no event has this payload.
+    pub fn from_payload(payload: u64) -> Option<ObservedEvent> {
+        let field = |at: u32, bits: u32| (payload >> at & ((1 << bits) - 1)) as usize;
+        let mode = |at| named(Mode::ALL, field(at, 8));
+        Some(match payload & 15 {
+            0 => ObservedEvent::Synchronisation {
+                opcode: *Opcode::ALL.get(field(8, 16))?,
+                mode: mode(32)?,
+            },
+            1 => ObservedEvent::Fence {
+                order: named(MemOrder::ALL, field(8, 8))?,
+                scope: named(Scope::ALL, field(16, 8))?,
+            },
+            2 => ObservedEvent::CopyGroup { mode: mode(8)? },
+            3 => ObservedEvent::Instruction {
+                function: field(4, FUNCTION_BITS) as u32,
+                index: (payload >> 32) as u32,
+            },
+            4 => ObservedEvent::Branch,
+            _ => return None,
+        })
+    }
+}
+
+/// Returns the value with a number: 0 is the default, and the others follow in their order.
+fn named<T: Copy + Default>(all: &[T], number: usize) -> Option<T> {
+    match number.checked_sub(1) {
+        None => Some(T::default()),
+        Some(index) => all.get(index).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_survive_packing() {
+        let events = [
+            ObservedEvent::Synchronisation {
+                opcode: Opcode::Shfl,
+                mode: Mode::None,
+            },
+            ObservedEvent::Synchronisation {
+                opcode: Opcode::Bar,
+                mode: Mode::Arrive,
+            },
+            ObservedEvent::Fence {
+                order: MemOrder::Sc,
+                scope: Scope::Sys,
+            },
+            ObservedEvent::CopyGroup {
+                mode: Mode::ProxyFence,
+            },
+            ObservedEvent::Instruction {
+                function: (1 << FUNCTION_BITS) - 1,
+                index: u32::MAX,
+            },
+            ObservedEvent::Branch,
+        ];
+        for event in events {
+            assert_eq!(ObservedEvent::from_payload(event.to_payload()), Some(event));
+        }
+        assert_eq!(ObservedEvent::from_payload(15), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! The events of kernels that tools select.
+
+use margay_ops::mods::StateSpace;
+
+use super::{AccessMode, ObservedAccess, ObservedEvent};
+
+/// The events that at least one tool selects. The code of a kernel depends on its selection, so the selection is part of
+/// the keys of caches.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Selection {
+    /// The state spaces of selected accesses: bit `StateSpace as u32`.
+    spaces: u16,
+    /// The modes of selected accesses: bit `AccessMode as u32`.
+    modes: u8,
+    /// Whether operations on groups of asynchronous copies are selected.
+    pub copies: bool,
+    /// Whether fences are selected.
+    pub fences: bool,
+    /// Whether barriers and collectives are selected.
+    pub synchronisation: bool,
+    /// Whether instructions of the PTX text are selected.
+    pub instructions: bool,
+    /// Whether branches are selected.
+    pub branches: bool,
+    /// Whether one record must describe all lanes of a warp that execute an instruction together.
+    pub whole_warps: bool,
+}
+
+/// The spaces that a generic address can refer to.
+const GENERIC: [StateSpace; 5] = [
+    StateSpace::Global,
+    StateSpace::Shared,
+    StateSpace::SharedCluster,
+    StateSpace::Local,
+    StateSpace::Const,
+];
+
+impl Selection {
+    /// Adds accesses with one of the modes in one of the spaces.
+    #[must_use]
+    pub fn with_accesses(mut self, spaces: &[StateSpace], modes: &[AccessMode]) -> Selection {
+        for &space in spaces {
+            self.spaces |= 1 << space as u32;
+        }
+        for &mode in modes {
+            self.modes |= 1 << mode as u32;
+        }
+        self
+    }
+
+    /// Returns the events of which at least one of two selections contains each.
+    #[must_use]
+    pub fn union(self, other: Selection) -> Selection {
+        Selection {
+            spaces: self.spaces | other.spaces,
+            modes: self.modes | other.modes,
+            copies: self.copies | other.copies,
+            fences: self.fences | other.fences,
+            synchronisation: self.synchronisation | other.synchronisation,
+            instructions: self.instructions | other.instructions,
+            branches: self.branches | other.branches,
+            whole_warps: self.whole_warps | other.whole_warps,
+        }
+    }
+
+    /// Returns whether any access is selected.
+    pub fn has_accesses(self) -> bool {
+        self.spaces != 0 && self.modes != 0
+    }
+
+    /// Returns whether the front end must create operations for the events.
+    pub fn needs_lowering(self) -> bool {
+        self.instructions || self.branches
+    }
+
+    /// Returns whether an event is selected.
+    pub fn contains_event(self, event: ObservedEvent) -> bool {
+        match event {
+            ObservedEvent::Synchronisation { .. } => self.synchronisation,
+            ObservedEvent::Fence { .. } => self.fences,
+            ObservedEvent::CopyGroup { .. } => self.copies,
+            ObservedEvent::Instruction { .. } => self.instructions,
+            ObservedEvent::Branch => self.branches,
+        }
+    }
+
+    /// Returns whether nothing is selected.
+    pub fn is_empty(self) -> bool {
+        self == Selection::default()
+    }
+
+    /// Returns whether an access is selected. An access with a generic address is selected if the address can refer to
+    /// a selected space.
+    pub fn contains(self, access: &ObservedAccess) -> bool {
+        let has = |space: StateSpace| self.spaces >> space as u32 & 1 != 0;
+        let in_space = match access.space {
+            StateSpace::None => GENERIC.into_iter().any(has),
+            space => has(space),
+        };
+        in_space && self.modes >> access.mode as u32 & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(space: StateSpace, mode: AccessMode) -> ObservedAccess {
+        ObservedAccess {
+            space,
+            mode,
+            ..ObservedAccess::from_bits(0)
+        }
+    }
+
+    #[test]
+    fn an_access_must_match_in_space_and_mode() {
+        let shared = Selection::default().with_accesses(&[StateSpace::Shared], &[AccessMode::Load]);
+        assert!(shared.contains(&access(StateSpace::Shared, AccessMode::Load)));
+        assert!(!shared.contains(&access(StateSpace::Shared, AccessMode::Store)));
+        assert!(!shared.contains(&access(StateSpace::Global, AccessMode::Load)));
+        assert!(shared.contains(&access(StateSpace::None, AccessMode::Load)));
+        assert!(shared.has_accesses() && !Selection::default().has_accesses());
+    }
+
+    #[test]
+    fn a_union_contains_what_each_part_contains() {
+        let loads = Selection::default().with_accesses(&[StateSpace::Global], &[AccessMode::Load]);
+        let fences = Selection {
+            fences: true,
+            ..Selection::default()
+        };
+        let both = loads.union(fences);
+        assert!(both.fences && both.contains(&access(StateSpace::Global, AccessMode::Load)));
+        assert!(!loads.is_empty() && !fences.is_empty() && Selection::default().is_empty());
+    }
+}

@@ -1,0 +1,134 @@
+//! Host functions through which generated code records events for tools.
+
+use margay_exec::interp::{ObservedLaneEvent, ObservedLanes};
+use margay_ir::function::SourceLoc;
+use margay_ir::observe::{ObservedAccess, ObservedEvent};
+use margay_jit::abi::{CheckedLanes, NativeContext};
+use smallvec::SmallVec;
+
+use super::helpers::host;
+
+/// Records the accesses of several lanes for tools ([`margay_jit::abi::Helpers::observe_lanes`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+pub(super) unsafe extern "C" fn observe_lanes(
+    context: *mut NativeContext,
+    addresses: *const u64,
+    access: u64,
+    loc: u64,
+    operands: *const u8,
+    shape: u64,
+) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let Some(recorder) = &mut host.recorder else {
+        return;
+    };
+    let (shape, mask, first) = CheckedLanes::from_bits(shape);
+    let width = shape.width as usize;
+    let cells = match (shape.strided, shape.narrow) {
+        (true, _) => 2,
+        (false, true) => width.div_ceil(2),
+        (false, false) => width,
+    };
+    // SAFETY: generated code passes this number of cells.
+    let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
+    let access = ObservedAccess::from_bits(access);
+    let loc = SourceLoc {
+        ptx_line: loc as u32,
+        loc: (loc >> 32) as u32,
+    };
+    if shape.strided
+        && recorder.strided(
+            cta,
+            (&access, loc),
+            (first, mask),
+            (cells[0], cells[1] as i64),
+        )
+    {
+        return;
+    }
+    let each = std::array::from_fn(|lane| match (shape.strided, shape.narrow) {
+        _ if lane >= width => 0,
+        (true, narrow) => {
+            let address = cells[0].wrapping_add(cells[1].wrapping_mul(lane as u64));
+            if narrow {
+                address & 0xffff_ffff
+            } else {
+                address
+            }
+        }
+        (false, true) => cells[lane / 2] >> (32 * (lane % 2)) & 0xffff_ffff,
+        (false, false) => cells[lane],
+    });
+    let bytes = shape.operand_bytes as usize;
+    let lengths = (shape.operands != 0).then(|| {
+        // SAFETY: generated code passes this number of operands for each lane.
+        let operands = unsafe { std::slice::from_raw_parts(operands, width * bytes) };
+        std::array::from_fn(|lane| {
+            let mut cell = [0; 8];
+            if let Some(operand) = operands.chunks_exact(bytes).nth(lane) {
+                cell[..bytes].copy_from_slice(operand);
+            }
+            u64::from_le_bytes(cell)
+        })
+    });
+    let lanes = ObservedLanes {
+        access: &access,
+        loc,
+        first,
+        mask,
+        addresses: &each,
+        lengths: lengths.as_ref(),
+    };
+    recorder.access(cta, &lanes);
+}
+
+/// Records another event in several lanes for tools ([`margay_jit::abi::Helpers::observe_event`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+pub(super) unsafe extern "C" fn observe_event(
+    context: *mut NativeContext,
+    payload: u64,
+    loc: u64,
+    operands: *const u8,
+    shape: u64,
+) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let (Some(recorder), Some(event)) = (&mut host.recorder, ObservedEvent::from_payload(payload))
+    else {
+        return;
+    };
+    let (shape, mask, first) = CheckedLanes::from_bits(shape);
+    let (width, bytes) = (shape.width as usize, shape.operand_bytes as usize);
+    let count = shape.operands as usize;
+    let cells = match count {
+        0 => &[],
+        // SAFETY: generated code passes this number of operands for each lane.
+        _ => unsafe { std::slice::from_raw_parts(operands, count * width * bytes) },
+    };
+    let mut values: SmallVec<[[u64; 32]; 2]> = SmallVec::from_elem([0; 32], count);
+    for (index, cell) in cells.chunks_exact(bytes).enumerate() {
+        let mut word = [0; 8];
+        word[..bytes].copy_from_slice(cell);
+        values[index / width][index % width] = u64::from_le_bytes(word);
+    }
+    let lanes = ObservedLaneEvent {
+        event,
+        loc: SourceLoc {
+            ptx_line: loc as u32,
+            loc: (loc >> 32) as u32,
+        },
+        first,
+        mask,
+        operands: &values,
+    };
+    recorder.event(cta, &lanes);
+}

@@ -1,0 +1,307 @@
+//! Events other than accesses.
+
+use margay_ir::observe::ObservedEvent;
+use margay_ops::mods::Mode;
+use margay_ops::ops::Opcode;
+
+use super::raw::Place;
+use super::{Event, MemoryOrder, MemoryScope, Position};
+
+/// Lanes of a warp that are about to execute a barrier or a collective.
+///
+/// The event states that the lanes arrive. The lanes of a barrier may arrive with several events.
+///
+/// ```
+/// use margay::observe::{SyncOperation, Synchronisation};
+///
+/// fn is_barrier(event: &Synchronisation) -> bool {
+///     matches!(event.operation, SyncOperation::Barrier { .. })
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Synchronisation {
+    /// The position of the instruction.
+    pub position: Position,
+    /// What the lanes do.
+    pub operation: SyncOperation,
+    /// The warp's index in the CTA.
+    pub warp: u32,
+    /// The lanes.
+    pub mask: u32,
+}
+
+/// How lanes synchronise.
+///
+/// ```
+/// use margay::observe::SyncOperation;
+///
+/// fn name(operation: &SyncOperation) -> &str {
+///     match operation {
+///         SyncOperation::Collective { name, .. } => name,
+///         _ => "barrier",
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum SyncOperation {
+    /// `bar` or `barrier`, without `.cluster`.
+    Barrier {
+        /// The number of the barrier.
+        number: u32,
+        /// The number of threads that take part; `None` if all threads of the CTA do.
+        threads: Option<u32>,
+        /// What the lanes do at the barrier.
+        kind: BarrierKind,
+    },
+    /// `barrier.cluster`.
+    ClusterBarrier {
+        /// Whether the lanes arrive; otherwise they wait.
+        arrives: bool,
+    },
+    /// An operation for which lanes of a warp meet: `shfl`, `vote`, `match`, `redux`, `bar.warp.sync`, `elect`, `mma`.
+    Collective {
+        /// The operation.
+        name: &'static str,
+        /// The member mask; `None` for a form without `.sync`.
+        members: Option<u32>,
+    },
+}
+
+/// What lanes do at a barrier.
+///
+/// ```
+/// use margay::observe::{BarrierKind, SyncOperation};
+///
+/// fn waits(operation: &SyncOperation) -> bool {
+///     !matches!(operation, SyncOperation::Barrier { kind: BarrierKind::Arrive, .. })
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BarrierKind {
+    /// They wait (`.sync`).
+    Sync,
+    /// They do not wait (`.arrive`).
+    Arrive,
+    /// They wait, and combine a predicate (`.red`).
+    Reduce,
+}
+
+/// Lanes of a warp that are about to execute a fence. Fences between proxies are no such events.
+///
+/// ```
+/// use margay::observe::{Fence, MemoryScope};
+///
+/// fn is_local(fence: &Fence) -> bool {
+///     fence.scope == MemoryScope::Cta
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Fence {
+    /// The position of the instruction.
+    pub position: Position,
+    /// The memory order.
+    pub order: MemoryOrder,
+    /// The scope.
+    pub scope: MemoryScope,
+    /// The warp's index in the CTA.
+    pub warp: u32,
+    /// The lanes.
+    pub mask: u32,
+}
+
+/// Lanes of a warp that are about to execute an operation on groups of asynchronous copies.
+///
+/// ```
+/// use margay::observe::{CopyGroup, CopyOperation};
+///
+/// fn ends_group(event: &CopyGroup) -> bool {
+///     event.operation == CopyOperation::Commit
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct CopyGroup {
+    /// The position of the instruction.
+    pub position: Position,
+    /// The operation.
+    pub operation: CopyOperation,
+    /// The warp's index in the CTA.
+    pub warp: u32,
+    /// The lanes.
+    pub mask: u32,
+}
+
+/// An operation on groups of asynchronous copies.
+///
+/// ```
+/// use margay::observe::CopyOperation;
+///
+/// /// Returns the number of groups that may be incomplete after a wait.
+/// fn pending(operation: CopyOperation) -> Option<u32> {
+///     match operation {
+///         CopyOperation::Wait(count) | CopyOperation::BulkWait(count) => Some(count),
+///         CopyOperation::WaitAll => Some(0),
+///         _ => None,
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum CopyOperation {
+    /// `cp.async.commit_group`.
+    Commit,
+    /// `cp.async.wait_group`: at most this number of groups may be incomplete afterwards.
+    Wait(u32),
+    /// `cp.async.wait_all`.
+    WaitAll,
+    /// A bulk operation (`cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`) begins. Its accesses follow, up
+    /// to [`CopyOperation::BulkEnd`].
+    BulkBegin,
+    /// The accesses of a bulk operation end.
+    BulkEnd,
+    /// `cp.async.bulk.commit_group`.
+    BulkCommit,
+    /// `cp.async.bulk.wait_group`.
+    BulkWait(u32),
+    /// `cp.async.bulk.wait_group.read`.
+    BulkWaitRead(u32),
+    /// `fence.proxy.async`.
+    ProxyFence,
+}
+
+/// Lanes of a warp that are about to execute an instruction of the PTX text. [`super::Launch::opcode`] returns its opcode.
+///
+/// ```
+/// use margay::observe::{Instruction, Launch};
+///
+/// fn is_fused(launch: &Launch, instruction: &Instruction) -> bool {
+///     launch.opcode(instruction).starts_with("fma")
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Instruction {
+    /// The position of the instruction.
+    pub position: Position,
+    /// The ID of the function in the module.
+    pub(super) function: u32,
+    /// The index of the instruction in its function, in the order of the text.
+    pub index: u32,
+    /// The warp's index in the CTA.
+    pub warp: u32,
+    /// The lanes that reach the instruction.
+    pub active: u32,
+    /// The lanes that execute it: those of `active` whose guard is true.
+    pub mask: u32,
+}
+
+/// Lanes of a warp that are about to execute a `bra`.
+///
+/// ```
+/// use margay::observe::Branch;
+///
+/// fn diverges(branch: &Branch) -> bool {
+///     branch.taken != 0 && branch.taken != branch.mask
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Branch {
+    /// The position of the instruction.
+    pub position: Position,
+    /// The warp's index in the CTA.
+    pub warp: u32,
+    /// The lanes that reach the branch.
+    pub mask: u32,
+    /// The lanes of `mask` that take it.
+    pub taken: u32,
+}
+
+/// Returns the event of a record with these operands; `None` if it is no record.
+pub(super) fn of(event: ObservedEvent, place: Place, operands: &[u64]) -> Option<Event<'static>> {
+    let Place {
+        position,
+        warp,
+        mask,
+    } = place;
+    let operand = |index: usize| operands.get(index).map(|&operand| operand as u32);
+    Some(match event {
+        ObservedEvent::Synchronisation { opcode, mode } => {
+            Event::Synchronisation(Synchronisation {
+                position,
+                operation: synchronisation(opcode, mode, operand),
+                warp,
+                mask,
+            })
+        }
+        ObservedEvent::Fence { order, scope } => Event::Fence(Fence {
+            position,
+            order: MemoryOrder::of(order),
+            scope: MemoryScope::of(scope),
+            warp,
+            mask,
+        }),
+        ObservedEvent::CopyGroup { mode } => Event::CopyGroup(CopyGroup {
+            position,
+            operation: copy_operation(mode, operand(0).unwrap_or(0)),
+            warp,
+            mask,
+        }),
+        ObservedEvent::Instruction { function, index } => Event::Instruction(Instruction {
+            position,
+            function,
+            index,
+            warp,
+            active: mask,
+            mask: operand(0).unwrap_or(mask),
+        }),
+        ObservedEvent::Branch => Event::Branch(Branch {
+            position,
+            warp,
+            mask,
+            taken: operand(0).unwrap_or(mask),
+        }),
+    })
+}
+
+fn synchronisation(
+    opcode: Opcode,
+    mode: Mode,
+    operand: impl Fn(usize) -> Option<u32>,
+) -> SyncOperation {
+    match opcode {
+        Opcode::Bar => SyncOperation::Barrier {
+            number: operand(0).unwrap_or(0),
+            threads: operand(1).filter(|&threads| threads != 0),
+            kind: match mode {
+                Mode::Arrive => BarrierKind::Arrive,
+                Mode::Red => BarrierKind::Reduce,
+                _ => BarrierKind::Sync,
+            },
+        },
+        Opcode::ClusterBar => SyncOperation::ClusterBarrier {
+            arrives: mode == Mode::Arrive,
+        },
+        opcode => SyncOperation::Collective {
+            name: opcode.name(),
+            members: operand(0),
+        },
+    }
+}
+
+fn copy_operation(mode: Mode, count: u32) -> CopyOperation {
+    match mode {
+        Mode::Arrive => CopyOperation::Commit,
+        Mode::Sync => CopyOperation::Wait(count),
+        Mode::Begin => CopyOperation::BulkBegin,
+        Mode::End => CopyOperation::BulkEnd,
+        Mode::BulkArrive => CopyOperation::BulkCommit,
+        Mode::BulkSync => CopyOperation::BulkWait(count),
+        Mode::BulkRead => CopyOperation::BulkWaitRead(count),
+        Mode::ProxyFence => CopyOperation::ProxyFence,
+        _ => CopyOperation::WaitAll,
+    }
+}

@@ -1,0 +1,125 @@
+//! Events of the host: what the program submits, and changes of its memory and modules.
+
+use crate::engine::KernelInfo;
+
+/// What the program does. The event occurs on the thread of the program that calls the runtime.
+///
+/// A tool that returns true from [`super::Tool::observes_host`] receives these events of all contexts of the runtime.
+/// Waits, events, host functions, arrays and mappings of virtual memory cause no events.
+///
+/// ```
+/// use margay::observe::HostEvent;
+///
+/// fn copied_bytes(event: &HostEvent<'_>) -> u64 {
+///     match event {
+///         HostEvent::Copy { bytes, .. } => *bytes,
+///         _ => 0,
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum HostEvent<'a> {
+    /// A launch of a kernel has been submitted. Launches by device code cause no event.
+    Launch {
+        /// The number of the launch: [`super::Launch::id`].
+        launch: u64,
+        /// The kernel's name.
+        kernel: &'a str,
+        /// The ID of the stream; `None` for a node of a graph.
+        stream: Option<u64>,
+    },
+    /// A copy has been submitted, or is complete if the call waits for it.
+    Copy {
+        /// The direction.
+        direction: CopyDirection,
+        /// Number of bytes.
+        bytes: u64,
+        /// Address of the destination.
+        to: u64,
+        /// Address of the source.
+        from: u64,
+        /// The ID of the stream; `None` for a node of a graph.
+        stream: Option<u64>,
+    },
+    /// A fill has been submitted.
+    Fill {
+        /// Number of bytes.
+        bytes: u64,
+        /// Address of the first byte.
+        to: u64,
+        /// The ID of the stream; `None` for a node of a graph.
+        stream: Option<u64>,
+    },
+    /// Memory has been allocated.
+    Allocate {
+        /// Its address.
+        address: u64,
+        /// Number of bytes.
+        bytes: u64,
+        /// Its kind.
+        kind: AllocationKind,
+    },
+    /// Memory has been freed.
+    Free {
+        /// Its address.
+        address: u64,
+    },
+    /// A module has been loaded.
+    LoadModule {
+        /// The ID of the module: [`crate::Module::id`].
+        module: u64,
+        /// Its kernels.
+        kernels: &'a [KernelInfo],
+    },
+    /// A module has been unloaded.
+    UnloadModule {
+        /// The ID of the module.
+        module: u64,
+    },
+}
+
+/// The direction of a copy.
+///
+/// ```
+/// use margay::observe::CopyDirection;
+///
+/// fn crosses_bus(direction: CopyDirection) -> bool {
+///     matches!(direction, CopyDirection::HostToDevice | CopyDirection::DeviceToHost)
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CopyDirection {
+    /// From the host to the device.
+    HostToDevice,
+    /// From the device to the host.
+    DeviceToHost,
+    /// From the device to the device.
+    DeviceToDevice,
+    /// From the host to the host.
+    HostToHost,
+    /// The runtime finds out which memory the addresses refer to (`cuMemcpy`).
+    Unified,
+}
+
+/// A kind of memory.
+///
+/// ```
+/// use margay::observe::{AllocationKind, HostEvent};
+///
+/// fn device_bytes(event: &HostEvent<'_>) -> u64 {
+///     match event {
+///         HostEvent::Allocate { bytes, kind: AllocationKind::Device, .. } => *bytes,
+///         _ => 0,
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AllocationKind {
+    /// Device memory.
+    Device,
+    /// Managed memory.
+    Managed,
+    /// Pinned host memory.
+    Pinned,
+}

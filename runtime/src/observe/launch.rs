@@ -1,0 +1,141 @@
+//! The launch that events belong to, and positions in its kernel.
+
+use std::sync::Arc;
+
+use margay_ir::entity::FuncId;
+use margay_ir::function::SourceLoc;
+use margay_ir::module::Module;
+
+use super::Instruction;
+use crate::engine::KernelInfo;
+use crate::error::SourceLine;
+use crate::launch::Dim3;
+
+/// The position of an instruction.
+///
+/// ```
+/// use margay::observe::Position;
+///
+/// fn line(position: Position) -> u32 {
+///     position.ptx_line()
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Position {
+    ptx_line: u32,
+    loc: u32,
+}
+
+impl Position {
+    pub(super) fn new(loc: SourceLoc) -> Position {
+        Position {
+            ptx_line: loc.ptx_line,
+            loc: loc.loc,
+        }
+    }
+
+    /// Returns the line of the PTX text, counted from 1.
+    pub fn ptx_line(self) -> u32 {
+        self.ptx_line
+    }
+
+    fn loc(self) -> SourceLoc {
+        SourceLoc {
+            ptx_line: self.ptx_line,
+            loc: self.loc,
+        }
+    }
+}
+
+/// An observed launch of a kernel.
+///
+/// ```
+/// use margay::observe::Launch;
+///
+/// fn describe(launch: &Launch) -> String {
+///     format!("{} with {} blocks", launch.kernel().name, launch.grid().count())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Launch {
+    pub(super) id: u64,
+    pub(super) kernel: KernelInfo,
+    pub(super) grid: Dim3,
+    pub(super) block: Dim3,
+    pub(super) cluster: Dim3,
+    pub(super) shared_bytes: [u32; 2],
+    pub(super) module: Arc<Module>,
+}
+
+/// The shape of a launch.
+pub(crate) struct Shape {
+    pub(crate) id: u64,
+    pub(crate) grid: Dim3,
+    pub(crate) block: Dim3,
+    pub(crate) cluster: Dim3,
+    pub(crate) static_shared: u32,
+    pub(crate) dynamic_shared: u32,
+}
+
+impl Launch {
+    pub(crate) fn new(kernel: &KernelInfo, module: &Arc<Module>, shape: &Shape) -> Launch {
+        Launch {
+            id: shape.id,
+            kernel: kernel.clone(),
+            grid: shape.grid,
+            block: shape.block,
+            cluster: shape.cluster,
+            shared_bytes: [shape.static_shared, shape.dynamic_shared],
+            module: Arc::clone(module),
+        }
+    }
+
+    /// Returns the number of the launch, which no other launch of the process has. `%gridid` contains it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns the kernel's properties.
+    pub fn kernel(&self) -> &KernelInfo {
+        &self.kernel
+    }
+
+    /// Returns the number of CTAs of the grid in each dimension.
+    pub fn grid(&self) -> Dim3 {
+        self.grid
+    }
+
+    /// Returns the number of threads of a CTA in each dimension.
+    pub fn block(&self) -> Dim3 {
+        self.block
+    }
+
+    /// Returns the number of CTAs of a cluster in each dimension; (1, 1, 1) if the launch has no clusters.
+    pub fn cluster(&self) -> Dim3 {
+        self.cluster
+    }
+
+    /// Returns the number of bytes of a CTA's static shared memory.
+    pub fn static_shared(&self) -> u32 {
+        self.shared_bytes[0]
+    }
+
+    /// Returns the number of bytes of a CTA's dynamic shared memory.
+    pub fn dynamic_shared(&self) -> u32 {
+        self.shared_bytes[1]
+    }
+
+    /// Returns the opcode of an instruction with its modifiers, such as `fma.rn.f32`.
+    pub fn opcode(&self, instruction: &Instruction) -> &str {
+        let function = FuncId(instruction.function);
+        let opcodes = self.module.instructions.get(&function);
+        let opcode = opcodes.and_then(|all| all.get(instruction.index as usize));
+        opcode.map_or("", |opcode| opcode)
+    }
+
+    /// Returns the source line from which the instruction at a position was compiled; `None` if the PTX text does not
+    /// contain it (`.loc`).
+    pub fn source(&self, position: Position) -> Option<SourceLine> {
+        SourceLine::of(&self.module, position.loc())
+    }
+}

@@ -1,0 +1,243 @@
+//! What a tool wants to observe.
+
+use margay_ir::observe::{AccessMode, Selection};
+use margay_ops::mods::StateSpace;
+
+use super::{Access, AccessKind, Event, Space};
+
+/// A kind of event that a tool can name in a request.
+///
+/// [`EventKind::is_implemented`] states which kinds this version records.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The beginning and the end of each CTA.
+    Ctas,
+    /// Barriers and collectives (`bar`, `barrier.cluster`, `shfl`, `vote`).
+    Synchronisation,
+    /// Operations on groups of asynchronous copies.
+    AsynchronousCopies,
+    /// Fences.
+    Fences,
+    /// Each instruction of each warp, with its mask.
+    Instructions,
+    /// Branches, with the mask of the lanes that take them.
+    Branches,
+    /// Calls and returns of functions.
+    Calls,
+    /// Accesses to textures and surfaces.
+    Textures,
+}
+
+impl EventKind {
+    /// All kinds.
+    pub const ALL: [EventKind; 8] = [
+        EventKind::Ctas,
+        EventKind::Synchronisation,
+        EventKind::AsynchronousCopies,
+        EventKind::Fences,
+        EventKind::Instructions,
+        EventKind::Branches,
+        EventKind::Calls,
+        EventKind::Textures,
+    ];
+
+    /// Returns the name of the kind, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Ctas => "CTAs",
+            EventKind::Synchronisation => "synchronisation",
+            EventKind::AsynchronousCopies => "asynchronous copies",
+            EventKind::Fences => "fences",
+            EventKind::Instructions => "instructions",
+            EventKind::Branches => "branches",
+            EventKind::Calls => "calls",
+            EventKind::Textures => "textures",
+        }
+    }
+
+    /// Returns whether this version records events of the kind. The launch of a kernel for which a tool requests another
+    /// kind fails.
+    ///
+    /// ```
+    /// use margay::observe::EventKind;
+    ///
+    /// assert!(EventKind::Ctas.is_implemented());
+    /// assert!(!EventKind::Textures.is_implemented());
+    /// ```
+    pub fn is_implemented(self) -> bool {
+        !matches!(self, EventKind::Calls | EventKind::Textures)
+    }
+
+    fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// The events that a tool wants to receive from launches of a kernel.
+///
+/// The default is nothing. A tool whose request for a kernel is empty receives no events of the kernel. All other tools
+/// receive the beginning and the end of each launch.
+///
+/// ```
+/// use margay::observe::{AccessKind, EventKind, Request, Space};
+///
+/// let request = Request::none()
+///     .accesses(&[Space::Shared], &AccessKind::ALL)
+///     .events(EventKind::Ctas)
+///     .whole_warps();
+/// assert!(!request.is_empty());
+/// assert!(Request::none().is_empty());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Request {
+    /// For each kind of access, the spaces: bit `Space as u32`.
+    accesses: [u8; AccessKind::ALL.len()],
+    /// Bits of [`EventKind`].
+    kinds: u16,
+    whole_warps: bool,
+    launches: bool,
+}
+
+impl Request {
+    /// Returns a request for nothing.
+    pub fn none() -> Request {
+        Request::default()
+    }
+
+    /// Adds the beginning and the end of launches, which every other request includes.
+    #[must_use]
+    pub fn launches(mut self) -> Request {
+        self.launches = true;
+        self
+    }
+
+    /// Adds accesses of all given kinds to all given state spaces. An access with a generic address counts as an access
+    /// to the space that contains the address.
+    ///
+    /// Parameters, accesses to a local variable at a constant offset (which GPUs keep in registers), textures, and
+    /// accesses by `printf`, `malloc` and the device runtime are not recorded.
+    #[must_use]
+    pub fn accesses(mut self, spaces: &[Space], kinds: &[AccessKind]) -> Request {
+        for &kind in kinds {
+            for &space in spaces {
+                self.accesses[kind as usize] |= 1 << space as u32;
+            }
+        }
+        self
+    }
+
+    /// Adds all events of a kind.
+    #[must_use]
+    pub fn events(mut self, kind: EventKind) -> Request {
+        self.kinds |= kind.bit();
+        self
+    }
+
+    /// Requests one record for all lanes of a warp that execute an instruction together, as on a GPU: lanes that take
+    /// different branches meet again where the branches join. Without this setting, a record describes any part of the
+    /// lanes, because kernels also run lane by lane or in chunks of 4, 8 or 16 lanes.
+    ///
+    /// The setting has a cost: kernels with barriers, collectives, waits or calls run in the interpreter.
+    #[must_use]
+    pub fn whole_warps(mut self) -> Request {
+        self.whole_warps = true;
+        self
+    }
+
+    /// Returns whether the request contains nothing.
+    pub fn is_empty(&self) -> bool {
+        self.accesses == [0; 3] && self.kinds == 0 && !self.launches
+    }
+
+    /// Returns a requested kind of event that is not implemented.
+    pub(super) fn unsupported(&self) -> Option<EventKind> {
+        let kinds = EventKind::ALL.into_iter();
+        let mut wanted = kinds.filter(|kind| self.kinds & kind.bit() != 0);
+        wanted.find(|kind| !kind.is_implemented())
+    }
+
+    /// Returns whether the request contains the accesses of a kind to a space.
+    pub(super) fn has_access(&self, space: Space, kind: AccessKind) -> bool {
+        self.accesses[kind as usize] >> space as u32 & 1 != 0
+    }
+
+    /// Returns whether the request contains all events of a kind.
+    pub(super) fn has(&self, kind: EventKind) -> bool {
+        self.kinds & kind.bit() != 0
+    }
+
+    /// Returns whether the request contains an event.
+    pub(super) fn contains(&self, event: &Event<'_>) -> bool {
+        match event {
+            Event::KernelBegin | Event::KernelEnd { .. } => true,
+            Event::CtaBegin(_) | Event::CtaEnd { .. } => self.has(EventKind::Ctas),
+            Event::Access(Access { space, kind, .. }) => self.has_access(*space, *kind),
+            Event::Synchronisation(_) => self.has(EventKind::Synchronisation),
+            Event::Fence(_) => self.has(EventKind::Fences),
+            Event::CopyGroup(_) => self.has(EventKind::AsynchronousCopies),
+            Event::Instruction(_) => self.has(EventKind::Instructions),
+            Event::Branch(_) => self.has(EventKind::Branches),
+        }
+    }
+
+    /// Returns the operations that the kernel's code must contain.
+    pub(super) fn selection(&self) -> Selection {
+        let mut selection = Selection::default();
+        for kind in AccessKind::ALL {
+            let modes: &[AccessMode] = match kind {
+                AccessKind::Load => &[AccessMode::Load, AccessMode::Copy],
+                AccessKind::Store => &[AccessMode::Store],
+                AccessKind::Atomic => &[AccessMode::Update],
+            };
+            for space in Space::ALL {
+                if self.has_access(space, kind) {
+                    selection = selection.with_accesses(state_spaces(space), modes);
+                }
+            }
+        }
+        selection.synchronisation = self.has(EventKind::Synchronisation);
+        selection.fences = self.has(EventKind::Fences);
+        selection.copies = self.has(EventKind::AsynchronousCopies);
+        selection.instructions = self.has(EventKind::Instructions);
+        selection.branches = self.has(EventKind::Branches);
+        selection.whole_warps = self.whole_warps && !selection.is_empty();
+        selection
+    }
+}
+
+/// Returns the state spaces of instructions that can access a space.
+fn state_spaces(space: Space) -> &'static [StateSpace] {
+    match space {
+        Space::Global => &[StateSpace::Global],
+        Space::Shared | Space::SharedCluster => &[StateSpace::Shared, StateSpace::SharedCluster],
+        Space::Local => &[StateSpace::Local],
+        Space::Constant => &[StateSpace::Const],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_contain_what_was_added() {
+        let request = Request::none().accesses(&[Space::Shared], &[AccessKind::Load]);
+        assert!(request.has_access(Space::Shared, AccessKind::Load));
+        assert!(!request.has_access(Space::Shared, AccessKind::Store));
+        assert!(!request.has_access(Space::Global, AccessKind::Load));
+        assert!(!request.is_empty() && !Request::none().launches().is_empty());
+        // A setting without events requests nothing.
+        assert!(Request::none().whole_warps().is_empty());
+        assert_eq!(request.unsupported(), None);
+    }
+
+    #[test]
+    fn the_first_event_that_is_not_implemented_is_named() {
+        let request = Request::none()
+            .events(EventKind::Ctas)
+            .events(EventKind::Textures);
+        let unsupported = request.unsupported();
+        assert_eq!(unsupported.map(EventKind::name), Some("textures"));
+    }
+}

@@ -1,0 +1,237 @@
+//! The delivery of a launch's records to tools.
+//!
+//! Each worker appends records to the buffer of the CTA that it runs. When CTAs have ended, a worker delivers the
+//! records of all CTAs before which no CTA is missing. One worker at a time delivers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+
+use super::buffer::{CtaBuffer, Storage};
+use super::event::{Cta, Event, Events};
+use super::raw::{self, RawAccess, RawEvent};
+use super::request::EventKind;
+use super::tools::{Observers, Receiver};
+use super::{AccessKind, Launch, Space};
+
+/// The records of a launch that have not been delivered.
+pub(crate) struct LaunchSink {
+    launch: Launch,
+    receivers: Vec<Receiver>,
+    storage: Storage,
+    /// The records of CTAs that have not been delivered and do not run at the moment.
+    buffers: Mutex<FxHashMap<u64, CtaBuffer>>,
+    state: Mutex<State>,
+    /// Signals that records have been delivered.
+    delivered: Condvar,
+    /// Whether records were lost because the file could not be read.
+    lost: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the beginning of the kernel has been delivered.
+    begun: bool,
+    /// The lowest CTA that has not been delivered.
+    next: u64,
+    /// Ranges of CTAs that have ended: the first CTA and the number of CTAs.
+    ended: BTreeMap<u64, u64>,
+    /// Whether a worker delivers at the moment.
+    delivering: bool,
+}
+
+/// What to deliver.
+enum Delivery {
+    Begin,
+    Ctas(u64, u64),
+}
+
+impl LaunchSink {
+    /// Creates the sink of a launch; `None` if no tool wants its events.
+    pub(crate) fn new(observers: &Observers, launch: Launch) -> Option<LaunchSink> {
+        let receivers = observers.of_launch(&launch);
+        (!receivers.is_empty()).then(|| LaunchSink {
+            launch,
+            receivers,
+            storage: Storage::new(observers.limit()),
+            buffers: Mutex::default(),
+            state: Mutex::default(),
+            delivered: Condvar::new(),
+            lost: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns whether a tool wants accesses of a kind to a space.
+    pub(crate) fn wants(&self, space: Space, kind: AccessKind) -> bool {
+        let mut requests = self.receivers.iter().map(|receiver| receiver.request);
+        requests.any(|request| request.has_access(space, kind))
+    }
+
+    /// Appends an access to the records of a CTA, if a tool wants it.
+    pub(crate) fn record(&self, buffer: &mut CtaBuffer, what: &RawAccess<'_>) {
+        if self.wants(what.space, raw::kind_of(what.access.mode)) {
+            buffer.access(&self.storage, what);
+        }
+    }
+
+    /// Appends an event other than an access to the records of a CTA.
+    pub(crate) fn record_event(&self, buffer: &mut CtaBuffer, what: &RawEvent<'_>) {
+        buffer.event(&self.storage, what);
+    }
+
+    /// Returns the records so far of a CTA that is about to continue.
+    pub(crate) fn open(&self, cta: u64) -> CtaBuffer {
+        self.buffers.lock().remove(&cta).unwrap_or_default()
+    }
+
+    /// Stores the records of a CTA that no longer runs on this worker.
+    pub(crate) fn close(&self, cta: u64, mut buffer: CtaBuffer) {
+        buffer.seal(&self.storage);
+        self.buffers.lock().insert(cta, buffer);
+    }
+
+    /// Delivers the beginning of the kernel, unless it has been delivered.
+    pub(crate) fn begin(&self) {
+        let state = self.state.lock();
+        if !state.begun {
+            self.deliver_all(state);
+        }
+    }
+
+    /// Notes that the CTAs `first .. first + count` have ended, and delivers what can be delivered.
+    pub(crate) fn ended(&self, first: u64, count: u64) {
+        let mut state = self.state.lock();
+        state.ended.insert(first, count);
+        // If another worker delivers more slowly than the CTAs run, this worker waits.
+        while state.delivering && self.storage.is_full() && !crate::fault::pending() {
+            let pause = std::time::Duration::from_millis(10);
+            self.delivered.wait_for(&mut state, pause);
+        }
+        self.deliver_all(state);
+    }
+
+    /// Delivers all that is left: the records of CTAs that have not completed, and the end of the kernel. Must be called
+    /// when no CTA runs.
+    pub(crate) fn finish(&self, completed: bool) {
+        let mut state = self.state.lock();
+        while state.delivering {
+            self.delivered.wait(&mut state);
+        }
+        if !state.begun {
+            return;
+        }
+        state.delivering = true;
+        let ended = std::mem::take(&mut state.ended);
+        drop(state);
+        let ended: BTreeSet<u64> = ended
+            .into_iter()
+            .flat_map(|(first, count)| first..first + count)
+            .collect();
+        let begun: BTreeSet<u64> = self.buffers.lock().keys().copied().collect();
+        for &cta in begun.union(&ended) {
+            let buffer = self.buffers.lock().remove(&cta).unwrap_or_default();
+            self.deliver_cta(cta, buffer, ended.contains(&cta));
+        }
+        let lost = self.lost.load(Ordering::Relaxed);
+        self.tell(Event::KernelEnd { completed, lost });
+    }
+
+    fn deliver_all(&self, mut state: MutexGuard<'_, State>) {
+        if state.delivering {
+            return;
+        }
+        state.delivering = true;
+        while let Some(delivery) = state.take() {
+            MutexGuard::unlocked(&mut state, || match delivery {
+                Delivery::Begin => self.tell(Event::KernelBegin),
+                Delivery::Ctas(first, count) => self.deliver_ctas(first, count),
+            });
+            self.delivered.notify_all();
+        }
+        state.delivering = false;
+        self.delivered.notify_all();
+    }
+
+    fn deliver_ctas(&self, first: u64, count: u64) {
+        for cta in first..first + count {
+            let buffer = self.buffers.lock().remove(&cta);
+            self.deliver_cta(cta, buffer.unwrap_or_default(), true);
+        }
+    }
+
+    fn deliver_cta(&self, linear: u64, buffer: CtaBuffer, completed: bool) {
+        let cta = Cta {
+            index: self.launch.grid.position(linear),
+            linear,
+        };
+        let mut first = Some(Event::CtaBegin(cta));
+        let mut chunks = buffer.into_chunks().into_iter().peekable();
+        loop {
+            let words = match chunks.next().map(|chunk| self.storage.take(chunk)) {
+                None => Vec::new(),
+                Some(Ok(words)) => words,
+                Some(Err(error)) => {
+                    crate::error::tell(&format!("records of tools are lost: {error}"));
+                    self.lost.store(true, Ordering::Relaxed);
+                    Vec::new()
+                }
+            };
+            let is_last = chunks.peek().is_none();
+            let last = is_last.then_some(Event::CtaEnd { cta, completed });
+            self.pass(Some(cta), (first.take(), last), &words);
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Delivers an event of the kernel.
+    fn tell(&self, event: Event<'_>) {
+        self.pass(None, (Some(event), None), &[]);
+    }
+
+    /// Passes events to all tools.
+    fn pass<'a>(
+        &'a self,
+        cta: Option<Cta>,
+        (first, last): (Option<Event<'a>>, Option<Event<'a>>),
+        records: &'a [u64],
+    ) {
+        for receiver in &self.receivers {
+            let request = &receiver.request;
+            if cta.is_some() && records.is_empty() && !request.has(EventKind::Ctas) {
+                continue;
+            }
+            let events = Events {
+                first,
+                last,
+                records,
+                request,
+                cta,
+            };
+            receiver.receive(&self.launch, events);
+        }
+    }
+}
+
+impl State {
+    /// Returns what to deliver next; `None` if a CTA that has not ended is next.
+    fn take(&mut self) -> Option<Delivery> {
+        if !self.begun {
+            self.begun = true;
+            return Some(Delivery::Begin);
+        }
+        let count = self.ended.remove(&self.next)?;
+        let first = self.next;
+        self.next += count;
+        Some(Delivery::Ctas(first, count))
+    }
+}
+
+impl std::fmt::Debug for LaunchSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LaunchSink({})", self.launch.kernel.name)
+    }
+}

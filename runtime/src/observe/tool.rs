@@ -1,0 +1,40 @@
+//! The trait that tools implement.
+
+use super::{Events, HostEvent, Launch, Request};
+use crate::engine::KernelInfo;
+
+/// A tool that observes kernels. The module's documentation ([`crate::observe`]) contains an example.
+///
+/// The methods are called by threads of the runtime. They must not call the runtime, and must not wait for a lock that a
+/// thread of the program holds while it calls the runtime: the calls can wait for each other.
+pub trait Tool: Send + Sync {
+    /// Returns the name of the tool, for messages.
+    fn name(&self) -> &str;
+
+    /// Returns the events that the tool wants to receive from launches of a kernel. The runtime asks once for each
+    /// kernel of an image, before the first launch of the kernel. If the request contains an event that is not
+    /// implemented, launches of the kernel fail with [`crate::Error::Unsupported`] and a text that names the event.
+    fn request(&self, kernel: &KernelInfo) -> Request;
+
+    /// Returns whether the tool wants to receive the events of a launch. The runtime asks once for each launch of a
+    /// kernel with a request, in the order of the launches' preparation. The kernel's code records the events in any
+    /// case, but they are discarded early.
+    fn observes(&self, launch: &Launch) -> bool {
+        let _ = launch;
+        true
+    }
+
+    /// Receives events of a launch. [`crate::observe`] describes their order.
+    fn events(&self, launch: &Launch, events: Events<'_>);
+
+    /// Returns whether the tool wants to receive what the program submits ([`HostEvent`]). The runtime asks once, when
+    /// it is built.
+    fn observes_host(&self) -> bool {
+        false
+    }
+
+    /// Receives what the program does, on the thread that does it.
+    fn host(&self, event: &HostEvent<'_>) {
+        let _ = event;
+    }
+}

@@ -1,0 +1,213 @@
+//! The registered tools, and the tools that observe a kernel.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+
+use margay_ir::observe::Selection;
+
+use super::{Events, HostEvent, Launch, Request, Tool};
+use crate::engine::KernelInfo;
+use crate::error::{Error, Result};
+
+/// A tool that has panicked and receives no further events.
+///
+/// ```
+/// let runtime = margay::Runtime::new()?;
+/// assert_eq!(runtime.tool_failures(), []);
+/// # Ok::<(), margay::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolFailure {
+    /// The name of the tool.
+    pub tool: String,
+    /// The text of the panic.
+    pub reason: String,
+}
+
+struct Registered {
+    tool: Arc<dyn Tool>,
+    name: String,
+    failure: OnceLock<String>,
+}
+
+impl Registered {
+    /// Calls the tool. If it panics, or has panicked before, returns `None`.
+    fn call<T>(&self, call: impl FnOnce(&dyn Tool) -> T) -> Option<T> {
+        if self.failure.get().is_some() {
+            return None;
+        }
+        match catch_unwind(AssertUnwindSafe(|| call(&*self.tool))) {
+            Ok(result) => Some(result),
+            Err(panic) => {
+                let reason = text_of(&*panic);
+                let name = &self.name;
+                crate::error::tell(&format!(
+                    "the tool `{name}` panicked and receives no further events: {reason}"
+                ));
+                let _ = self.failure.set(reason);
+                None
+            }
+        }
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without text".to_owned())
+}
+
+/// All tools of a runtime.
+#[derive(Default)]
+pub(crate) struct Tools {
+    all: Vec<Registered>,
+    /// Maximum number of words of records that a launch keeps in memory.
+    limit: usize,
+    /// The tools that observe the host, by index.
+    of_host: Box<[usize]>,
+}
+
+/// Default of the limit: 64 MiB.
+const LIMIT: usize = 8 << 20;
+
+impl Tools {
+    /// Creates the tools of a runtime. `bytes` is the maximum size of the records that a launch keeps in memory.
+    pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, bytes: Option<usize>) -> Tools {
+        let named = |tool: Arc<dyn Tool>| {
+            let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
+            Registered {
+                name: name.unwrap_or_else(|_| "a tool without name".to_owned()),
+                tool,
+                failure: OnceLock::new(),
+            }
+        };
+        let all: Vec<Registered> = tools.into_iter().map(named).collect();
+        let observes = |registered: &Registered| registered.call(|tool| tool.observes_host());
+        let of_host = (0..all.len()).filter(|&index| observes(&all[index]) == Some(true));
+        Tools {
+            of_host: of_host.collect(),
+            all,
+            limit: bytes.map_or(LIMIT, |bytes| bytes / 8),
+        }
+    }
+
+    /// Passes an event of the host to the tools that observe the host.
+    #[inline]
+    pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> HostEvent<'a>) {
+        if !self.of_host.is_empty() {
+            self.tell_all(&event());
+        }
+    }
+
+    #[cold]
+    fn tell_all(&self, event: &HostEvent<'_>) {
+        for &index in &self.of_host {
+            self.all[index].call(|tool| tool.host(event));
+        }
+    }
+
+    /// Returns whether there is no tool.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the tools that have panicked.
+    pub(crate) fn failures(&self) -> Vec<ToolFailure> {
+        let failed = self.all.iter().filter_map(|registered| {
+            Some(ToolFailure {
+                tool: registered.name.clone(),
+                reason: registered.failure.get()?.clone(),
+            })
+        });
+        failed.collect()
+    }
+
+    /// Asks the tools what they want to observe of a kernel. Returns `None` if that is nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if a tool requests an event that is not implemented.
+    pub(crate) fn observers(
+        self: &Arc<Tools>,
+        kernel: &KernelInfo,
+    ) -> Result<Option<Arc<Observers>>> {
+        let mut requests = Vec::new();
+        for (index, registered) in self.all.iter().enumerate() {
+            let Some(request) = registered.call(|tool| tool.request(kernel)) else {
+                continue;
+            };
+            if let Some(kind) = request.unsupported() {
+                return Err(Error::unsupported(format!(
+                    "events that the tool `{}` requests: {}",
+                    registered.name,
+                    kind.name()
+                )));
+            }
+            if !request.is_empty() {
+                requests.push((index, request));
+            }
+        }
+        let selections = requests.iter().map(|(_, request)| request.selection());
+        let selection = selections.fold(Selection::default(), Selection::union);
+        let observers = Observers {
+            tools: Arc::clone(self),
+            requests,
+            selection,
+        };
+        Ok((!observers.requests.is_empty()).then(|| Arc::new(observers)))
+    }
+}
+
+impl std::fmt::Debug for Tools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.all.iter().map(|registered| &registered.name);
+        f.debug_list().entries(names).finish()
+    }
+}
+
+/// The tools that observe a kernel, with their requests.
+pub(crate) struct Observers {
+    tools: Arc<Tools>,
+    requests: Vec<(usize, Request)>,
+    selection: Selection,
+}
+
+impl Observers {
+    /// Returns the operations that the kernel's code must contain.
+    pub(crate) fn selection(&self) -> Selection {
+        self.selection
+    }
+
+    /// Returns the maximum number of words of records that a launch keeps in memory.
+    pub(super) fn limit(&self) -> usize {
+        self.tools.limit
+    }
+
+    /// Returns the tools that observe a launch.
+    pub(super) fn of_launch(&self, launch: &Launch) -> Vec<Receiver> {
+        let asked = self.requests.iter().filter(|(index, _)| {
+            let tool = &self.tools.all[*index];
+            tool.call(|tool| tool.observes(launch)) == Some(true)
+        });
+        let receivers = asked.map(|&(index, request)| Receiver {
+            tools: Arc::clone(&self.tools),
+            index,
+            request,
+        });
+        receivers.collect()
+    }
+}
+
+/// A tool that receives the events of a launch.
+pub(super) struct Receiver {
+    tools: Arc<Tools>,
+    index: usize,
+    pub(super) request: Request,
+}
+
+impl Receiver {
+    /// Passes events to the tool.
+    pub(super) fn receive(&self, launch: &Launch, events: Events<'_>) {
+        self.tools.all[self.index].call(|tool| tool.events(launch, events));
+    }
+}

@@ -1,0 +1,107 @@
+//! The order of events, failed launches, and records that need a file.
+
+use std::sync::Arc;
+
+use margay::observe::{AccessKind, Event, EventKind, Events, Launch, Request, Space, Tool};
+use margay::{KernelInfo, LaunchConfig, Runtime};
+use parking_lot::Mutex;
+
+use super::kernels::{BARRIERS, module};
+use super::run;
+
+/// Lists the events, with the number of accesses of each call of the tool.
+#[derive(Default)]
+struct Lists {
+    events: Mutex<Vec<String>>,
+}
+
+impl Tool for Lists {
+    fn name(&self) -> &str {
+        "lists"
+    }
+
+    fn request(&self, kernel: &KernelInfo) -> Request {
+        assert_eq!(kernel.name, "kernel");
+        Request::none()
+            .accesses(&[Space::Global], &AccessKind::ALL)
+            .events(EventKind::Ctas)
+    }
+
+    fn events(&self, _: &Launch, events: Events<'_>) {
+        let mut list = self.events.lock();
+        let mut bytes = 0;
+        for event in events {
+            match event {
+                Event::Access(access) => bytes += access.bytes * access.mask.count_ones(),
+                Event::CtaBegin(cta) => list.push(format!("begin {:?}", cta.index)),
+                Event::CtaEnd { cta, completed } => {
+                    list.push(format!("{bytes} bytes, end {} {completed}", cta.linear));
+                }
+                Event::KernelBegin => list.push("kernel".to_owned()),
+                Event::KernelEnd { completed, lost } => {
+                    list.push(format!("end {completed} {lost}"))
+                }
+                _ => panic!("{event:?} was not requested"),
+            }
+        }
+    }
+}
+
+/// Each of the 32 threads of a CTA loads and stores 4 bytes.
+#[test]
+fn ctas_are_delivered_in_grid_order() {
+    let builders = [
+        Runtime::builder().workers(1),
+        Runtime::builder().workers(4),
+        Runtime::builder().workers(3).reverse(),
+        Runtime::builder().workers(3).shuffle(3),
+    ];
+    for builder in builders {
+        let tool = Arc::new(Lists::default());
+        let runtime = builder.tool(tool.clone()).build().expect("built");
+        run(&module(BARRIERS), &runtime, LaunchConfig::new((3, 2), 32));
+        let mut expected = vec!["kernel".to_owned()];
+        for linear in 0..6 {
+            expected.push(format!("begin [{}, {}, 0]", linear % 3, linear / 3));
+            expected.push(format!("256 bytes, end {linear} true"));
+        }
+        expected.push("end true false".to_owned());
+        assert_eq!(*tool.events.lock(), expected);
+    }
+}
+
+/// The second CTA accesses memory that does not exist. The launch fails, and the tool learns it.
+#[test]
+fn a_failed_launch_ends_with_an_event() {
+    let tool = Arc::new(Lists::default());
+    let builder = Runtime::builder().workers(1).tool(tool.clone());
+    let runtime = builder.build().expect("built");
+    let text = module(
+        "    mov.u64 %x, 64;
+    setp.ge.u32 %p, %i, 32;
+    selp.b64 %own, %x, %own, %p;
+    st.global.u32 [%own], %i;",
+    );
+    let module = runtime.load_ptx(&text).expect("loads");
+    let kernel = module.kernel("kernel").expect("known");
+    let mut buffer = runtime.alloc::<u32>(64).expect("room");
+    runtime
+        .launch(&kernel, LaunchConfig::new(2, 32), (&mut buffer,))
+        .expect("launched");
+    buffer.to_vec().expect_err("the launch fails");
+    let events = tool.events.lock();
+    assert_eq!(events[0], "kernel");
+    assert_eq!(events.last().expect("known"), "end false false");
+}
+
+/// With a limit of 1,000 bytes, the records of most CTAs are in the file until they are delivered.
+#[test]
+fn records_beyond_the_limit_are_kept_in_a_file() {
+    let count = |builder: margay::RuntimeBuilder| {
+        let ran = super::observe(&module(BARRIERS), builder, false, LaunchConfig::new(16, 96));
+        (ran.output, ran.threads)
+    };
+    let expected = count(Runtime::builder().workers(1));
+    let limited = Runtime::builder().workers(2).reverse().tool_memory(1000);
+    assert!(count(limited) == expected);
+}
