@@ -100,8 +100,6 @@ impl Basis {
 /// What a thread uses a clock for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// The clock is what the thread has acquired with a strong access.
-    Acquired,
     /// The clock is what the thread has released with a strong access.
     Released,
     /// The clock explains races ([`Basis::Suspected`]).
@@ -151,7 +149,7 @@ pub(super) struct Cta {
     /// The threads and the addresses of the locks that they have released.
     released: FxHashSet<(u32, u64)>,
     /// For each thread, the sizes of the clocks that it has used last, by [`Use`]; empty until a thread uses a clock.
-    sizes: Vec<[u32; 4]>,
+    sizes: Vec<[u32; 3]>,
     /// The current group of an instruction in a warp: the warp, the instruction, and whether it writes.
     groups: FxHashMap<(u32, Site, bool), GroupId>,
 }
@@ -225,7 +223,7 @@ impl Cta {
     /// Sets the size of the clock that a thread has used last. Returns the size of the clock before.
     pub(super) fn set_size(&mut self, thread: u32, of: Use, size: u64) -> u64 {
         if self.sizes.is_empty() {
-            self.sizes = vec![[0; 4]; self.warps.len() * 32];
+            self.sizes = vec![[0; 3]; self.warps.len() * 32];
         }
         let known = &mut self.sizes[thread as usize][of as usize];
         let size = size.min(u32::MAX.into()) as u32;

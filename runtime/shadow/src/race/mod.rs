@@ -214,6 +214,8 @@ struct Location {
     writer: Option<Thread>,
     /// Whether the location is an mbarrier.
     is_object: bool,
+    /// The part of [`Detector::known`] that is for this location.
+    size: u64,
 }
 
 /// Maximum number of updates of a location for which the detector keeps everything that the updating threads knew. A
@@ -256,7 +258,8 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
-    /// Sum of the sizes of the clocks that each thread has used last, without those of CTAs that have ended.
+    /// Sum of the sizes of the clocks that each thread has used last, without those of CTAs that have ended, and of the
+    /// clocks of all locations.
     known: u64,
     /// See [`Detector::has_given_up`].
     given_up: bool,
@@ -282,7 +285,11 @@ impl Detector {
             self.cells = Cells::default();
             self.blocks = Blocks::default();
             self.locations.clear();
-            self.ctas.iter_mut().for_each(Cta::forget_others);
+            self.known = 0;
+            for cta in &mut self.ctas {
+                cta.take_sizes();
+                cta.forget_others();
+            }
         }
     }
 
@@ -383,7 +390,21 @@ impl Detector {
             .forget(address / 4, (address + bytes).div_ceil(4));
         let within = |&at: &u64| at >= address && at < address + bytes;
         if !self.locations.is_empty() {
-            self.locations.retain(|at, _| !within(at));
+            let known = &mut self.known;
+            self.locations.retain(|at, location| {
+                let is_kept = !within(at);
+                if !is_kept {
+                    *known -= location.size;
+                }
+                is_kept
+            });
+        }
+    }
+
+    /// Forgets what strong writes to a location have released.
+    fn forget_location(&mut self, address: u64) {
+        if let Some(location) = self.locations.remove(&address) {
+            self.known -= location.size;
         }
     }
 
@@ -427,7 +448,7 @@ impl Detector {
         self.touch_all(by, (site, access, copy), (address, bytes), &mut report);
         if access.writes && access.strong.is_none() && !self.locations.is_empty() {
             // A weak write releases nothing: a thread that reads its value learns nothing.
-            self.locations.remove(&address);
+            self.forget_location(address);
         }
         if access.strong.is_some() {
             self.after_strong(id, thread, access, (address, place));
@@ -503,7 +524,6 @@ impl Detector {
                 clock::join(&mut clock, released);
             }
         }
-        let suspected = location.suspected.clone();
         // In locks and queues, another schedule can let another thread write the value. The phases of an mbarrier are
         // the same in all schedules.
         let contends = (access.is_update() || access.repeats) && !access.signals;
@@ -515,9 +535,7 @@ impl Detector {
             cta.read_strongly(thread, &clock, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
-        cta.acquire(thread, &suspected, Basis::Suspected);
-        self.use_clock(id, (thread, Use::Acquired), &clock);
-        self.use_clock(id, (thread, Use::Suspected), &suspected);
+        cta.acquire(thread, &location.suspected, Basis::Suspected);
     }
 
     /// Releases the accesses of a thread that writes a location.
@@ -545,7 +563,10 @@ impl Detector {
         learn(&mut released);
         let location = self.locations.entry(address).or_default();
         if !access.is_update() {
-            *location = Location::default();
+            *location = Location {
+                size: location.size,
+                ..Location::default()
+            };
         }
         location.updates = location.updates.saturating_add(1);
         self.versions += 1;
@@ -592,6 +613,9 @@ impl Detector {
             cta.release_lock(thread, address);
         }
         let suspected = location.suspected.clone();
+        let size = |clock: &Shared| clock.as_ref().map_or(0, |clock| clock.size());
+        let size = size(&location.device) + size(&suspected);
+        self.known = self.known + size - std::mem::replace(&mut location.size, size);
         self.use_clock(id, (thread, Use::Released), &released);
         self.use_clock(id, (thread, Use::Suspected), &suspected);
     }

@@ -339,7 +339,7 @@ impl Detector {
         }
         if writes && !self.locations.is_empty() {
             for lane in lanes(active) {
-                self.locations.remove(&address(lane));
+                self.forget_location(address(lane));
             }
         }
     }

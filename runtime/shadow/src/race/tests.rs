@@ -867,6 +867,7 @@ fn knowledge_ends_with_its_cta() {
             detector.fence(id, thread, Scope::Device);
         }
         detector.end_cta(id);
+        detector.forget(flag, 4);
     }
     assert!(!detector.has_given_up());
     assert_eq!(detector.known, 0);
