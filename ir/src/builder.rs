@@ -660,6 +660,20 @@ mod tests {
         b.finish()
     }
 
+    fn assert_unsupported(function: &Function, part: &str) {
+        let [(_, what)] = &function.unsupported[..] else {
+            panic!("{:?}", function.unsupported);
+        };
+        assert!(what.contains(part), "{what}");
+    }
+
+    fn kernel() -> FunctionBuilder {
+        FunctionBuilder::new(Function {
+            kernel: Some(Default::default()),
+            ..Default::default()
+        })
+    }
+
     #[test]
     fn too_many_values_that_merge_are_unsupported() {
         let passed = |f: &Function| {
@@ -671,18 +685,12 @@ mod tests {
         assert!(small.unsupported.is_empty());
         let large = switch(20_000, 20_000);
         assert!(passed(&large) <= MAX_PASSED + 20_000);
-        let [(0, what)] = &large.unsupported[..] else {
-            panic!("{:?}", large.unsupported);
-        };
-        assert!(what.contains("values that branches pass"), "{what}");
+        assert_unsupported(&large, "values that branches pass");
     }
 
     #[test]
     fn too_many_targets_of_tables_are_unsupported() {
-        let mut b = FunctionBuilder::new(Function {
-            kernel: Some(Default::default()),
-            ..Default::default()
-        });
+        let mut b = kernel();
         let one = b.constant(Type::B32, 1);
         let targets: Vec<Block> = (0..2000).map(|_| b.create_block()).collect();
         b.jump(targets[0]);
@@ -693,19 +701,13 @@ mod tests {
         let function = b.finish();
         let edges: usize = function.dfg.targets.values().map(|calls| calls.len()).sum();
         assert!(edges <= MAX_TABLE_TARGETS + 2 * 2000, "{edges}");
-        let [(_, what)] = &function.unsupported[..] else {
-            panic!("{:?}", function.unsupported);
-        };
-        assert!(what.contains("targets of branch tables"), "{what}");
+        assert_unsupported(&function, "targets of branch tables");
     }
 
     #[test]
     fn too_many_live_variables_are_unsupported() {
         // All variables are live in all blocks, and each block may write one of them.
-        let mut b = FunctionBuilder::new(Function {
-            kernel: Some(Default::default()),
-            ..Default::default()
-        });
+        let mut b = kernel();
         let count = 24_000;
         let variables: Vec<Variable> = (0..count).map(|_| b.declare(Type::B32)).collect();
         let one = b.constant(Type::B32, 1);
@@ -724,9 +726,6 @@ mod tests {
         }
         b.end(Opcode::Exit, &[]);
         let function = b.finish();
-        let [(_, what)] = &function.unsupported[..] else {
-            panic!("{:?}", function.unsupported);
-        };
-        assert!(what.contains("variables that are live"), "{what}");
+        assert_unsupported(&function, "variables that are live");
     }
 }

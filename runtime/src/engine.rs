@@ -19,8 +19,7 @@
 //!   where the threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
 //!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
-//!   call. When the unit parks, the window stays in the unit's state, or moves to [`ParkedUnit::window`]. There is a
-//!   window for every unit that may be resident at the same time. Dropping a window frees it.
+//!   call. When the unit parks, the window stays in the unit's state. There is a window for every unit that may be resident at the same time. Dropping a window frees it.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
 //!   in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it

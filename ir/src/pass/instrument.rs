@@ -160,6 +160,22 @@ fn is_inside_variable(function: &Function, address: Value, bytes: u32) -> bool {
     end.is_some_and(|end| end <= u64::from(size))
 }
 
+/// Returns the modifiers that describe an access to a check or an observation.
+fn properties(data: &InstData, access: ObservedAccess) -> Mods {
+    let mode = match access.mode {
+        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
+        AccessMode::Store => Mode::Store,
+        AccessMode::Update => Mode::Update,
+    };
+    Mods::NONE
+        .with_space(access.space)
+        .with_order(data.mods.order())
+        .with_scope(data.mods.scope())
+        .with_vec_log2(data.mods.vec_log2())
+        .with_atom_op(data.mods.atom_op())
+        .with_mode(mode)
+}
+
 /// Creates the check of an access, and makes the access use its result.
 fn check(
     function: &mut Function,
@@ -168,18 +184,7 @@ fn check(
     request: Request,
 ) -> Inst {
     let data = function.dfg.insts[inst];
-    let mode = match access.mode {
-        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
-        AccessMode::Store => Mode::Store,
-        AccessMode::Update => Mode::Update,
-    };
-    let mods = Mods::NONE
-        .with_space(access.space)
-        .with_order(data.mods.order())
-        .with_scope(data.mods.scope())
-        .with_vec_log2(data.mods.vec_log2())
-        .with_atom_op(data.mods.atom_op())
-        .with_mode(mode)
+    let mods = properties(&data, access)
         .with_flag(request.order)
         .with_nc(only_copied && access.mode == AccessMode::Load);
     let args = function.dfg.args(inst).to_vec();
@@ -193,18 +198,7 @@ fn check(
 /// Creates the observation of an access.
 fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> Inst {
     let data = function.dfg.insts[inst];
-    let mode = match access.mode {
-        AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
-        AccessMode::Store => Mode::Store,
-        AccessMode::Update => Mode::Update,
-    };
-    let mods = Mods::NONE
-        .with_space(access.space)
-        .with_order(data.mods.order())
-        .with_scope(data.mods.scope())
-        .with_vec_log2(data.mods.vec_log2())
-        .with_atom_op(data.mods.atom_op())
-        .with_mode(mode);
+    let mods = properties(&data, access);
     let address = function.dfg.args(inst)[0];
     observe(function, inst, (data.ty, mods), &[address])
 }
