@@ -144,6 +144,14 @@ impl Chunk<'_> {
         (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
     }
 
+    /// Returns the same as [`Chunk::hull`], also for lanes that have no common stride; `None` if the lanes are far apart.
+    fn span(&self, bytes: u32) -> Option<(u64, u64)> {
+        match self.addresses {
+            Addresses::Strided { .. } => self.hull(bytes),
+            Addresses::Each(each) => span(each, self.active, bytes).map(|(low, len, _)| (low, len)),
+        }
+    }
+
     /// Returns how the addresses of the active lanes are related.
     pub(super) fn shape(&self, access: &ObservedAccess) -> Shape {
         match self.addresses {
@@ -287,11 +295,10 @@ impl Examiner<'_> {
                 }
                 _ => {}
             }
-        } else if let Addresses::Each(each) = chunk.addresses
-            && let Some((low, len, _)) = span(each, chunk.active, at.access.bytes)
+        } else if let Some((low, len)) = chunk.span(at.access.bytes)
             && let Some(record) = self.written.within(initialised, low, len)
         {
-            let mut lanes = chunk.lanes().map(|lane| each[lane as usize]);
+            let mut lanes = chunk.lanes().map(|lane| chunk.addresses.of(lane));
             match at.access.mode {
                 AccessMode::Store => {
                     return lanes.for_each(|address| record.set(address, at.access.bytes.into()));
