@@ -510,3 +510,19 @@ KERNEL heap_reused(int **slots, int *out) {
         free(*(int *volatile *)slots);
     }
 }
+
+//@ class: shared memory
+//@ case last_block_does_not_write: grid 256 block 64
+//@ arg buffer 65536
+//@ arg i32 255
+//@ expect initcheck uninitialized BUG1
+//@ case all_blocks_write: grid 256 block 64
+//@ arg buffer 65536
+//@ arg i32 256
+//@ expect clean
+KERNEL some_blocks_write(int *out, int count) {
+    __shared__ int s[64];
+    if (blockIdx.x < count) s[threadIdx.x] = threadIdx.x;
+    asm volatile("" ::: "memory");
+    out[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x]; // BUG1
+}

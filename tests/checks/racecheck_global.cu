@@ -1161,3 +1161,20 @@ KERNEL add_one_atomically(int *p) {
 KERNEL only_read(int *p) {
     if (p[T] == -1) p[T] = 2;
 }
+
+//@ class: between blocks
+//@ case reads_before_a_write: grid 4 block 64
+//@ arg buffer 1024
+//@ arg buffer 1024
+//@ arg i32 3
+//@ expect racecheck race BUG1 BUG2 error
+//@ case reads_without_a_write: grid 4 block 64
+//@ arg buffer 1024
+//@ arg buffer 1024
+//@ arg i32 9
+//@ expect clean
+KERNEL one_block_writes_what_others_read(int *p, int *out, int writer) {
+    out[B * 64 + T] = p[B * 64 + T]; // BUG1
+    // The first warp's reads do not race.
+    if (B == writer && T >= 32) p[T] = 5; // BUG2
+}
