@@ -56,6 +56,7 @@ const COUNTED: &[&str] = &[
     "cuMemSetAccess",
     "cuMemPoolSetAccess",
     "cuMemcpy3DBatchAsync",
+    "cuStreamUpdateCaptureDependencies",
 ];
 
 /// A module with a kernel that can be launched with any arguments, because it has no parameters.
