@@ -213,23 +213,18 @@ impl Slice<'_, '_> {
         let at = offset_of!(NativeContext, permitted) + range;
         let [ask, join] = std::array::from_fn(|_| self.lane.b.create_block());
         let yes = self.lane.b.ins().iconst(types::I32, 1);
-        let (offset, known) = self.is_permitted((address, stride), access, at);
+        let (offset, mut known) = self.is_permitted((address, stride), access, at);
         let mut next = None;
-        let mut known = known;
         if request.order {
             let (at, has_space) = self.next_record();
             known = self.lane.b.ins().band(known, has_space);
             next = Some(at);
         }
+        let inside = self.lane.b.create_block();
+        self.lane.b.ins().brif(known, inside, &[], ask, &[]);
+        self.lane.b.switch_to_block(inside);
         if request.initialisation {
-            let inside = self.lane.b.create_block();
-            self.lane.b.ins().brif(known, inside, &[], ask, &[]);
-            self.lane.b.switch_to_block(inside);
             self.test_written((offset, stride), access, at, ask);
-        } else {
-            let inside = self.lane.b.create_block();
-            self.lane.b.ins().brif(known, inside, &[], ask, &[]);
-            self.lane.b.switch_to_block(inside);
         }
         if let Some(next) = next {
             self.record_read(next, (address, stride), what);

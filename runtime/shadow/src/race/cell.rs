@@ -324,7 +324,7 @@ impl Cells {
     #[inline]
     pub(super) fn run(&mut self, index: u64, most: usize) -> (&mut [Cell], &Lists) {
         let (found, at) = self.find(index);
-        let end = at + Cells::count_in_page(index, most);
+        let end = (at + most).min(PAGE_CELLS);
         let page = &mut self.pages[found];
         page.expand(at, end);
         (&mut page.cells()[at..end], &self.lists)
@@ -353,12 +353,6 @@ impl Cells {
             _ => self.page(page),
         };
         (found, index as usize % PAGE_CELLS)
-    }
-
-    /// Returns the number of cells from an index on that are in the page of the first cell, at most `most`.
-    #[inline]
-    pub(super) fn count_in_page(index: u64, most: usize) -> usize {
-        most.min(PAGE_CELLS - index as usize % PAGE_CELLS)
     }
 
     fn page(&mut self, page: u64) -> usize {

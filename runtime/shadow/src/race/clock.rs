@@ -65,11 +65,9 @@ impl WarpTime {
             None => self.lanes.push((lane as u8, until)),
         }
         if self.lanes.len() == 32 {
-            self.all = self
-                .lanes
-                .iter()
-                .fold(u32::MAX, |all, &(_, until)| all.min(until));
-            let all = self.all;
+            let least = self.lanes.iter().map(|&(_, until)| until).min();
+            let all = self.all.max(least.unwrap_or(0));
+            self.all = all;
             self.lanes.retain(|(_, until)| *until > all);
             self.lanes.shrink_to_fit();
         }
@@ -194,6 +192,11 @@ pub(super) fn join(clock: &mut Shared, other: &Shared) {
         Some(own) if Arc::ptr_eq(own, other) => {}
         Some(own) => Arc::make_mut(own).join(other),
     }
+}
+
+/// Returns a number that grows with the memory of a shared clock.
+pub(super) fn size(clock: &Shared) -> u64 {
+    clock.as_ref().map_or(0, |clock| clock.size())
 }
 
 /// Returns whether a shared clock knows that an access is over.

@@ -277,7 +277,7 @@ impl Detector {
 
     /// Counts the use of a clock by a thread, for the purpose `of`. Stops recording if all clocks take too much memory.
     fn use_clock(&mut self, id: CtaId, (thread, of): (u32, Use), clock: &Shared) {
-        let size = clock.as_ref().map_or(0, |clock| clock.size());
+        let size = clock::size(clock);
         let before = self.ctas[id as usize].set_size(thread, of, size);
         self.known = self.known + size - before;
         if self.known > MOST_KNOWN && !self.given_up {
@@ -330,13 +330,13 @@ impl Detector {
 
     /// Records that two launches, or other pieces of work, may run at the same time. Otherwise, launches are ordered.
     pub fn add_overlap(&mut self, a: u32, b: u32) {
-        self.overlaps.insert((a.min(b), a.max(b)));
+        self.overlaps.insert(pair_of(a, b));
         self.overlapping.extend([a, b]);
     }
 
     /// Returns whether two pieces of work may run at the same time.
     pub fn may_overlap(&self, a: u32, b: u32) -> bool {
-        !self.overlaps.is_empty() && self.overlaps.contains(&(a.min(b), a.max(b)))
+        !self.overlaps.is_empty() && self.overlaps.contains(&pair_of(a, b))
     }
 
     /// Returns the number of groups and runs of accesses, which determines how much memory the detector uses.
@@ -353,9 +353,10 @@ impl Detector {
         writes: bool,
         mut found: impl FnMut(Conflict),
     ) {
-        if self.overlapping.contains(&work) {
-            self.move_all_runs(address, address + bytes);
+        if !self.overlapping.contains(&work) {
+            return;
         }
+        self.move_all_runs(address, address + bytes);
         let (groups, overlaps) = (&self.groups, &self.overlaps);
         self.cells
             .for_each(address, address + bytes, |index, cell, further| {
@@ -369,7 +370,7 @@ impl Detector {
                     });
                     if let Some(first) = first
                         && (entry.writes || writes)
-                        && overlaps.contains(&(launch.min(work), launch.max(work)))
+                        && overlaps.contains(&pair_of(launch, work))
                     {
                         found(Conflict {
                             site: group.site,
@@ -613,8 +614,7 @@ impl Detector {
             cta.release_lock(thread, address);
         }
         let suspected = location.suspected.clone();
-        let size = |clock: &Shared| clock.as_ref().map_or(0, |clock| clock.size());
-        let size = size(&location.device) + size(&suspected);
+        let size = clock::size(&location.device) + clock::size(&suspected);
         self.known = self.known + size - std::mem::replace(&mut location.size, size);
         self.use_clock(id, (thread, Use::Released), &released);
         self.use_clock(id, (thread, Use::Suspected), &suspected);
@@ -944,6 +944,11 @@ impl Detector {
             self.ctas[id as usize].acquire_all(&all);
         }
     }
+}
+
+/// Returns two pieces of work as a key of [`Detector::overlaps`].
+fn pair_of(a: u32, b: u32) -> (u32, u32) {
+    (a.min(b), a.max(b))
 }
 
 #[cfg(test)]

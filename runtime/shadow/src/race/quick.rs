@@ -392,27 +392,22 @@ impl Detector {
         while done < total {
             let first = index + done as u64;
             let before = first as usize % UNIT;
-            if before == 0 && total - done >= UNIT {
-                let whole = Whole::new(group, lane + done as u32 / per, per);
-                if writes {
-                    self.cells.unmark(first, UNIT);
-                }
-                if let Some(whole) = whole
-                    && let Some(unit) = self.cells.unit(first)
-                    && unit.record(whole, writes, &mut about)
-                {
-                    done += UNIT;
-                    continue;
-                }
-            }
             let count = (total - done).min(UNIT - before);
+            if writes {
+                self.cells.unmark(first, count);
+            }
+            if count == UNIT
+                && let Some(whole) = Whole::new(group, lane + done as u32 / per, per)
+                && let Some(unit) = self.cells.unit(first)
+                && unit.record(whole, writes, &mut about)
+            {
+                done += UNIT;
+                continue;
+            }
             let marked = match writes || !now.barriers_only {
                 true => 0,
                 false => self.cells.marked(first, count, |mark| now.is_marked(mark)),
             };
-            if writes {
-                self.cells.unmark(first, count);
-            }
             if marked == u64::MAX >> (64 - count) {
                 done += count;
                 continue;

@@ -899,4 +899,15 @@ fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
         [knows(0, 3), knows(0, 4), knows(1, 4), knows(1, 5)],
         [true, false, true, false]
     );
+    // What is known of the warp does not shrink.
+    let mut clock = clock::Clock::default();
+    clock.learn_warp(0, 0, 7);
+    for index in 0..32 {
+        clock.learn_thread(Thread { cta: 0, index }, 3);
+    }
+    let time = Time {
+        epoch: 0,
+        interval: 7,
+    };
+    assert!(clock.knows(Thread { cta: 0, index: 5 }, time));
 }

@@ -280,8 +280,8 @@ impl Drop for Examiner<'_> {
     }
 }
 
-/// Returns the reads of `count` neighbouring threads as a chunk.
-fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> {
+/// Returns the accesses of `count` neighbouring threads, without operands, as a chunk.
+pub(super) fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> {
     Chunk {
         active: u32::MAX >> (32 - count.clamp(1, 32)),
         addresses: Addresses::Strided {

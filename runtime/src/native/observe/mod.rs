@@ -26,7 +26,7 @@ use super::launch::PtxLaunch;
 use crate::checks::{Findings, Kind};
 use crate::memory::Visible;
 pub(super) use chunk::{Addresses, Chunk};
-use deferred::Epoch;
+use deferred::{Epoch, chunk_of};
 use log::Log;
 pub(super) use order::synchronise_cluster;
 pub(super) use record::Recorder;
@@ -174,19 +174,7 @@ impl<'a> Examiner<'a> {
         }
         self.initialisation(at, part.0, part.1);
         if self.orders() {
-            let (address, _) = part;
-            let one = Chunk {
-                active: 1,
-                addresses: Addresses::Strided {
-                    first: address,
-                    stride: 0,
-                    window: 0,
-                },
-                operands: &[],
-                operand_bytes: 0,
-                width: 1,
-            };
-            self.note_immediate(at, &one);
+            self.note_immediate(at, &chunk_of(part.0, 0, 1));
             self.order(at, part.0, part.1, operands);
         }
         None
