@@ -633,10 +633,7 @@ mod tests {
     /// Builds a function with a switch over `cases` cases. The variables merge after the switch, and only the first
     /// case writes them.
     fn switch(cases: usize, variables: usize) -> Function {
-        let mut b = FunctionBuilder::new(Function {
-            kernel: Some(Default::default()),
-            ..Default::default()
-        });
+        let mut b = kernel();
         let variables: Vec<Variable> = (0..variables).map(|_| b.declare(Type::B32)).collect();
         let one = b.constant(Type::B32, 1);
         variables.iter().for_each(|&v| b.write(v, one));

@@ -107,6 +107,21 @@ pub struct SourceLoc {
     pub loc: u32,
 }
 
+impl SourceLoc {
+    /// Packs the position: the PTX line in the low half, the index of the `.loc` in the high half.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.ptx_line) | u64::from(self.loc) << 32
+    }
+
+    /// Returns the position that [`SourceLoc::to_bits`] has packed.
+    pub fn from_bits(bits: u64) -> SourceLoc {
+        SourceLoc {
+            ptx_line: bits as u32,
+            loc: (bits >> 32) as u32,
+        }
+    }
+}
+
 /// Parameters of a block.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct BlockData {

@@ -37,8 +37,7 @@ impl Lane<'_, '_> {
         let thread = self.b.ins().ishl_imm_u(thread, CheckedLanes::THREAD);
         let shape = self.b.ins().bor(shape, thread);
         let what = self.int(types::I64, access.to_bits());
-        let loc = self.function.dfg.locs[inst];
-        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.function.dfg.locs[inst].to_bits();
         let loc = self.int(types::I64, loc);
         let args = [self.fixed.ctx, addresses, what, loc, operands, shape];
         let offset = offset_of!(Helpers, observe_lanes);
@@ -65,8 +64,7 @@ impl Lane<'_, '_> {
         let thread = self.b.ins().ishl_imm_u(thread, CheckedLanes::THREAD);
         let shape = self.b.ins().bor(shape, thread);
         let payload = self.int(types::I64, data.payload());
-        let loc = self.function.dfg.locs[inst];
-        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.function.dfg.locs[inst].to_bits();
         let loc = self.int(types::I64, loc);
         let args = [self.fixed.ctx, payload, loc, cells, shape];
         let offset = offset_of!(Helpers, observe_event);

@@ -273,8 +273,7 @@ impl Lane<'_, '_> {
         let base = self.window(access.space);
         let at = self.host_address(address, access.space);
         let what = self.int(types::I64, access.to_bits());
-        let loc = self.function.dfg.locs[inst];
-        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.function.dfg.locs[inst].to_bits();
         let loc = self.int(types::I64, loc);
         let operands = self.function.dfg.args(inst)[1..].to_vec();
         let operands: Vec<ir::Value> = operands.into_iter().map(|v| self.get(v)).collect();

@@ -586,10 +586,7 @@ unsafe extern "C" fn check_access(
     let cta = unsafe { (*context).cta };
     // SAFETY: the caller upholds the contract of this function.
     let host = unsafe { host(context) };
-    let loc = SourceLoc {
-        ptx_line: loc as u32,
-        loc: (loc >> 32) as u32,
-    };
+    let loc = SourceLoc::from_bits(loc);
     let at = Observed {
         access: &ObservedAccess::from_bits(access),
         loc,
@@ -663,10 +660,7 @@ unsafe extern "C" fn check_lanes(
     };
     let at = Observed {
         access: &ObservedAccess::from_bits(access),
-        loc: SourceLoc {
-            ptx_line: loc as u32,
-            loc: (loc >> 32) as u32,
-        },
+        loc: SourceLoc::from_bits(loc),
         thread,
     };
     let chunk = Chunk {

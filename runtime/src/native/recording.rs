@@ -37,10 +37,7 @@ pub(super) unsafe extern "C" fn observe_lanes(
     // SAFETY: generated code passes this number of cells.
     let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
     let access = ObservedAccess::from_bits(access);
-    let loc = SourceLoc {
-        ptx_line: loc as u32,
-        loc: (loc >> 32) as u32,
-    };
+    let loc = SourceLoc::from_bits(loc);
     if shape.strided
         && recorder.strided(
             cta,
@@ -122,10 +119,7 @@ pub(super) unsafe extern "C" fn observe_event(
     }
     let lanes = ObservedLaneEvent {
         event,
-        loc: SourceLoc {
-            ptx_line: loc as u32,
-            loc: (loc >> 32) as u32,
-        },
+        loc: SourceLoc::from_bits(loc),
         first,
         mask,
         operands: &values,

@@ -75,7 +75,7 @@ pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
         | (what.space as u64) << 8
         | u64::from(what.warp & 0xffff) << 16
         | u64::from(what.mask) << 32;
-    let loc = u64::from(what.loc.ptx_line) | u64::from(what.loc.loc) << 32;
+    let loc = what.loc.to_bits();
     let access = what.access.to_bits();
     match (stride, what.addresses) {
         (Some((base, stride)), _) => {
@@ -110,7 +110,7 @@ pub(super) fn encode_event(what: &RawEvent<'_>, words: &mut Vec<u64>) {
             | u64::from(what.mask) << 32,
     );
     words.push(what.event.to_payload());
-    words.push(u64::from(what.loc.ptx_line) | u64::from(what.loc.loc) << 32);
+    words.push(what.loc.to_bits());
     words.extend(what.operands.iter().map(|&operand| u64::from(operand)));
 }
 
@@ -134,10 +134,7 @@ pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
     };
     let (own, rest) = words[HEAD..].split_at_checked(count)?;
     let place = Place {
-        position: Position::new(SourceLoc {
-            ptx_line: loc as u32,
-            loc: (loc >> 32) as u32,
-        }),
+        position: Position::new(SourceLoc::from_bits(loc)),
         warp: (first >> 16) as u32 & 0xffff,
         mask,
     };

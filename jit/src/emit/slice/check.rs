@@ -370,7 +370,7 @@ impl Slice<'_, '_> {
         what: Examined<'_>,
     ) {
         let shape = ReadRecord::shape(stride, self.view.width).unwrap_or_default();
-        let loc = self.place_of(what.check);
+        let loc = self.lane.function.dfg.locs[what.check].to_bits();
         let ctx = self.lane.fixed.ctx;
         let thread = self.lane.here.thread;
         let b = &mut *self.lane.b;
@@ -395,12 +395,6 @@ impl Slice<'_, '_> {
         let log = b.ins().load(types::I64, host(), ctx, at);
         let next = offset_of!(ReadLog, next) as i32;
         b.ins().store(host(), after, log, next);
-    }
-
-    /// Returns the source position of a check as the host expects it.
-    fn place_of(&self, check: Inst) -> u64 {
-        let loc = self.lane.function.dfg.locs[check];
-        u64::from(loc.ptx_line) | u64::from(loc.loc) << 32
     }
 
     /// Emits the call of the host for the lanes at `places`. Returns its answer.
@@ -459,7 +453,7 @@ impl Slice<'_, '_> {
         let shape = b.ins().bor(fixed, active);
         let shape = b.ins().bor(shape, thread);
         let properties = self.lane.int(types::I64, access.to_bits());
-        let loc = self.place_of(check);
+        let loc = self.lane.function.dfg.locs[check].to_bits();
         let loc = self.lane.int(types::I64, loc);
         let args = [self.lane.fixed.ctx, at, properties, loc, data, shape];
         let offset = offset_of!(Helpers, check_lanes);

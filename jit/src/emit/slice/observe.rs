@@ -38,8 +38,7 @@ impl Slice<'_, '_> {
         };
         let shape = self.observed_shape(shape);
         let what = self.lane.int(types::I64, access.to_bits());
-        let loc = self.lane.function.dfg.locs[inst];
-        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.lane.function.dfg.locs[inst].to_bits();
         let loc = self.lane.int(types::I64, loc);
         let at = self.check_addresses();
         let args = [self.lane.fixed.ctx, at, what, loc, cells, shape];
@@ -60,8 +59,7 @@ impl Slice<'_, '_> {
         };
         let shape = self.observed_shape(shape);
         let payload = self.lane.int(types::I64, data.payload());
-        let loc = self.lane.function.dfg.locs[inst];
-        let loc = u64::from(loc.ptx_line) | u64::from(loc.loc) << 32;
+        let loc = self.lane.function.dfg.locs[inst].to_bits();
         let loc = self.lane.int(types::I64, loc);
         let args = [self.lane.fixed.ctx, payload, loc, cells, shape];
         let offset = offset_of!(Helpers, observe_event);

@@ -51,13 +51,6 @@ fn add(digest: u64, [address, loc, access, lanes]: [u64; 4]) -> u64 {
     mix(mix(digest, address), kind)
 }
 
-fn source(loc: u64) -> SourceLoc {
-    SourceLoc {
-        ptx_line: loc as u32,
-        loc: (loc >> 32) as u32,
-    }
-}
-
 impl Examiner<'_> {
     /// Returns the address of the log in which generated code records reads.
     pub(in crate::native) fn read_log(&mut self) -> *mut ReadLog {
@@ -83,7 +76,7 @@ impl Examiner<'_> {
         if !self.launch.code.barriers_only {
             return;
         }
-        let loc = u64::from(at.loc.ptx_line) | u64::from(at.loc.loc) << 32;
+        let loc = at.loc.to_bits();
         let lanes = u64::from(chunk.active) << 32 | u64::from(at.thread);
         let access = at.access.to_bits();
         let mut note = |address: u64| {
@@ -189,7 +182,7 @@ impl Examiner<'_> {
         let (first, stride, _) = record.unpack();
         let at = Observed {
             access: &access,
-            loc: source(record.loc),
+            loc: SourceLoc::from_bits(record.loc),
             thread: first,
         };
         let run = u32::try_from(stride).ok().map(|stride| Run {
@@ -248,7 +241,7 @@ impl Examiner<'_> {
                     let (thread, stride, width) = record.unpack();
                     let at = Observed {
                         access: &access,
-                        loc: source(record.loc),
+                        loc: SourceLoc::from_bits(record.loc),
                         thread,
                     };
                     self.order_lanes(&at, &chunk_of(record.address, stride, width));

@@ -294,7 +294,7 @@ impl Examiner<'_> {
             return site;
         }
         let code = &self.launch.code;
-        let loc = u64::from(at.loc.ptx_line) | u64::from(at.loc.loc) << 32;
+        let loc = at.loc.to_bits();
         let site = races.site((code.unique, loc, access), || SiteInfo {
             kernel: code.name.as_str().into(),
             place: place_of(code, at.loc),
