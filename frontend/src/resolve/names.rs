@@ -210,7 +210,7 @@ impl<'m> Names<'m> {
         .with_related(duplicate.earlier, "first declared here")
     }
 
-    /// Enters a function and reports parameters with equal names.
+    /// Opens the scope of a function, declares its parameters, and reports parameters with equal names.
     pub(super) fn enter(
         &self,
         function: &Function,

@@ -22,7 +22,7 @@ use super::memory::{element_type, host_cast, is_private};
 use crate::abi::Helpers;
 use crate::emit::fast::flush;
 
-/// Returns whether an update consists of a load, a short computation and a store.
+/// Returns whether an atomic update is emitted without atomic instructions: as a load, a short computation and a store.
 pub(crate) fn is_plain_update(data: &InstData) -> bool {
     is_private(data.mods.space()) && is_fast(data)
 }

@@ -111,7 +111,7 @@ pub struct Findings {
     ended: Mutex<FxHashSet<u64>>,
     /// See [`Findings::suppressed`].
     suppressed: Mutex<FxHashMap<u64, Fault>>,
-    /// The kinds of the errors that contexts have because of accesses which are reported.
+    /// The kinds of the errors that contexts return because of suppressed accesses. Findings report these accesses.
     explained: Mutex<FxHashSet<FaultKind>>,
     shadow: Shadow,
 }

@@ -245,7 +245,7 @@ impl<'a> TieredLaunch<'a> {
         part
     }
 
-    /// Records that the last part is complete.
+    /// Records that the part begun by the last call of [`TieredLaunch::part`] is complete.
     pub(super) fn done(&mut self) {
         let Some((began, ctas)) = self.began.take() else {
             return;

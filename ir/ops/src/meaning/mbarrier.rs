@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn bytes_are_awaited_too() {
         let object = after(OF_COUNT, 1, 0, 4096);
-        assert_eq!((parity(object), pending(object)), (0, 0));
+        assert_eq!(object, 4096 << PENDING_TX | 1 << EXPECTED);
         let object = after(object, 0, 0, 1000u64.wrapping_neg());
         assert_eq!(parity(object), 0);
         let object = after(object, 0, 0, 3096u64.wrapping_neg());

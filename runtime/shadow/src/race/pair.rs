@@ -45,7 +45,8 @@ impl Detector {
             .fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// Returns the thread and the time at which an access is over; `None` if nobody has waited for it yet.
+    /// Returns the thread and the clock time at which an access by `thread` is over. For an access of an asynchronous
+    /// copy, returns `None` until `thread` has waited for the copy's group or the copy has signalled its mbarrier.
     fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
         match group.copy.map(|copy| copy.end) {
             None => Some((thread, group.time)),
