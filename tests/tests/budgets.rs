@@ -281,6 +281,15 @@ add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;\nadd.u32 %r2, %r2, %v{
         expected: |n, t| t + n as u32,
     },
     Case {
+        name: "calls_of_a_recursive_function_with_a_barrier",
+        size: 1_500,
+        text: |n| {
+            let itself = "bar.sync 0; setp.gt.u32 q, a, 100000; @q call (o), f0, (o);";
+            kernel(&function(0, itself), &"call (%r2), f0, (%r2);\n".repeat(n))
+        },
+        expected: |n, t| t + n as u32,
+    },
+    Case {
         name: "functions_that_call_each_other",
         size: 150,
         text: |n| {

@@ -107,8 +107,12 @@ pub(crate) struct Lane<'a, 'b> {
     /// and compute them. `None` in other code, in which all values have variables.
     several: Option<FxHashSet<Value>>,
     blocks: FxHashMap<Block, ir::Block>,
-    /// Values that have already been rematerialised at the region's start.
-    again: FxHashMap<Value, ()>,
+    /// Values that have already been rematerialised at the region's start or, if they are in `per_block`, at the
+    /// start of the block being emitted.
+    again: FxHashSet<Value>,
+    /// Values that are rematerialised in each block that uses them. Empty if the region's start rematerialises all
+    /// values.
+    per_block: FxHashSet<Value>,
     work: Vec<Block>,
     /// Source position of the instruction being emitted.
     pub(crate) at: SourceLoc,
@@ -131,6 +135,9 @@ pub(crate) struct Lane<'a, 'b> {
     /// Stack slots that slow paths share: one slot for operands and one slot for results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
+
+/// Maximum number of values that the start of a region rematerialises.
+const MAX_AT_START: usize = 256;
 
 /// The parts from which [`Lane::new`] creates a translator.
 pub(crate) struct LaneParts<'a, 'b> {
@@ -214,7 +221,8 @@ impl<'a, 'b> Lane<'a, 'b> {
             known: FxHashMap::default(),
             several: None,
             blocks: FxHashMap::default(),
-            again: FxHashMap::default(),
+            again: FxHashSet::default(),
+            per_block: FxHashSet::default(),
             work: Vec::new(),
             at: SourceLoc::default(),
             results_to: None,
@@ -240,6 +248,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             let target = self.blocks[&block];
             self.b.switch_to_block(target);
             self.set_params(block, target);
+            self.compute_for_block(block)?;
             for &inst in self.function.insts(block) {
                 self.at = self.function.dfg.locs[inst];
                 self.b.set_srcloc(ir::SourceLoc::new(inst.0));
@@ -318,7 +327,9 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Rematerialises, at the start of a region, the values that other regions define and whose computation is cheaper
-    /// than storing them.
+    /// than storing them. If there are more than [`MAX_AT_START`], each block rematerialises those that it uses
+    /// ([`compute_for_block`](Self::compute_for_block)): a lane that resumes at one of many sync points of the region
+    /// would otherwise compute the values of all of them.
     fn compute_again(&mut self, first: Block) -> Result<(), Unsupported> {
         let Some(regions) = self.regions else {
             return Ok(());
@@ -326,8 +337,29 @@ impl<'a, 'b> Lane<'a, 'b> {
         if first == self.function.entry() {
             return Ok(());
         }
-        for value in self.used_from(regions, first, true) {
-            if regions.is_rematerialised(value) {
+        let mut again = self.used_from(regions, first, true);
+        again.retain(|&value| regions.is_rematerialised(value));
+        if again.len() > MAX_AT_START {
+            self.per_block.extend(again);
+            return Ok(());
+        }
+        for value in again {
+            self.compute_value(value)?;
+        }
+        Ok(())
+    }
+
+    /// Rematerialises, at the start of a block, the values of `per_block` that the block uses and does not define.
+    fn compute_for_block(&mut self, block: Block) -> Result<(), Unsupported> {
+        if self.per_block.is_empty() {
+            return Ok(());
+        }
+        self.again.clear();
+        for value in self.used_in([block], true) {
+            let defined = self.function.dfg.def_inst(value);
+            if self.per_block.contains(&value)
+                && defined.is_none_or(|inst| self.homes[inst] != Some(block))
+            {
                 self.compute_value(value)?;
             }
         }
@@ -338,8 +370,13 @@ impl<'a, 'b> Lane<'a, 'b> {
     /// at those sync points count as used. If such a value is already in the frame at the sync point, it counts only if
     /// `stored` is true.
     fn used_from(&self, regions: &Regions, first: Block, stored: bool) -> Vec<Value> {
+        self.used_in(regions.blocks_of(self.function, first), stored)
+    }
+
+    /// Returns the values used in these blocks, as [`used_from`](Self::used_from) does.
+    fn used_in(&self, blocks: impl IntoIterator<Item = Block>, stored: bool) -> Vec<Value> {
         let mut used = Vec::new();
-        for block in regions.blocks_of(self.function, first) {
+        for block in blocks {
             for &inst in self.function.insts(block) {
                 used.extend_from_slice(self.function.dfg.args(inst));
                 let calls = self.function.dfg.targets(inst);
@@ -410,10 +447,9 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     fn compute_value(&mut self, value: Value) -> Result<(), Unsupported> {
-        if self.again.contains_key(&value) {
+        if !self.again.insert(value) {
             return Ok(());
         }
-        self.again.insert(value, ());
         let Some(inst) = self.function.dfg.def_inst(value) else {
             return Ok(());
         };
@@ -478,8 +514,13 @@ impl<'a, 'b> Lane<'a, 'b> {
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
         if !self.has_variable(value) {
             // A value that is rematerialised at the start of the region and computed again in its own block has the
-            // same bits both times. The start of the region dominates all uses.
-            self.known.entry(value).or_insert(bits);
+            // same bits both times. The start of the region dominates all uses. Without it, the latest computation of
+            // the value is in the block being emitted.
+            if self.per_block.is_empty() {
+                self.known.entry(value).or_insert(bits);
+            } else {
+                self.known.insert(value, bits);
+            }
             return;
         }
         let var = self.var(value);
