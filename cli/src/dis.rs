@@ -1,7 +1,7 @@
 //! `margay dis`: shows how a kernel is translated to native code.
 //!
-//! Prints the module's IR after lowering, functions after a pass, or the generated code. All other lines begin with
-//! `//`, which starts a comment in the IR's text form, so the parser accepts the printed module.
+//! Prints the module's IR after lowering, functions after a pass, or the generated code. All other lines of the output
+//! begin with `//`, which starts a comment in the IR's text form, so the IR parser accepts a printed module.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -169,8 +169,9 @@ impl Element {
         serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
     }
 
-    /// Returns whether two values agree: both are equal, both are NaN, or they differ by at most `tolerance` times the
-    /// larger of 1 and the absolute expected value.
+    /// Returns whether two values agree: both are equal, both are NaN, or they differ by at most the tolerance. The
+    /// tolerance is `tolerance` for integers, and `tolerance` times the larger of 1 and the absolute expected value
+    /// for floating-point values.
     pub(crate) fn agree(self, found: &[u8], expected: &[u8], tolerance: f64) -> bool {
         if found == expected {
             return true;

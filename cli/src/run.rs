@@ -1,4 +1,4 @@
-//! `margay run`: runs a CUDA program with Margay's driver library in front of all other libraries.
+//! `margay run`: runs a CUDA program with the folder of Margay's driver library first in the library search path.
 //!
 //! The command replaces its process by the program, so the exit code, the signals and the terminal are those of the
 //! program. The command provides the libraries ([`folder`]), and sets environment variables so that clients that

@@ -1,9 +1,9 @@
 //! `margay waste`: runs a CUDA program with red zones around its memory, and reports wrong calls when they happen. The
 //! options have the letters of WASTE, an emulator of the years in which CUDA had version 5.
 //!
-//! The command uses the checks of `margay check`: the program runs as a child process, and it and its own children append
-//! findings and calls to a file. This process reads the file while the program runs, and prints each finding in WASTE's
-//! form ([`words`]). `docs/waste.md` describes options and findings.
+//! The command uses the checks of `margay check`: the program runs as a child process, and it and its own children
+//! append findings and calls to a file. This process reads the file while the program runs, and prints each finding in
+//! WASTE's form ([`words`]). `docs/waste.md` describes options and findings.
 
 mod words;
 
@@ -43,7 +43,7 @@ const KINDS: [Kind; 7] = [
 /// The largest stack of a device thread in bytes.
 const LARGEST_STACK: u64 = 512 << 10;
 
-/// Time between two looks at the program's file.
+/// Time between two reads of the file to which the program's processes write.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The arguments of `margay waste`.
@@ -56,8 +56,8 @@ pub(crate) struct Arguments {
     /// Only check calls, and forward them to the driver of a GPU; also written -ne.
     #[arg(long)]
     no_emulate: bool,
-    /// Device to emulate, from compute_20: determines the reported compute capability and which image of a fat binary is
-    /// used.
+    /// Device to emulate, from compute_20: determines the reported compute capability and which image of a fat binary
+    /// is used.
     #[arg(short, long, value_name = "NAME", value_parser = device, default_value = "compute_20")]
     device: Capability,
     /// Print calls: 0 none, 1 those that change something, 2 all, 3 all with durations.
@@ -207,7 +207,7 @@ impl Arguments {
         variables
     }
 
-    /// Returns lines about options whose value is changed.
+    /// Returns a line for each option whose value is too large and is replaced by the largest value.
     fn notes(&self) -> Vec<String> {
         let too_large = self.stack_size.filter(|&bytes| bytes > LARGEST_STACK);
         let note =
@@ -238,7 +238,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     command
         .envs(arguments.environment())
         .env("MARGAY_CHECK_LOG", log.path());
-    // The library's own warnings name functions that are not implemented, which are findings here.
+    // The library warns about calls of functions that are not implemented. These warnings are turned off, because the
+    // calls are findings of this command.
     if std::env::var_os("MARGAY_LOG").is_none() {
         command.env("MARGAY_LOG", "off");
     }
@@ -290,7 +291,7 @@ impl Lines {
         }
     }
 
-    /// Returns the lines that are new since the last call.
+    /// Returns the lines that were completed since the previous call.
     fn take(&mut self) -> Vec<Vec<u8>> {
         // If the file cannot be read, nothing can be printed.
         let _ = self.file.seek(SeekFrom::Start(self.position));

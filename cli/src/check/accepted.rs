@@ -113,7 +113,7 @@ const ACCEPTED: &[Accepted] = &[
     ),
 ];
 
-/// The options that have no effect, as the command line names them.
+/// The options without effect that the command line contains.
 #[derive(Default)]
 pub(crate) struct AcceptedOptions(Vec<&'static Accepted>);
 

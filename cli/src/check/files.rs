@@ -1,4 +1,4 @@
-//! The names of files that reports are written to, and the file of the log.
+//! Expands the names of report files, writes these files, and creates the log file of a checking run.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// Returns a file name in which `%p` is replaced by the number of a process, `%q{VARIABLE}` by the value of a variable,
+/// Returns `name` with `%p` replaced by the process ID `pid`, `%q{VARIABLE}` by the value of an environment variable,
 /// and `%%` by `%`.
 ///
 /// # Errors
-/// A text that names what follows another `%`.
+/// A message, if a `%` is followed by anything else.
 pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
     let mut out = String::new();
     let mut rest = name;

@@ -1,4 +1,5 @@
-//! Selects the findings that count, and those that are printed.
+//! Selects the findings that count, and decides which of them are printed. Only findings that count are in reports and
+//! affect the exit code.
 
 use margay::checks::{Kind, Severity, Tool};
 
@@ -6,17 +7,17 @@ use super::options::{InitSpace, PrintLevel};
 use super::record::Record;
 use super::suppressions::Suppressions;
 
-/// The findings that count, and the numbers of those that do not.
+/// The findings that count, and the numbers of those that suppressions and [`Choice::spaces`] exclude.
 #[derive(Default)]
 pub(crate) struct Selection {
     pub(crate) records: Vec<Record>,
-    /// Number of findings that suppressions describe.
+    /// Number of findings that suppressions exclude.
     pub(crate) suppressed: u64,
     /// Number of findings of initcheck about memory that is not selected.
     pub(crate) elsewhere: u64,
 }
 
-/// What the options say about the findings that count.
+/// The options that determine which findings count.
 pub(crate) struct Choice {
     pub(crate) tools: Vec<Tool>,
     pub(crate) spaces: InitSpace,
@@ -28,7 +29,7 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// Returns whether a finding counts if its memory is selected. A file that `--read` names can contain findings of
-    /// other tools.
+    /// tools that are not selected.
     fn takes(&self, record: &Record) -> bool {
         let is_selected = Tool::named(&record.tool).is_none_or(|tool| self.tools.contains(&tool));
         let is_copy = record.kind == Kind::UninitializedCopy.name();
@@ -59,7 +60,8 @@ pub(crate) fn select(
     selection
 }
 
-/// Returns whether a finding is about selected memory, or not one of initcheck.
+/// Returns whether `spaces` includes the memory of a finding. Findings of tools other than initcheck are always
+/// included.
 fn is_in(record: &Record, spaces: InitSpace) -> bool {
     let is_shared = record.space.as_deref() == Some("__shared__");
     match spaces {
@@ -70,7 +72,7 @@ fn is_in(record: &Record, spaces: InitSpace) -> bool {
     }
 }
 
-/// Returns whether a finding is printed.
+/// Returns whether the text report prints findings of this severity and tool at a print level.
 pub(crate) fn is_printed(record: &Record, level: PrintLevel) -> bool {
     match level {
         PrintLevel::Info => true,

@@ -1,4 +1,4 @@
-//! The report for readers: lines in the frame of CUDA's checking tools.
+//! The text report, in the format of compute-sanitizer: each line begins with a prefix such as `=========`.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::words;
 pub(crate) struct Style {
     pub(crate) tools: Vec<Tool>,
     pub(crate) level: PrintLevel,
-    /// Number of findings of each tool that are printed; 0 for all.
+    /// Maximum number of findings that are printed for each tool; 0 for all.
     pub(crate) limit: usize,
     pub(crate) races: RaceReport,
     pub(crate) backtrace: Backtrace,
-    /// Maximum number of functions of the host, and of inlined device functions, that are printed of a stack.
+    /// Maximum number of host functions, and of inlined device functions, that are printed for each stack.
     pub(crate) callers: [usize; 2],
     /// Print names of files without their folders.
     pub(crate) strips: bool,
@@ -31,14 +31,14 @@ pub(crate) struct Style {
     pub(crate) colours: bool,
 }
 
-/// What the report is about.
+/// The content of the report.
 pub(crate) struct Content<'a> {
     pub(crate) records: &'a [Record],
     pub(crate) launches: &'a [Launch],
     pub(crate) summary: Summary,
     /// States how the program ended, if it did not end with exit code 0.
     pub(crate) end: Option<String>,
-    /// The number of the program's process and the command, if they are printed.
+    /// The program's process ID and command line, if they are printed.
     pub(crate) session: Option<(u32, String)>,
 }
 
@@ -105,14 +105,14 @@ pub(crate) fn write(content: &Content, style: &Style) -> String {
     frame.out
 }
 
-/// The text so far.
+/// Writes the report.
 struct Frame<'a> {
     out: String,
     style: &'a Style,
     sources: Sources,
 }
 
-/// The side of a race.
+/// One of the two accesses of a race.
 struct Side<'a> {
     access: &'a str,
     kernel: Option<&'a str>,
@@ -217,7 +217,7 @@ impl Frame<'_> {
         self.line("");
     }
 
-    /// Writes the sentences about the address.
+    /// Writes the sentences about the address of a finding, and about the memory there.
     fn memory(&mut self, record: &Record) {
         for sentence in words::address_sentences(record) {
             self.continued(&sentence);
@@ -302,7 +302,7 @@ impl Frame<'_> {
         self.order_and_memory(record);
     }
 
-    /// Writes what is common to both forms of a race.
+    /// Writes the lines that both forms of a race have: memory, explanation, what is missing, and the host's stack.
     fn order_and_memory(&mut self, record: &Record) {
         self.memory(record);
         if let Some(explanation) = &record.explanation {
@@ -451,7 +451,8 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the two accesses of a race, the first one first; if `writes_first`, a write before a read.
+/// Returns the two accesses of a race in the order in which they occurred; if `writes_first` is set, a write precedes
+/// a read.
 fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     let mut sides = Vec::new();
     if let Some(other) = &record.other {
@@ -476,7 +477,7 @@ fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     sides
 }
 
-/// Returns which thread of which block.
+/// Returns the phrase that names a thread and its block; `None` if one of them is unknown.
 fn thread_sentence(thread: Option<Coordinates>, block: Option<Coordinates>) -> Option<String> {
     let (thread, block) = (thread?, block?);
     Some(format!(

@@ -1,5 +1,5 @@
-//! Findings as one page that needs no other file: grouped by tool and kernel, with excerpts of the source and pictures
-//! of allocations.
+//! Findings as one HTML page that needs no other file: grouped by tool and kernel, with excerpts of the source and
+//! pictures of allocations.
 
 use margay::checks::Tool;
 

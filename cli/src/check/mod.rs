@@ -71,11 +71,11 @@ pub(crate) struct Arguments {
     program: Vec<OsString>,
 }
 
-/// A program that has ended.
+/// The result of a program that has ended, or of an earlier run that was saved.
 struct Ended {
     log: Log,
     pid: u32,
-    /// The exit status; `None` if the findings were read from a file.
+    /// The exit status of the program; `None` if `--read` has read the findings from a file.
     status: Option<ExitStatus>,
 }
 
@@ -218,7 +218,7 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     })
 }
 
-/// Returns whether the program has not initialised CUDA although it must.
+/// Returns whether the program has not initialised CUDA although `--require-cuda-init` requires it.
 fn is_uninitialised(options: &Options, ended: &Ended, selection: &Selection) -> bool {
     let must = options.require_cuda_init == YesNo::Yes && !options.tools().is_empty();
     let is_read = ended.status.is_none();
@@ -248,7 +248,7 @@ fn print(content: &Content, options: &Options, pid: u32) -> Result<(), Failure> 
     match &output.log_file {
         Some(name) => files::write(&files::expand(name, pid)?, &text)?,
         None => {
-            // If standard error is closed, the program cannot report the error.
+            // If standard error is closed, this command cannot report the error.
             let _ = io::stderr().lock().write_all(text.as_bytes());
         }
     }

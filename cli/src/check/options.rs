@@ -297,7 +297,7 @@ impl Options {
         }
     }
 
-    /// Returns the value of `LD_PRELOAD` for the program, if it differs from the present one.
+    /// Returns the value of `LD_PRELOAD` for the program, if it differs from the value for this process.
     pub(crate) fn preloaded(&self) -> Option<OsString> {
         let mut list = self.preload_library.join(":".as_ref());
         if list.is_empty() {
@@ -323,7 +323,7 @@ impl Options {
         }
     }
 
-    /// Returns the variables of the options that the command line names and that the library acts on.
+    /// Returns the environment variables that pass options of the command line to the driver library.
     fn passed(&self) -> Vec<(&'static str, String)> {
         let mut list = Vec::new();
         let mut pass = |variable, value: Option<String>| {

@@ -72,7 +72,7 @@ pub(crate) struct Record {
     pub(crate) size: Option<u64>,
     pub(crate) thread: Option<Coordinates>,
     pub(crate) block: Option<Coordinates>,
-    /// The index of a warp in the block, and the mask of its lanes.
+    /// The index of a warp in the block, and the mask of the lanes that the finding concerns.
     pub(crate) lanes: Option<(u64, u64)>,
     pub(crate) address: Option<u64>,
     pub(crate) allocation: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Record {
     pub(crate) missing: Option<String>,
     pub(crate) count: u64,
     pub(crate) host: Vec<HostFrame>,
-    /// The host's stack at the call that allocated the memory, if that is another call.
+    /// The host's stack at the call that allocated the memory, if this call is not the one of `host`.
     pub(crate) origin: Vec<HostFrame>,
     /// The processes in which the finding occurred.
     pub(crate) pids: BTreeSet<u64>,
@@ -91,7 +91,7 @@ impl Record {
         self.tool == tool.name()
     }
 
-    /// Returns what is equal for findings that are one finding in several processes.
+    /// Returns a key that is equal for findings of several processes that reports list as one finding.
     fn identity(&self) -> impl Eq + std::hash::Hash + use<> {
         let host = self.kernel.is_none();
         (
@@ -103,7 +103,7 @@ impl Record {
         )
     }
 
-    /// Returns the position of the finding in reports.
+    /// Returns the key by which reports sort the findings.
     fn order(&self) -> impl Ord + '_ {
         let tool = Tool::ALL.iter().position(|tool| self.is_of(*tool));
         (
@@ -171,7 +171,8 @@ pub(crate) fn parse(bytes: &[u8], pid: Option<u64>) -> Log {
             continue;
         }
         if let Some(record) = finding(&value) {
-            // The system may give the identity of a process to a later process: the last finding counts.
+            // A later process may have the same process ID, so updates apply to the latest finding with this `pid` and
+            // `id`.
             if let Some(id) = number(&value, "id") {
                 known.insert((from, id), found.len());
             }
@@ -186,7 +187,7 @@ pub(crate) fn parse(bytes: &[u8], pid: Option<u64>) -> Log {
     log
 }
 
-/// Joins findings that are one finding in several processes, and sorts the result.
+/// Merges findings of several processes that reports list as one finding, and sorts the result.
 fn merge(found: Vec<Record>) -> Vec<Record> {
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut records: Vec<Record> = Vec::new();

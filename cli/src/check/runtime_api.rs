@@ -1,9 +1,11 @@
-//! Names a wrong call as the program made it. NVIDIA's runtime library calls the driver, where the error is found; the
-//! program called a function of the runtime, for example `cudaMalloc`.
+//! Replaces the driver's function in a message about a wrong call by the function that the program called. A program
+//! that uses NVIDIA's runtime library calls a function of the runtime, for example `cudaMalloc`. The runtime then
+//! calls the driver, which finds the error.
 
 use super::record::HostFrame;
 
-/// Errors of the driver whose names in the runtime are other words.
+/// Errors whose names in the runtime cannot be derived from their names in the driver: the driver's name without
+/// `CUDA_ERROR_`, and the runtime's name without `cudaError`.
 const OTHER_NAMES: [(&str, &str); 17] = [
     ("OUT_OF_MEMORY", "MemoryAllocation"),
     ("NOT_INITIALIZED", "InitializationError"),
@@ -27,7 +29,7 @@ const OTHER_NAMES: [(&str, &str); 17] = [
 /// Returns a message about a call of the driver as a message about the runtime's function that the program
 /// called; `None` if the program called the driver itself.
 ///
-/// The runtime has the driver's numbers for errors.
+/// The number of an error is the same in the driver and in the runtime.
 pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {
     let call = caller(host)?;
     let Some(rest) = message.strip_prefix("Program hit ") else {
@@ -66,13 +68,13 @@ fn with_call(message: &str, call: &str) -> Option<String> {
     Some(format!("{}{call}{}", &message[..start], &message[end..]))
 }
 
-/// Returns whether a frame is an inner function of the runtime: it has no name in the shared library, and a number as its
-/// name in the static library.
+/// Returns whether a frame is an internal function of the runtime. Such a function has no symbol in the shared library
+/// (`libcudart.so+0x...`), and a number as its name in the static library (`libcudart_static_...`).
 fn is_unnamed(name: &str) -> bool {
     name.starts_with("libcudart_static_") || (name.starts_with("libcudart") && name.contains("+0x"))
 }
 
-/// Returns whether a function is one of the runtime's interface, which has names of C.
+/// Returns whether a function belongs to the runtime's interface: its name is a C identifier that begins with `cuda`.
 fn is_runtime(name: &str) -> bool {
     let rest = name.strip_prefix("cuda");
     rest.is_some_and(|rest| {

@@ -36,7 +36,7 @@ struct Run<L> {
     tool: Value,
 }
 
-/// Returns the report, which makes each result when it is written. File names inside the folder `root` become relative
+/// Returns the report. Each result is created when it is written. File names inside the folder `root` become relative
 /// to it.
 pub(crate) fn report<'a>(records: &'a [Record], root: &'a Path) -> impl Serialize + use<'a> {
     let kinds: BTreeSet<(&str, &str)> = records.iter().map(kind).collect();
@@ -113,7 +113,8 @@ impl Writer<'_> {
         result
     }
 
-    /// Returns the place of a finding: in the kernel, or the first call of the host whose file is known.
+    /// Returns the place of a finding: the place in the kernel, or else the innermost function of the host's stack
+    /// whose file is known.
     fn location(&self, record: &Record) -> Value {
         let mut location = json!({});
         if let Some(kernel) = &record.kernel {
@@ -133,7 +134,8 @@ impl Writer<'_> {
         location
     }
 
-    /// Returns the other access of a race, the calls of inlined functions, and the host's stack.
+    /// Returns the related locations of a finding: the other access of a race, the calls of inlined functions, and the
+    /// host's stack.
     fn related(&self, record: &Record) -> Vec<Value> {
         let mut places: Vec<(String, &str, u64)> = Vec::new();
         if let Some(other) = &record.other {
@@ -183,8 +185,8 @@ impl Writer<'_> {
         physical
     }
 
-    /// Returns what identifies the finding in later versions of the source: the text of the line, and not its number,
-    /// if the file can be read.
+    /// Returns a hash that identifies the finding in later versions of the source. If the source file can be read, the
+    /// hash covers the text of the line and not its number.
     fn fingerprint(&self, record: &Record) -> String {
         let place = |spot: &Spot| {
             let stack = spot.stack();
@@ -255,7 +257,7 @@ fn message(record: &Record) -> String {
     text
 }
 
-/// Returns which thread of which block, if it is known.
+/// Returns the phrase that names a thread and its block, or an empty text if they are unknown.
 fn who(thread: Option<Coordinates>, block: Option<Coordinates>) -> String {
     let text = thread.zip(block).map(|(thread, block)| {
         let (thread, block) = (words::coordinates(thread), words::coordinates(block));

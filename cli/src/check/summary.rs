@@ -52,7 +52,8 @@ impl Summary {
         summary
     }
 
-    /// Returns the number of errors, with those that are not findings.
+    /// Returns the number of errors, including the error that the program has not initialised CUDA, which is not a
+    /// finding.
     pub(crate) fn all_errors(&self) -> u64 {
         self.errors + u64::from(self.not_initialised)
     }

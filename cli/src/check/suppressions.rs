@@ -1,8 +1,8 @@
 //! Suppressions: descriptions of findings that do not count. `--xml --save` writes them, `--suppressions` reads them.
 //!
-//! Each part of a description must agree with the finding: numbers exactly; texts if they are equal, or as a regular
-//! expression for the whole text. A description without a part does not restrict it. Frames of the host are in the
-//! order of the calls, so a description can name the outermost functions only.
+//! A finding is described if it agrees with each part of a description. Numbers must be equal. A text must be equal to
+//! the finding's text, or match the whole text as a regular expression. A part that a description omits can have any
+//! value. Frames of the host are in the order of the calls, so a description can name the outermost functions only.
 
 use std::path::Path;
 
@@ -188,13 +188,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Returns a kind without the differences that do not count.
+/// Returns the letters and digits of a kind in lower case; comparisons of kinds ignore case and other characters.
 fn plain(kind: &str) -> String {
     let letters = kind.chars().filter(|c| c.is_ascii_alphanumeric());
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Returns the names of kinds that describe a finding, and last the one that is written.
+/// Returns the values of `kind` that describe a finding; the last one is written to files.
 fn kind_names(record: &Record) -> Vec<String> {
     let short = record.tool.strip_suffix("check").unwrap_or(&record.tool);
     let mut names = vec![short.to_owned(), record.tool.clone(), record.kind.clone()];
@@ -210,7 +210,7 @@ fn kind_names(record: &Record) -> Vec<String> {
     names
 }
 
-/// Returns the mangled and the readable name of a kernel.
+/// Returns the mangled name of a kernel, and the demangled name with and without parameters.
 fn kernel_names(record: &Record) -> Vec<String> {
     let Some(kernel) = &record.kernel else {
         return Vec::new();

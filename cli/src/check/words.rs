@@ -21,7 +21,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// Writes the numbers of bytes in a text with separators.
+/// Returns a text in which the numbers of bytes have commas between groups of three digits.
 pub(crate) fn group_bytes(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -42,7 +42,8 @@ pub(crate) fn group_bytes(text: &str) -> String {
     out
 }
 
-/// Returns a character that is safe to show on a terminal.
+/// Returns a character, or a replacement character for control characters and characters that change the direction of
+/// text, which are not safe to show on a terminal.
 pub(crate) fn visible(c: char) -> char {
     let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     match c.is_control() || is_direction {
@@ -64,7 +65,7 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// Returns the name of a kernel for readers.
+/// Returns the name of a kernel in the requested form.
 pub(crate) fn kernel_name(name: &str, style: Demangle) -> String {
     let readable = match style {
         Demangle::No => None,
@@ -129,7 +130,7 @@ fn memory_sentence(memory: &str) -> String {
 pub(crate) struct Layout {
     /// Number of bytes of the block.
     pub(crate) size: u64,
-    /// The first byte of the access, relative to the start of the block.
+    /// The offset in bytes of the access from the start of the block.
     pub(crate) offset: i128,
 }
 
@@ -180,7 +181,8 @@ pub(crate) fn host_heading(record: &Record) -> &'static str {
     }
 }
 
-/// Returns which accesses of a race come in which order: read after write, write after read or write after write.
+/// Returns the hazard of a race, which depends on the kinds of the first and of the second access: read after write
+/// (`RAW`), write after read (`WAR`) or write after write (`WAW`).
 pub(crate) fn hazard(record: &Record) -> &'static str {
     let reads = |access: Option<&str>| access == Some("read");
     let first = record.other.as_ref().map(|other| other.access.as_str());

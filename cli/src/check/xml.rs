@@ -87,7 +87,7 @@ enum Tag<'a> {
     /// The name, and whether the element is empty.
     Start(&'a str, bool),
     End(&'a str),
-    /// Text without entities.
+    /// The content of a CDATA section, in which `&` does not begin an entity.
     Text(&'a str),
 }
 
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves behind `end`, and returns the text between `open` and `end`.
+    /// Returns the text between `open`, with which the remaining text begins, and `end`, and moves past `end`.
     fn until(&mut self, open: &str, end: &str) -> Result<&'a str, String> {
         let rest = &self.text[self.at + open.len()..];
         let Some((inner, _)) = rest.split_once(end) else {

@@ -1,7 +1,7 @@
 //! Lists the packages of a Python environment that use CUDA, and states whether they work with Margay.
 //!
-//! Installers create a folder `NAME-VERSION.dist-info` for each package; this module reads only the names of these
-//! folders. Invariant: the command does not start the interpreter.
+//! Installers create a folder `NAME-VERSION.dist-info` for each package. This module reads the names of these folders
+//! and not their files. Invariant: the command does not start the interpreter.
 
 use std::fmt::Write;
 use std::fs;
@@ -169,7 +169,8 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
         .find(|file| file.exists())
 }
 
-/// Returns the folders of an interpreter's packages: the folders of its virtual environment and of its installation.
+/// Returns the folders of an interpreter's packages: those of its virtual environment and, if the environment includes
+/// the system's packages, those of the installation. Without a virtual environment, returns those of the installation.
 fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
     let of = |program: &Path| Some(program.parent()?.parent()?.to_owned());

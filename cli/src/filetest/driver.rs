@@ -1,7 +1,7 @@
 //! Runs file tests with another driver library: the `libcuda` of a real GPU, or any replacement.
 //!
 //! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
-//! For a module with errors, this module compares only whether the driver rejects it, and not the diagnostics. For a
+//! If a PTX module has errors, the harness compares only whether the driver rejects it, and not the diagnostics. For a
 //! fault, it compares only the error code. Invariant: if a launch cannot be compared, it is counted as not compared,
 //! and never as passed. Examples are a launch that only Margay does not support, and a wait that would never end on a
 //! GPU.
@@ -387,7 +387,7 @@ impl Driver {
         let status =
             unsafe { (self.api.launch)(&raw const config, function, pointers.as_ptr(), none) };
         self.check("cuLaunchKernelEx", status)?;
-        // SAFETY: the call has no operands.
+        // SAFETY: the call has no arguments.
         Ok(unsafe { (self.api.synchronize)() })
     }
 

@@ -99,7 +99,8 @@ fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
         if fs::metadata(&path).is_ok_and(|file| file.len() == bytes.len() as u64) {
             continue;
         }
-        // Another process may write the same file at the same time.
+        // Another process may write the same file at the same time, so each process writes to a file of its own and
+        // renames it.
         let part = folder.join(format!("{name}.{}", std::process::id()));
         fs::write(&part, bytes)?;
         fs::rename(&part, &path)?;

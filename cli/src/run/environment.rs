@@ -1,8 +1,9 @@
 //! The environment variables that `margay run` sets so that each client produces PTX.
 //!
-//! Variables that the user has set stay unchanged, except Triton's assemblers. Clients get separate folders for caches
-//! of compiled code. The keys of these caches do not distinguish GPU machine code from the PTX that replaces it, so
-//! runs with Margay and runs on a GPU must not share a cache.
+//! Variables that the user has set stay unchanged, with these exceptions: the variables that name Triton's assemblers
+//! or a CUDA toolkit are replaced, and `LD_AUDIT` and `GLIBC_TUNABLES` get additional entries. Clients get separate
+//! folders for caches of compiled code. The keys of these caches do not distinguish GPU machine code from the PTX that
+//! replaces it, so runs with Margay and runs on a GPU must not share a cache.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

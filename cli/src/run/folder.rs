@@ -97,7 +97,7 @@ pub(super) fn own_folder(path: &Path, user: u32) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         other => return other,
     }
-    // If another user could write to the folder, that user's library would run with this user's rights.
+    // If another user could write to the folder, a library of that user could run with this user's rights.
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(io::Error::new(

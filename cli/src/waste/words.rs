@@ -1,4 +1,4 @@
-//! The lines for findings and calls.
+//! The lines that `margay waste` prints for findings and calls.
 
 use margay::checks::{HostFrame, Kind, frame_of_program};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::check::record::{self, Record};
 use crate::check::runtime_api;
 
-/// Returns the lines for a line of the log; none for what is not printed.
+/// Returns the lines to print for a line of the log; none if it is not a finding or a call.
 pub(super) fn lines(line: &[u8]) -> Vec<String> {
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return vec!["margay: a line of the program's file is damaged".to_owned()];
@@ -54,8 +54,8 @@ fn is_exit(host: &[record::HostFrame]) -> bool {
     host.is_empty() || host.iter().any(|frame| frame.function == "exit")
 }
 
-/// Returns a message whose reason, if it has one, is a sentence: `X is invalid: it is freed` becomes `X is invalid. It is
-/// freed`.
+/// Returns a message in which the reason, if there is one, is a separate sentence: `X is invalid: it is freed` becomes
+/// `X is invalid. It is freed`.
 fn sentence(message: &str) -> String {
     let Some((what, why)) = message.split_once(" is invalid: ") else {
         return message.to_owned();
@@ -69,7 +69,7 @@ fn sentence(message: &str) -> String {
     )
 }
 
-/// Returns a sentence about the memory at the pointer, if it is known.
+/// Returns a sentence about the memory at the pointer; an empty text if the memory is unknown.
 fn memory(found: &Record) -> String {
     match (&found.allocation, found.address) {
         (Some(memory), Some(address)) => format!("{address:#x} is {memory}. "),

@@ -205,7 +205,8 @@ impl Driver {
                         border: texels.border,
                         reserved: [0; 12],
                     };
-                    // SAFETY: the pointers to the descriptors and the result are valid; the null pointer means no view.
+                    // SAFETY: the pointers to the descriptors and the result are valid; the null pointer means no
+                    // resource view.
                     unsafe {
                         (self.api.texture_create)(
                             &raw mut made.object,
