@@ -1,9 +1,10 @@
 //! `cargo xtask ci [--full]`: runs every check that a change must pass, one after another.
 //!
-//! `.ci/run` installs missing tools and calls this command. All steps use the release profile, so that the code
-//! generator is compiled once and checked once. If a step fails, the remaining steps still run; the exit code and the
-//! last lines of the output report the failed steps. `--full` runs every conformance form, and every CUDA program in
-//! all settings. Without it, the command runs random samples, with the commit's hash as the random seed.
+//! `.ci/run` installs missing tools and calls this command. All steps except the last one ("tests, checked") use the
+//! release profile, so that Cargo compiles the code generator for the tests and the program only once. If a step
+//! fails, the remaining steps still run; the exit code and the last lines of the output report the failed steps.
+//! `--full` runs every conformance form, and every CUDA program in all settings. Without it, the command runs random
+//! samples, with the commit's hash as the random seed.
 
 use std::process::Command;
 use std::time::Instant;

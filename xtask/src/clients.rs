@@ -33,7 +33,7 @@ use venv::Venv;
 
 /// Time limit of a minimal program. Even on a slow machine, no program takes this long.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
-/// The time limit of a suite is its stated cost times this factor.
+/// The time limit of a suite is its cost in the manifest (in minutes) times this factor.
 const PATIENCE: u32 = 6;
 /// The message for a known failure that did not occur.
 const GONE: &str = "no failure any more";

@@ -7,8 +7,8 @@
 //!
 //! Options: names of programs (default: all), `--quick` (one build, one run), `--sample` (both builds; a few programs
 //! run in all settings and the other programs in one; `MARGAY_SEED` is the random seed of this choice, and with
-//! `MARGAY_FULL=1` all programs run in all settings), `--bless-ptx` (compiles the checked-in PTX again and runs no
-//! programs).
+//! `MARGAY_FULL=1` all programs run in all settings), `--bless-ptx` (compiles the programs to the PTX files in
+//! `tests/cuda/ptx` and runs none of them).
 
 mod build;
 mod manifest;
@@ -40,8 +40,8 @@ const SETTINGS: &[Setting] = &[
 /// With `--sample`, one in this number of programs runs in all settings (`Options::sample`).
 const SAMPLE: u64 = 4;
 
-/// The time limit of a run is the program's stated cost times this factor, so that programs also finish on slower
-/// machines.
+/// The time limit of a run is the program's cost in the manifest (in seconds) times this factor, so that programs also
+/// finish on slower machines.
 const PATIENCE: u32 = 15;
 
 /// The options of the command line.

@@ -3,8 +3,8 @@
 //! `imports/layers.txt` lists the top-level modules of each crate, lowest layer first: a module may import only modules
 //! that precede it in the list. Tests (files and modules under `cfg(test)`) may import anything.
 //!
-//! Imports are the paths that begin with `crate::` in code: in `use` items, with nested braces, and in expressions. A
-//! name that the crate's root re-exports counts as its module.
+//! Imports are the paths that begin with `crate::` in code: in `use` items, with nested braces, and in expressions. An
+//! import of a name that the crate's root re-exports counts as an import of the module that defines it.
 
 mod layers;
 mod paths;

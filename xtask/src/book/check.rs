@@ -63,7 +63,7 @@ pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String>
     Ok(problems)
 }
 
-/// Prefixes of the names of variables for tests and builds. The page need not contain these variables.
+/// Prefixes of the names of variables for tests and builds. `docs/environment.md` need not contain these variables.
 const INNER_VARIABLES: [&str; 3] = ["MARGAY_TEST_", "MARGAY_FULL", "MARGAY_LIBRARIES"];
 
 /// Returns the Rust files below a folder.

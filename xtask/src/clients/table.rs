@@ -91,7 +91,8 @@ impl Row {
         100.0 * self.passed as f64 / self.ran().max(1) as f64
     }
 
-    /// Returns the known failures, one line each: notes are joined by semicolons, and each begins with its number.
+    /// Returns the known failures, one line for each reason. The column `notes` joins the reasons by semicolons; each
+    /// begins with the number of tests that fail for this reason.
     fn failures(&self) -> Vec<String> {
         let mut failures: Vec<String> = Vec::new();
         for part in self.notes.split("; ").filter(|part| !part.is_empty()) {

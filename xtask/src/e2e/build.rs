@@ -127,7 +127,7 @@ fn fresh(program: &Program, variant: Variant) -> bool {
 /// PTX with more than this number of bytes is stored compressed in the repository.
 const PLAIN_LIMIT: usize = 200_000;
 
-/// Compiles the checked-in PTX.
+/// Compiles the programs to the PTX files that are checked in.
 pub(super) fn bless_ptx(toolchain: &Toolchain, programs: &[Program]) -> Outcome {
     for program in programs {
         let Some(arch) = &program.ptx else { continue };

@@ -68,8 +68,8 @@ impl Process {
         Ok(Process { child, lines })
     }
 
-    /// Waits for the end of the process and kills it after `limit`. Sends `signal` to the process group as soon as the
-    /// program has printed `READY`.
+    /// Waits for the end of the process, and kills the process and its children after `limit`. Sends `signal` to the
+    /// process group as soon as the program has printed `READY`.
     pub(crate) fn wait(
         mut self,
         limit: Duration,

@@ -42,7 +42,7 @@ impl Verdict {
 /// Tests of `margay-ops` with literal values.
 const TABLES: &[&str] = &["-p", "margay-ops", "--test", "meanings"];
 const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
-/// Slower tests, which run only if no other test fails.
+/// Slower tests. They run only if no test that ran before them fails; for most mutations they run last.
 const OTHERS: &[&str] = &[
     "-p",
     "margay-ops",
@@ -178,7 +178,8 @@ impl Workspace {
         Ok(Verdict::Survived)
     }
 
-    /// Builds one test and runs it. A test that exceeds its time limit counts as failed.
+    /// Builds the tests that the arguments `which` select, and runs them. If they exceed their time limit, they count
+    /// as failed.
     fn test(&self, which: &[&str]) -> Result<Run, String> {
         let cargo = || {
             let mut command = exec::cargo();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// The driver library, and the libraries that `margay run` loads from the same folder.
+/// The driver library, and the libraries that `margay run` makes programs load from the same folder.
 const LIBRARIES: [&str; 4] = [
     "libcuda.so",
     "libnvidia_ml.so",
