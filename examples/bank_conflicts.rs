@@ -1,9 +1,9 @@
 //! A tool that counts bank conflicts of shared memory for each source line, used on three kernels that transpose a
 //! matrix.
 //!
-//! Shared memory has 32 banks of 4 bytes. In one cycle, each bank delivers one word. If lanes of a warp access different
-//! words of the same bank, the access takes as many cycles as there are words: all cycles but the first are conflicts.
-//! Lanes that access the same word share a cycle.
+//! Shared memory has 32 banks of 4 bytes. In one cycle, each bank delivers one word. If lanes of a warp access
+//! different words of the same bank, the access takes as many cycles as there are words: all cycles but the first are
+//! conflicts. Lanes that access the same word share a cycle.
 //!
 //! ```sh
 //! cargo run --release -p margay --example bank_conflicts
@@ -29,11 +29,11 @@ const BANK_BYTES: u64 = 4;
 struct Count {
     /// Number of accesses of warps.
     accesses: u64,
-    /// Number of cycles that these accesses take besides one each.
+    /// Number of cycles that these accesses take in addition to the first cycle of each access.
     conflicts: u64,
 }
 
-/// By kernel and source line, the accesses to shared memory.
+/// Counts the accesses to shared memory for each kernel and source line.
 #[derive(Default)]
 struct BankConflicts(Mutex<BTreeMap<(String, u32), Count>>);
 
@@ -67,8 +67,8 @@ impl Tool for BankConflicts {
     }
 }
 
-/// Returns the number of cycles that an access takes besides the first one. The hardware splits accesses of 8 and 16
-/// bytes into accesses of half and quarter warps, which transfer 128 bytes each.
+/// Returns the number of cycles that an access takes in addition to the first one. The hardware splits accesses of 8
+/// and 16 bytes into accesses of half and quarter warps, which transfer 128 bytes each.
 fn conflicts(access: &Access<'_>) -> u64 {
     let lanes: Vec<(u32, u64)> = access.lanes().collect();
     let size = u64::from(access.bytes).max(BANK_BYTES);
@@ -121,7 +121,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A matrix of 64 x 64 elements has 4 tiles, and a block has 32 warps, so each line accesses shared memory 128 times.
+/// A matrix of 64 x 64 elements has 4 tiles, and a block has 32 warps, so each line that accesses shared memory does
+/// so 128 times.
 ///
 /// A warp stores a row: 32 neighbouring words in 32 banks, without conflicts. It loads a column. In `tiled`, the words
 /// of a column are 32 words apart and hence in one bank: the access takes 32 cycles, 31 more than one, and

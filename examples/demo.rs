@@ -69,8 +69,8 @@ fn mandelbrot(runtime: &Runtime) -> Result<(), Box<dyn Error>> {
     verify("Mandelbrot set", &got, &want, started)
 }
 
-/// Returns the number of iterations until the point leaves the circle. The operations round in the same order as in the
-/// kernel.
+/// Returns the number of iterations until the value for the pixel (`px`, `py`) leaves the circle of radius 2. The
+/// operations and their order are those of the kernel, so the roundings are the same.
 fn turns_at(px: f32, py: f32) -> u8 {
     let (cx, cy) = (px.mul_add(3.0 / 128.0, -2.0), py.mul_add(2.0 / 64.0, -1.0));
     let (mut x, mut y) = (0f32, 0f32);
@@ -95,8 +95,8 @@ fn shade(turns: u8) -> char {
     }
 }
 
-/// Number of rows, inner extent and number of columns. None of them is a multiple of 16, the size of the kernel's
-/// tiles.
+/// Number of rows of the product, length of the sums, and number of columns of the product. None of them is a multiple
+/// of 16, the size of the kernel's tiles.
 const SHAPE: [usize; 3] = [300, 250, 310];
 
 fn matrix_product(runtime: &Runtime) -> Result<(), Box<dyn Error>> {

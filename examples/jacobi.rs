@@ -1,9 +1,10 @@
 //! Solves two boundary value problems at the same time, each in a separate stream, with events between the iterations.
 //!
-//! Jacobi's method replaces each point by the mean of its neighbours and the right-hand side. Every 500 steps a second
-//! kernel computes the largest change. The program records an event after this kernel; when the event is complete, the
-//! host can read the change. Meanwhile the kernels of the other problem run. The CUDA source is `kernels/jacobi.cu`;
-//! this program includes its PTX, `kernels/jacobi.ptx`.
+//! A step of Jacobi's method replaces the value at each point by half the sum of the two neighbouring values and
+//! `h^2 f`, where `h` is the distance of the points and `f` the right-hand side. Every 500 steps a second kernel
+//! computes the largest change of the last step. The program records an event after this kernel; when the event is
+//! complete, the host can read the change. Meanwhile the kernels of the other problem run. The CUDA source is
+//! `kernels/jacobi.cu`; this program includes its PTX, `kernels/jacobi.ptx`.
 //!
 //! ```sh
 //! cargo run --release -p margay --example jacobi
@@ -17,7 +18,7 @@ use margay::{DeviceBuffer, Event, EventFlags, Kernel, LaunchConfig, Runtime, Str
 
 const PTX: &str = include_str!("kernels/jacobi.ptx");
 
-/// Number of points between the two ends, and their distance.
+/// Number of points between the two ends, and the distance between neighbouring points.
 const POINTS: usize = 31;
 const DISTANCE: f64 = 1.0 / (POINTS + 1) as f64;
 /// Number of steps between two computations of the change.
@@ -34,12 +35,12 @@ struct Kernels {
 struct Problem {
     wave: f64,
     stream: Stream,
-    /// Events recorded before the first step, and after the last batch.
+    /// Events: the first is recorded before the first step, the second after each batch of steps.
     events: [Event; 2],
     u: DeviceBuffer<f64>,
     next: DeviceBuffer<f64>,
     f: DeviceBuffer<f64>,
-    /// The bits of the largest change.
+    /// The bits of the largest change in the last step of a batch.
     change: DeviceBuffer<u64>,
     steps: usize,
 }

@@ -11,7 +11,7 @@ extern "C" __global__ void step(const double *u, double *next, const double *f, 
     }
 }
 
-// Computes the largest change of a step. Doubles that are not negative have the same order as their bits.
+// Computes the largest change of a step with an integer maximum: non-negative doubles are in the order of their bits.
 extern "C" __global__ void change(const double *u, const double *next, unsigned long long *largest, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x + 1;

