@@ -4,7 +4,7 @@
 //! interpreter ends. The C library then unwinds the stack of the thread. Rust stops such unwinding in `catch_unwind`
 //! and aborts the process. Callbacks are therefore called through a routine without unwind information. When the C
 //! library reaches this routine, it stops unwinding and ends the thread, without unwinding the frames of the callers.
-//! `margay::service` starts another thread for the remaining work of such a thread.
+//! If a callback ends a thread of this library, `margay::service` starts another thread for the remaining work.
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -63,7 +63,7 @@ pub(crate) unsafe fn with_pointer(
     function: unsafe extern "C" fn(*mut c_void),
     pointer: *mut c_void,
 ) {
-    // SAFETY: a C function may be called with more arguments than it takes, all in registers.
+    // SAFETY: a C function may be called with more arguments than it takes if all arguments are passed in registers.
     unsafe { margay_call_program(function as *const c_void, pointer as usize, 0, 0, 0) };
 }
 
@@ -90,7 +90,7 @@ pub(crate) unsafe fn of_stream(
     };
 }
 
-/// Calls a function that computes the bytes of dynamic shared memory for a block size.
+/// Calls a function that returns the number of bytes of dynamic shared memory that a block of `block` threads needs.
 ///
 /// # Safety
 /// The caller of the driver passed this function.

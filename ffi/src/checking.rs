@@ -1,7 +1,7 @@
 //! Checks of the API in checking runs ([`margay::checks`]): failed calls, wrong pointers, destroyed objects.
 //!
-//! Each check is one function that returns at once in other runs. A call that has a more specific finding than
-//! [`Kind::FailedCall`] gets only that finding.
+//! Each check is one function, which returns at once if the process is not a checking run. A call that has a more
+//! specific finding than [`Kind::FailedCall`] gets only that finding.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -27,17 +27,17 @@ pub(crate) fn any() -> bool {
     !tools().is_empty()
 }
 
-/// Returns whether the process's runtime checks with a tool.
+/// Returns whether this is a checking run that uses `tool`.
 pub(crate) fn selected(tool: Tool) -> bool {
     tools().contains(tool)
 }
 
-/// Returns the options of the checking run; `None` in other runs.
+/// Returns the options of the checking run, or `None` if this is no checking run.
 fn options() -> Option<&'static Options> {
     Runtime::global().ok()?.check_options()
 }
 
-/// Returns an error if the run does not execute calls with wrong arguments.
+/// Returns an error if the options of the run forbid the execution of calls with wrong arguments.
 fn refuse_invalid() -> Served {
     match options() {
         Some(options) if options.skips_invalid => Err(CuResult::INVALID_VALUE),
@@ -45,7 +45,7 @@ fn refuse_invalid() -> Served {
     }
 }
 
-/// Returns the stack of the current call, if the creation of objects is recorded.
+/// Returns the current call stack if this run records which calls create and destroy objects.
 pub(crate) fn creation() -> Option<CallStack> {
     (selected(Tool::Leak) || selected(Tool::Api)).then(CallStack::capture)
 }
@@ -74,7 +74,8 @@ thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Begins a call. Does nothing in other runs.
+/// Prepares the checks of this thread for a call of the function `name`. Does nothing if the run does not check the
+/// API.
 pub(crate) fn begin(name: &'static str) {
     if selected(Tool::Api) {
         debugger::stop_once();
@@ -112,17 +113,17 @@ pub(crate) fn note_stale(what: &'static str, handle: usize, destroyed: Option<Ca
     }
 }
 
-/// Results that are no failures: answers of queries, and of calls that change nothing.
+/// Results that are no failures: the answer of a query, and results of calls that found nothing to change.
 const NO_FAILURES: [CuResult; 3] = [
     CuResult::NOT_READY,
     CuResult::PEER_ACCESS_ALREADY_ENABLED,
     CuResult::PEER_ACCESS_NOT_ENABLED,
 ];
 
-/// Calls whose failures are answers to a question of the caller. NVIDIA's runtimes ask for functions, tables and
+/// Functions whose failure can be a regular answer. For example, NVIDIA's runtimes request functions, tables and
 /// attributes that a driver need not have.
 const QUESTIONS: [&str; 9] = [
-    // The CUDA runtime asks for the current device before it has made a context current.
+    // NVIDIA's runtime requests the current device before it has made a context current.
     "cuCtxGetDevice",
     "cuCtxGetDevice_v2",
     "cuGetProcAddress",
@@ -134,10 +135,12 @@ const QUESTIONS: [&str; 9] = [
     "cuKernelGetAttribute",
 ];
 
-/// The result of launches by NVIDIA's runtime with invalid dimensions, which is an error of the runtime.
+/// The result of launches by NVIDIA's runtime with invalid dimensions. It is an error code of the runtime API, not of
+/// the driver API.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
-/// Returns whether the failure of the current call is one of those that the run reports.
+/// Returns whether the options of the run select the failure of the current call, which is a call of `name`, for a
+/// report.
 fn is_selected(name: &str) -> bool {
     let level = options().map_or_else(ApiErrors::default, |options| options.api_errors);
     match level {
@@ -147,7 +150,8 @@ fn is_selected(name: &str) -> bool {
     }
 }
 
-/// Returns whether a call fails because of an access in a kernel that is reported.
+/// Returns whether contexts return `code` because of wrong accesses in kernels. Such accesses have findings of their
+/// own.
 fn is_reported(code: CuResult) -> bool {
     Runtime::global()
         .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))
@@ -196,13 +200,13 @@ pub(crate) fn failed(name: &'static str, code: CuResult) {
     found(Kind::FailedCall, text, None);
 }
 
-/// What an address is for a copy.
+/// The kind of memory at an address that a copy uses.
 enum Memory {
-    /// Device memory, which only device pointers denote.
+    /// Device memory. The program may pass its addresses only as device pointers.
     Device(Allocation),
     /// Managed, pinned or registered memory, for which host pointers and device pointers are equal.
     Shared(Allocation),
-    /// An address of device memory without an allocation.
+    /// An address in the range for device memory at which nothing is allocated.
     Unallocated,
     /// Other host memory.
     Host,
@@ -275,8 +279,8 @@ fn is_wrong_copy(transfer: &Transfer) -> bool {
     false
 }
 
-/// Reports a pointer that is inside an allocation, if the run permits only pointers to the start. Returns whether there
-/// is a finding.
+/// Reports a pointer that is inside an allocation, if the run permits only pointers to the start of allocations.
+/// Returns whether there is a finding.
 fn interior(what: &str, address: u64, memory: &Memory) -> bool {
     let (Memory::Device(block) | Memory::Shared(block)) = memory else {
         return false;
@@ -292,7 +296,8 @@ fn interior(what: &str, address: u64, memory: &Memory) -> bool {
     true
 }
 
-/// Returns what is wrong with the direction of a copy, and the address that is wrong if it is one of the two.
+/// Returns a message about a copy whose addresses contradict its direction, and the wrong address. The address is
+/// `None` if source and destination are swapped.
 fn wrong_direction(
     transfer: &Transfer,
     name: &str,
@@ -362,7 +367,7 @@ fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
             format!("{what} is {address:#x}, where no memory is allocated"),
             Kind::InvalidPointer,
         ),
-        // Contiguous mappings are one range.
+        // A range may cover several contiguous mappings or registrations, so these kinds of memory are not checked.
         Memory::Device(block) | Memory::Shared(block)
             if !block.holds(address, span)
                 && block.kind != margay::memory::MemoryKind::Mapped
@@ -442,7 +447,7 @@ pub(crate) fn allocated(address: u64) {
     }
 }
 
-/// Beginnings of the names of functions that change something.
+/// Prefixes of the names of functions that change the state of the program's objects.
 const CHANGES: [&str; 14] = [
     "cuArray",
     "cuCtxCreate",
@@ -460,7 +465,7 @@ const CHANGES: [&str; 14] = [
     "cuStream",
 ];
 
-/// Returns whether a function changes something, as opposed to functions that ask for a state.
+/// Returns whether the function `name` changes state. Other functions only query it.
 fn changes(name: &str) -> bool {
     let asks = ["Get", "Query", "IsCapturing"];
     CHANGES.iter().any(|start| name.starts_with(start))

@@ -1,6 +1,7 @@
 //! Functions of Margay's own programs that run in the process of a CUDA program, such as the plugin for pytest.
 //!
-//! They are no part of the driver API, so they are not in the table of entry points and no check observes them.
+//! They are no part of the driver API, so they are not in the table of entry points, and checking runs do not examine
+//! their calls.
 
 use std::ffi::{c_int, c_uint};
 use std::panic::catch_unwind;

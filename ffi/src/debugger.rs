@@ -9,7 +9,8 @@ use margay::files::tell;
 /// Time between two tests whether a debugger is attached.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits until a debugger is attached to this process, and stops in it. Later calls do nothing.
+/// If `MARGAY_CHECK_DEBUGGER=1`, waits until a debugger is attached to this process, and raises `SIGTRAP`, at which the
+/// debugger stops the process. Later calls do nothing.
 pub(crate) fn stop_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

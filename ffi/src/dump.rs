@@ -5,8 +5,8 @@
 //! files that the manifest names. A user can attach the subfolder to a bug report. An image that is loaded repeatedly
 //! is written once, and the manifest counts the loads.
 //!
-//! Invariants: the manifest on disk is complete after each entry. A write error is reported once and never makes a call
-//! fail.
+//! Invariants: whenever an entry is added or changed, the whole manifest is written again. A write error is reported
+//! once and never makes a call fail.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;

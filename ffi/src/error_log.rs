@@ -3,8 +3,8 @@
 //! An entry is one line. It contains the severity, the time since the first entry, and either the failed call with its
 //! result or a warning of the library. Entries are numbered.
 //!
-//! Invariants: the kept entries have consecutive numbers, and at most [`ROOM`] bytes in total. Callbacks run without a
-//! lock. A failure inside a callback does not invoke callbacks.
+//! Invariants: the kept entries have consecutive numbers, and at most [`ROOM`] bytes in total. No lock is held while
+//! callbacks run. A call that fails inside a callback does not invoke callbacks.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -1,8 +1,9 @@
-//! Translates errors of the runtime into result codes. No other module translates them.
+//! Translates errors of the runtime into result codes. No other module does this; only the codes of faults are listed
+//! elsewhere ([`CuResult::of_fault`]).
 //!
-//! Invariant: each variant of [`margay::Error`] and each [`margay::FaultKind`] has one code. Details that a code cannot express
-//! (a diagnostic, the name of a missing feature) go to standard error. The runtime itself reports the location of a
-//! fault.
+//! Invariant: each variant of [`margay::Error`] and each [`margay::FaultKind`] has one code. Details that a code cannot
+//! express (a diagnostic, the name of an unsupported feature) go to standard error. The runtime itself reports the
+//! location of a fault.
 
 use margay::container::{ImageError, ImageFault};
 use margay::{CaptureError, Error};
@@ -67,7 +68,7 @@ pub(crate) fn code_of(error: &Error) -> CuResult {
         Error::GraphUpdate(_) => CuResult::GRAPH_EXEC_UPDATE_FAILURE,
         Error::Unsupported { .. } => CuResult::NOT_SUPPORTED,
         Error::Fault(fault) => CuResult::of_fault(fault.kind),
-        // `Error` is non-exhaustive; a variant that is missing here is a defect of this table.
+        // `Error::Internal`. `Error` is non-exhaustive: if another variant reaches this arm, its row is missing.
         _ => CuResult::UNKNOWN,
     }
 }
@@ -86,7 +87,8 @@ fn capture_code(error: CaptureError) -> CuResult {
     }
 }
 
-/// Writes the details of an error that the result code cannot express. The runtime has already reported faults.
+/// Writes details that the result code cannot express to standard error, and records the error in the dump. Faults are
+/// only recorded, because the runtime has already reported them.
 pub(crate) fn report(error: &Error) {
     if !matches!(error, Error::NotReady) {
         dump::problem(error);

@@ -1,7 +1,7 @@
 //! The checks around every entry point: the initialisation state, stream capture, panics and the trace.
 //!
-//! Invariants: no panic crosses the C boundary. In a forked child nothing in this module takes a lock or uses the
-//! runtime.
+//! Invariants: no panic crosses the C boundary. In the child of a fork, calls fail before they take a lock or use the
+//! runtime. Exceptions: the functions in [`CONSTANT`], and checking runs.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -47,8 +47,9 @@ impl Call {
     }
 }
 
-/// Symbols of calls that may synchronise with work that is not captured. A symbol stands for all versions of its
-/// export. Calls on events are absent because these calls check the event first (`serve::event`).
+/// Functions that may synchronise with work that is not captured, by symbol: the name of an export without version and
+/// stream suffix. A symbol stands for all versions of the export. Functions of events are absent: `serve::event`
+/// performs this check itself, after the check whether the event was recorded in a capture.
 const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuArray3DCreate",
     "cuArrayCreate",
@@ -221,7 +222,7 @@ fn is_of_graphs(symbol: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with("ics"))
 }
 
-/// Functions that only read constants. They also succeed in the child of a fork.
+/// Functions that only read constants. They work in the child of a fork, too.
 const CONSTANT: &[&str] = &[
     "cuDriverGetVersion",
     "cuGetErrorName",

@@ -4,8 +4,8 @@
 //! is removed, so a stale handle never matches a newer object. Slots never move: each chunk of slots has twice the size
 //! of the previous chunk and is never freed. A lookup therefore takes only the (uncontended) read lock of its own slot.
 //!
-//! Invariant: a handle is never 0, 1 or 2 (the special streams), is divisible by 8, and has its
-//! top bit clear.
+//! Invariant: a handle is never 0, 1 or 2 (the handles of the default streams), is divisible by 8, and its top bit is
+//! 0.
 
 use std::sync::OnceLock;
 
@@ -36,7 +36,8 @@ type Slot<T> = RwLock<Entry<T>>;
 struct Entry<T> {
     generation: u32,
     object: Option<T>,
-    /// In checking runs, the stack of the call that created the object, or that destroyed the last object.
+    /// In checking runs, the call stack at the creation of the object, or, if the slot is empty, at the destruction of
+    /// its last object.
     call: Option<CallStack>,
 }
 
@@ -59,7 +60,7 @@ impl<T: Clone> HandleTable<T> {
         }
     }
 
-    /// Inserts an object and returns its handle, or `None` if the table is full.
+    /// Inserts an object and returns its handle. Returns `None` if the table is full.
     pub(crate) fn insert(&self, object: T) -> Option<usize> {
         let index = self.take_slot()?;
         let call = checking::creation();
@@ -119,7 +120,7 @@ impl<T: Clone> HandleTable<T> {
         removed
     }
 
-    /// Returns all objects. This function visits every slot, so use it only in rare calls.
+    /// Returns all objects. This function visits every slot, so only entry points that programs rarely call may use it.
     pub(crate) fn all(&self) -> Vec<T> {
         let used = self.free.lock().fresh;
         let objects = (0..used).filter_map(|index| self.slot(index)?.read().object.clone());
@@ -145,15 +146,15 @@ impl<T: Clone> HandleTable<T> {
     #[cold]
     fn note_stale(&self, handle: usize, generation: u32, entry: &Entry<T>) {
         if generation < entry.generation {
-            // The call is known if the slot was not used again.
+            // `entry.call` is the destroying call only if the slot has not been used again.
             let is_last = entry.object.is_none() && next_generation(generation) == entry.generation;
             let call = entry.call.clone().filter(|_| is_last);
             checking::note_stale(name_of(self.kind), handle, call);
         }
     }
 
-    /// Returns the handle of the first object that `wanted` accepts. This function visits every slot, so use it only in
-    /// rare calls.
+    /// Returns the handle of the first object that `wanted` accepts. This function visits every slot, so only entry
+    /// points that programs rarely call may use it.
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<usize> {
         let used = self.free.lock().fresh;
         (0..used).find_map(|index| {

@@ -40,7 +40,7 @@ impl<'a> Images<'a> {
             return Err(CuResult::INVALID_VALUE);
         }
         let start = start.cast::<u8>();
-        // SAFETY: the caller guarantees an image, and `prefix` reads no byte after its end.
+        // SAFETY: the caller guarantees an image, and `prefix` reads only readable bytes.
         let prefix = unsafe { prefix(start) }?;
         let kind = detect(&prefix);
         // SAFETY: the caller guarantees an image, whose kind was detected above.
@@ -87,8 +87,8 @@ impl<'a> Images<'a> {
     }
 }
 
-/// Returns the first bytes of an image, up to and including the first NUL. A text can be shorter than the requested
-/// prefix.
+/// Returns the first `DETECT_LEN` bytes of an image, or fewer if a NUL or the end of the readable memory comes earlier.
+/// The NUL is included.
 ///
 /// # Safety
 /// The conditions of [`Images::at`] apply, and `start` is not null.

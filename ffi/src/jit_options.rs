@@ -35,7 +35,7 @@ unsafe impl Send for JitOptions {}
 unsafe impl Sync for JitOptions {}
 
 impl JitOptions {
-    /// Reads the numbers of the options.
+    /// Reads the option numbers, and keeps the pointer to the values.
     ///
     /// # Errors
     /// Returns `INVALID_VALUE` if an array is null and `count` is not 0.
@@ -105,7 +105,7 @@ impl JitOptions {
     }
 
     /// Writes `text` to a log buffer, truncated to the size of the buffer and terminated by a NUL. Stores the number of
-    /// bytes written in the slot of the size option.
+    /// bytes before the NUL in the slot of the size option.
     fn write_log(&self, buffer: u32, size: u32, text: &str) {
         let (Some(start), Some(room)) = (self.value(buffer), self.value(size)) else {
             return;

@@ -6,8 +6,8 @@
 //! `cuGetExportTable`.
 //!
 //! Invariants: every entry point of the driver comes from the table; [`control`] exports the only function that is not
-//! an entry point. No panic leaves an entry point. One module maps all errors to result codes. Set `MARGAY_TRACE_API=1`
-//! to trace the calls.
+//! an entry point. No panic leaves an entry point. Only the module `errors` maps errors to result codes. Set
+//! `MARGAY_TRACE_API=1` to trace the calls.
 
 pub mod api;
 mod callback;

@@ -8,8 +8,8 @@
 //! byte to a pipe has the same effect. Large ranges are looked up in `/proc/self/maps`, because probing would read
 //! whole files from disk. In this case only the last page of each mapping is probed.
 //!
-//! Invariant: this module reads memory only after it has determined that the memory is readable, so every address is
-//! permitted. The caller ensures that no other thread unmaps the memory afterwards.
+//! Invariant: this module reads memory only after it has determined that the memory is readable, so callers may pass
+//! any address. The caller ensures that no other thread unmaps the memory afterwards.
 
 use std::io::{BufRead, BufReader};
 

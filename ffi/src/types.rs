@@ -195,7 +195,7 @@ pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 /// A host function that runs in stream order and receives the stream's status.
 pub type CUstreamCallback =
     Option<unsafe extern "C" fn(stream: CUstream, status: crate::CuResult, user_data: *mut c_void)>;
-/// A function that returns the dynamic shared memory that a block of the given size needs.
+/// A function that returns the number of bytes of dynamic shared memory that a block of `block_size` threads needs.
 pub type CUoccupancyB2DSize = Option<unsafe extern "C" fn(block_size: c_int) -> usize>;
 
 /// A UUID.
@@ -236,7 +236,7 @@ pub struct CUeglFrame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUmemLocation {
-    /// 1: a device, 2: the host, 3: a NUMA node of the host, 4: the NUMA node of the calling thread.
+    /// 0: no location, 1: a device, 2: the host, 3: a NUMA node of the host, 4: the NUMA node of the calling thread.
     pub kind: c_uint,
     /// The ordinal of the device or the number of the NUMA node.
     pub id: c_int,

@@ -21,7 +21,7 @@
 //! trace ([`crate::guard`], [`crate::convert`]), the entry for `cuGetProcAddress` ([`procaddress`]), and the row of the
 //! support table ([`api_rows`]). Each module of this folder contains one family of rows.
 //!
-//! Invariant: the library exports exactly the functions of this table.
+//! Invariant: the library exports exactly the functions of this table and `margay_settle` ([`crate::control`]).
 
 pub mod array;
 pub mod context;

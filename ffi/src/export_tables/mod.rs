@@ -34,8 +34,8 @@ struct Table<const WORDS: usize>([*const c_void; WORDS]);
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
 
 impl<const WORDS: usize> Table<WORDS> {
-    /// Creates the table with index `TABLE`. The first word is the table's size in bytes, and the other words are slots
-    /// of unknown purpose.
+    /// Creates the table that has index `TABLE` in [`TABLES`]. The first word is the table's size in bytes, and the
+    /// other words are slots of unknown purpose.
     const fn sized<const TABLE: usize>() -> Table<WORDS> {
         let unknown = unknown_slots::<TABLE>();
         let mut words = [ptr::null(); WORDS];
@@ -216,7 +216,8 @@ macro_rules! slots {
                 &[$((stringify!($parameter), &$parameter as &dyn guard::Traced)),*],
                 || {
                     $(
-                        // SAFETY: the runtime that calls the slot guarantees that its pointers are valid.
+                        // SAFETY: the runtime that calls the slot guarantees that the pointers that it passes are
+                        // valid.
                         let $parameter = unsafe { FromAbi::from_abi($parameter, &CALL) }?;
                     )*
                     $body
@@ -291,7 +292,8 @@ slots! {
 
     check_nothing "CONTEXT_CHECKS[3]" () { Ok(()) }
 
-    /// Does nothing. When the runtime itself rejects an argument, it passes a message for the driver's error log.
+    /// Does nothing. When the runtime itself rejects an argument, it passes a message for the driver's error log to
+    /// this function.
     log_error "ERROR_LOG[1]" () { Ok(()) }
 
     /// Does nothing. The runtime calls this function to switch the driver's error log on or off.

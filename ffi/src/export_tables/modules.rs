@@ -17,8 +17,8 @@ type Visit = unsafe extern "C" fn(*mut c_void, CUfunction, *mut c_void);
 /// The result after a successful enumeration, observed from outside: cuFFT treats any other value as a failure.
 const VISITED: c_int = 1;
 
-/// Calls `visit(user, kernel, null)` for each kernel of a module, in the order of the module. Returns 0 if the module
-/// does not exist.
+/// Calls `visit(user, kernel, null)` for each kernel of a module, in the order of the module. Returns 1, or 0 if the
+/// module does not exist or `visit` is null.
 pub(super) extern "C" fn each_function(
     context: CUcontext,
     module: CUmodule,

@@ -71,7 +71,7 @@ fn owned() -> *const Owned {
         }));
         OWNED.set(new);
         if let Some(key) = key() {
-            // SAFETY: the key exists. If this fails, the stack is never freed.
+            // SAFETY: the key exists. If the call fails, the stack is never freed.
             unsafe { libc::pthread_setspecific(key, new.cast::<c_void>()) };
         }
     }

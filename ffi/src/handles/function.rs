@@ -123,7 +123,8 @@ pub(crate) fn functions() -> &'static HandleTable<Function> {
 }
 
 impl FunctionObject {
-    /// Returns the kernel in `context`, and loads the library's module there if necessary.
+    /// For the kernel of a library, returns the kernel in `context`, and loads the library's module there if necessary.
+    /// Otherwise returns the kernel in its own context.
     pub(crate) fn in_context(&self, context: &Context) -> Result<Cow<'_, Kernel>, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(Cow::Borrowed(kernel)),
@@ -134,7 +135,8 @@ impl FunctionObject {
         }
     }
 
-    /// Returns the kernel in the current context. If no context is current, the primary context of device 0 is used.
+    /// For the kernel of a library, returns the kernel in the current context, or in the primary context of device 0 if
+    /// no context is current. Otherwise returns the kernel in its own context.
     pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.clone()),

@@ -18,7 +18,7 @@ const DEVICE: c_uint = 1;
 const HOST: c_uint = 2;
 /// A NUMA node of the host. Programs see only node 0.
 const HOST_NUMA: c_uint = 3;
-/// The value that denotes the host in shared memory files.
+/// The value that denotes the host in the memory file of a shared pool.
 const HOST_LABEL: i32 = -1;
 
 /// A kind of memory and its location.

@@ -39,7 +39,7 @@ fn check_attributes(order: c_uint, flags: c_uint) -> Served {
     }
 }
 
-/// Rejects the legacy default stream; these functions accept every other stream.
+/// Rejects the legacy default stream. Batched copies and copies with attributes accept every other stream.
 fn check_stream(stream: &Stream) -> Served {
     match stream.kind() {
         StreamKind::Legacy => Err(CuResult::INVALID_VALUE),
@@ -150,8 +150,8 @@ pub(crate) fn memcpy_batch_async_v2(
     batch.submit(&stream).map_err(|(_, code)| code)
 }
 
-/// Implements the version of the function with `fail_idx`, which receives the index of the failed copy. `usize::MAX`
-/// means that no single copy failed.
+/// Implements the version of the function with `fail_idx`, which receives the index of the failed copy. If no
+/// particular copy causes a failure, it receives `usize::MAX`.
 #[expect(clippy::too_many_arguments, reason = "the interface's own list")]
 pub(crate) fn memcpy_batch_async_v1(
     _: &Call,
@@ -276,7 +276,8 @@ fn submit_box(stream: &Stream, op: &CUDA_MEMCPY3D_BATCH_OP) -> Served {
     submit(stream, transfer, op.src_access_order)
 }
 
-/// Submits 3D copies. On failure it returns the index of the failed copy, or `usize::MAX` if no single copy failed.
+/// Submits 3D copies. On failure it returns the index of the failed copy, or `usize::MAX` if no particular copy causes
+/// the failure.
 fn submit_boxes(
     count: usize,
     list: *mut CUDA_MEMCPY3D_BATCH_OP,

@@ -168,7 +168,8 @@ struct Side {
     rows: usize,
 }
 
-/// The first byte of a side, its row pitch and its slice pitch in bytes.
+/// The address of a side's first byte, its row pitch and slice pitch in bytes, and whether it is in host memory (`None`
+/// for unified addresses).
 struct CopySide {
     start: u64,
     pitch: u64,

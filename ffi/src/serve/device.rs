@@ -253,8 +253,8 @@ pub(crate) fn device_get_p2p_atomic_capabilities(
     atomic_capabilities(out, operations, count, &PEER_ATOMICS)
 }
 
-/// Returns no capabilities, because atomics between device and host are not guaranteed. The attribute
-/// `HOST_NATIVE_ATOMIC_SUPPORTED` also reports this.
+/// Returns no capabilities, because atomic operations of a device are not guaranteed to be atomic for accesses of the
+/// host. The attribute `HOST_NATIVE_ATOMIC_SUPPORTED` also reports this.
 pub(crate) fn device_get_host_atomic_capabilities(
     _: &Call,
     out: *mut c_uint,
@@ -281,7 +281,7 @@ pub(crate) fn device_get_luid(
     Ok(())
 }
 
-/// The attribute that limits the width of textures over linear memory, in elements.
+/// The attribute that limits the width of textures in linear memory, in texels.
 const LINEAR_WIDTH: i32 = 69;
 
 pub(crate) fn device_get_texture_1d_linear_max_width(
@@ -291,9 +291,8 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     channels: c_uint,
     device: Device,
 ) -> Served {
-    // The known formats are integers of 8, 16 and 32 bits, floats of 16 and 32 bits, and the normalised formats of one
-    // to four channels.
-    // channels.
+    // The known formats are integers of 8, 16 and 32 bits, floats of 16 and 32 bits, and the normalised formats with 1,
+    // 2 or 4 channels.
     let known = matches!(format, 1..=3 | 8..=10 | 0x10 | 0x20 | 0xc0..=0xcb);
     if !known || !matches!(channels, 1 | 2 | 4) {
         return Err(CuResult::INVALID_VALUE);
@@ -305,7 +304,7 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     Ok(())
 }
 
-/// Checks the arguments and has no other effect, because no other device writes to this memory.
+/// Checks the arguments and has no other effect, because no other hardware writes to device memory.
 pub(crate) fn flush_gpu_direct_rdma_writes(_: &Call, target: c_uint, scope: c_uint) -> Served {
     current()?.status()?;
     // The only target is `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`; the scopes are the owner and all

@@ -55,7 +55,7 @@ impl Fill {
         Ok(())
     }
 
-    /// Runs the fill in the entry point's default stream, and waits for it if the host can access the memory.
+    /// Runs the fill in the entry point's default stream, and waits for the fill if the memory is not device memory.
     fn run_here(self, call: &Call) -> Served {
         let stream = stream(CUstream(0), call)?;
         self.run(&stream)?;

@@ -42,7 +42,7 @@ const LARGE_CLUSTERS: c_uint = 2;
 const BACKFILL: c_uint = 1;
 /// The first private word of each resource that this library creates.
 const MAGIC: u32 = u32::from_le_bytes(*b"mrgR");
-/// The number of queues that a device reports.
+/// The number of work queues that a device reports.
 const QUEUE_LIMIT: u32 = 32;
 
 /// Fills the private words of a resource: magic number, device, first multiprocessor and checksum.
@@ -421,7 +421,8 @@ pub(crate) fn own_by_current(stream: usize) -> Served {
     Ok(())
 }
 
-/// Returns the green context of a stream, or 0 if the stream has no green context.
+/// Returns the green context of a stream, or 0 if there is none. The green context of a default stream is the current
+/// green context.
 pub(crate) fn green_handle_of(stream: CUstream) -> Result<CUgreenCtx, CuResult> {
     if stream.0 <= 2 {
         let green = green_of(current_handle()?);

@@ -154,8 +154,8 @@ pub(crate) fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConf
     LaunchConfig::new(dim(grid), dim(block)).with_shared(shared)
 }
 
-/// The result that NVIDIA's runtime reports as `cudaErrorInvalidConfiguration`. It is not a result of the driver, and
-/// the runtime returns such numbers unchanged.
+/// The result that NVIDIA's runtime reports as `cudaErrorInvalidConfiguration`. The driver API does not define this
+/// number; NVIDIA's runtime returns it to the program unchanged.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 /// The device attributes that limit the threads of a block, the block dimensions and the grid dimensions.
 const MAX_THREADS: i32 = 1;

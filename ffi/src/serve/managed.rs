@@ -459,8 +459,8 @@ pub(crate) fn mem_range_get_attributes(
     Ok(())
 }
 
-/// Returns the location of each part of a range: the last prefetch location, otherwise the preferred location,
-/// otherwise the host.
+/// Returns the location of each part of a range, which has `summary` bytes: the last prefetch location, otherwise the
+/// preferred location, otherwise the host.
 pub(crate) fn mem_get_location_info(
     _: &Call,
     address: u64,

@@ -66,7 +66,7 @@ fn free(address: u64) -> Served {
     let Some(info) = Runtime::global()?.pointer_info(address) else {
         return free_counted(address, || context.free(DevicePtr::new(address)));
     };
-    // `free_counted` removes the pool's entry, so the lookup comes first.
+    // `pool_of` must run before `free_counted`, which removes the entry that connects the allocation with its pool.
     let from_pool = pool_of(address).is_some();
     free_counted(address, || match info.kind {
         // Pinned host memory from a pool is freed here too.

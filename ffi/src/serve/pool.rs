@@ -4,7 +4,7 @@
 //! A pool that other processes can use has a memory file of its own instead. Each kind and location of memory
 //! ([`PoolLocation`]) has a default pool.
 //!
-//! Invariant: the used bytes of a pool are the sum of its allocations that are not freed yet.
+//! Invariant: the used bytes of a pool are the sum of the sizes of its allocations that are not freed yet.
 
 pub(super) use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -78,7 +78,7 @@ impl PoolObject {
     }
 }
 
-/// An allocation that is not freed.
+/// An allocation of a pool. It is in the map until it is freed.
 struct Allocation {
     pool: Arc<PoolObject>,
     bytes: u64,
@@ -170,7 +170,7 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
     stream.capture_status()?;
     let place = pool.place;
     if let Some(captured) = stream.alloc_captured(bytes as u64, place.pointers(), place.pack()) {
-        // The graph owns the allocation, not the pool.
+        // The graph, and not the pool, owns the allocation.
         out.set(captured?.address());
         return Ok(());
     }
@@ -319,7 +319,7 @@ pub(crate) fn mem_pool_set_attribute(
     let used = pool.used.load(Ordering::Relaxed);
     match attribute {
         RELEASE_THRESHOLD => pool.threshold.store(given(), Ordering::Relaxed),
-        // High-water marks can only be reset to 0.
+        // The only valid value for a high-water mark is 0, which resets the mark to the current use.
         RESERVED_HIGH if given() == 0 => pool.reserved_high.store(used, Ordering::Relaxed),
         USED_HIGH if given() == 0 => pool.high.store(used, Ordering::Relaxed),
         _ => return Err(CuResult::INVALID_VALUE),
@@ -476,7 +476,7 @@ pub(crate) fn device_set_mem_pool(_: &Call, device: Device, pool: CUmemoryPool) 
     set_current_pool(PoolLocation::device(device.ordinal()), pool)
 }
 
-/// Returns the file descriptor of a pool's memory, which the program then owns.
+/// Returns a new file descriptor for a pool's memory. The program then owns the descriptor.
 pub(crate) fn mem_pool_export_to_shareable_handle(
     _: &Call,
     out: *mut c_void,

@@ -68,7 +68,7 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes the settings, and passes the new settings to the runtime.
+    /// Changes the settings, and passes the new sampler to the runtime. `change` passes a new resource itself.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();

@@ -112,8 +112,8 @@ fn event(handle: CUevent) -> Result<margay::Event, CuResult> {
     events().get(handle.0).ok_or(CuResult::INVALID_VALUE)
 }
 
-/// Converts the parameters of a node whose parameters can be changed. `ctx` is the context for a copy or fill whose
-/// parameters name no context.
+/// Converts the parameters of a node of any kind except child graph, conditional, allocation and free. `ctx` is the
+/// context for a copy or fill whose parameters name no context.
 ///
 /// # Safety
 /// The pointers in the parameters are valid.

@@ -30,7 +30,8 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
 /// Converts the parameters of an allocation node, and writes the address to `params`.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for invalid properties, and `NOT_SUPPORTED` for memory that other processes share.
+/// Returns `INVALID_VALUE` for invalid properties, and `NOT_SUPPORTED` if the memory is to be shared with other
+/// processes.
 ///
 /// # Safety
 /// The array of access descriptors contains as many elements as its count.

@@ -216,7 +216,7 @@ fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
 ///
 /// # Errors
 /// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. The functions
-/// that add or change the node detect other errors of the fill.
+/// that add or change the node detect other invalid parameters.
 pub(crate) fn fill_op(
     params: &CUDA_MEMSET_NODE_PARAMS,
     ctx: CUcontext,

@@ -142,7 +142,8 @@ pub(crate) fn graph_get_edges(
     graph_get_edges_v2(call, graph, from, to, std::ptr::null_mut(), count)
 }
 
-/// Writes the nodes at the other ends of a node's edges, and the data of these edges, to the caller's arrays.
+/// Writes `ends` to the caller's arrays: the nodes to which a node has edges in one direction, and the data of these
+/// edges.
 ///
 /// # Safety
 /// The conditions of [`answer_list`] apply to both arrays.
