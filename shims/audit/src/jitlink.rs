@@ -1,10 +1,10 @@
 //! The replacement of nvJitLink: a linker that joins PTX instead of producing cubins.
 //!
 //! Margay's front end reads all inputs that are PTX or contain PTX, so errors have line numbers. The linker joins the
-//! inputs to one image that Margay can load ([`margay_frontend::container::join`]). The LTO-IR (code for link-time
-//! optimisation) of NVRTC is already PTX here ([`super::nvrtc`]). The LTO-IR of other compilers, such as Numba, has
-//! NVIDIA's own format. NVIDIA's linker translates all inputs of this format to PTX together (`-lto -ptx`). The
-//! translated PTX contains the kernels and the functions that they call. Functions that other inputs define stay
+//! inputs to one image that Margay can load ([`margay_frontend::container::join`]). Where NVRTC would produce LTO-IR
+//! (code for link-time optimisation), [`super::nvrtc`] makes it produce PTX. The LTO-IR of other compilers, such as
+//! Numba, has NVIDIA's own format. NVIDIA's linker translates all inputs of this format to PTX together (`-lto -ptx`).
+//! The translated PTX contains the kernels and the functions that they call. Functions that other inputs define stay
 //! unresolved, and Margay then links them.
 //!
 //! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of NVIDIA's linker.
@@ -88,8 +88,9 @@ macro_rules! in_slots {
     };
 }
 
-/// Returns the replacement of a symbol for the library copy in a slot, if there is one. Symbols have plain names or,
-/// through the macros of NVIDIA's header, names with the version of the header: `__nvJitLinkCreate_13_5`.
+/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced. Symbols
+/// have plain names or, through the macros of NVIDIA's header, names with the version of the header:
+/// `__nvJitLinkCreate_13_5`.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     if slot >= SLOTS {
         return None;

@@ -112,7 +112,8 @@ pub unsafe extern "C" fn la_symbind64(
         .unwrap_or(address)
 }
 
-/// An ELF symbol, whose value is already relocated to an absolute address.
+/// An ELF symbol. `value` is an absolute address in the symbols that [`la_symbind64`] receives, and relative to the
+/// file's base address in the symbol table of a file.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Symbol {

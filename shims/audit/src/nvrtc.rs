@@ -2,8 +2,8 @@
 //!
 //! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
 //! cubin, and this module returns the PTX in place of the cubin. With `-dlto` the code is compiled to linkable PTX
-//! instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for a program: every query
-//! goes to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
+//! instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for an `nvrtcProgram`: every
+//! query goes to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -133,14 +133,14 @@ unsafe fn virtual_options(count: c_int, options: *const *const c_char) -> Option
 
 const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
-/// The spellings of the option that requests link-time code.
+/// The spellings of the option that requests LTO-IR (code for link-time optimisation).
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
 /// The option that replaces the options in [`LATER`]. It requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
 /// Returns the replacement of an option, or `None` if it stays unchanged. An architecture `sm_*`, in the same argument
-/// as the option's name or in the next one, becomes `compute_*`. An option for link-time code becomes the option for
-/// linkable PTX.
+/// as the option's name or in the next one, becomes `compute_*`. An option for LTO-IR becomes the option for linkable
+/// PTX.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     if LATER.contains(&option) {
         return Some(LINKABLE.to_vec());

@@ -1,4 +1,5 @@
-//! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows which copy it replaces.
+//! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows the copy whose function
+//! it replaces.
 //!
 //! Each loaded copy has a slot, and each replacement function is compiled once for each slot. A slot contains a pointer
 //! to the copy's link map, or null if no copy uses the slot. Invariant: the pointer is set from `la_objopen` to

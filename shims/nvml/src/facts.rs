@@ -28,7 +28,7 @@ pub struct Memory {
 }
 
 impl Facts {
-    /// Returns the device with number `number`. The environment describes the devices.
+    /// Returns the device with number `number`. Environment variables define the devices' properties.
     pub fn of(number: u32) -> Facts {
         Facts {
             config: DeviceConfig::from_env(),

@@ -22,7 +22,7 @@ mod input {
     pub(super) const ANY: c_int = 10;
 }
 
-/// The SM number that is used if the options name no architecture.
+/// The architecture (86 means `sm_86`) that is used if the options name none.
 const DEFAULT_SM: u32 = 86;
 /// The first bytes of LLVM bitcode. An input of the kind `ANY` that begins with them is linked as LTO-IR, the code for
 /// link-time optimisation.
@@ -192,7 +192,7 @@ impl Link {
         }
     }
 
-    /// Returns an output for the client. Texts end with a NUL.
+    /// Returns an output for the client. A log that is not empty ends with a NUL.
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
