@@ -1,4 +1,4 @@
-// Prices of European options, compiled for speed. Buffers: spot, strike, years, call, put. Numbers: n.
+// Prices of European options, compiled with fast-math options. Buffers: spot, strike, years, call, put. Numbers: n.
 #define RATE 0.02f
 #define VOLATILITY 0.3f
 

@@ -1,5 +1,6 @@
-// C = A B for half-precision A and B. The first phase converts them to floats. The second phase keeps 4 rows and 64
-// columns of C in registers during the loop over k. Buffers: a, b, c. Numbers: rows, inner, columns.
+// C = A B for half-precision A and B. Phase 0 allocates memory, phase 1 converts A and B to floats, and phase 2
+// multiplies. Phase 2 keeps 4 rows and 64 columns of C in registers during the loop over k. Buffers: a, b, c. Numbers:
+// rows, inner, columns.
 #include <stdlib.h>
 
 #define ROWS 4

@@ -1,4 +1,4 @@
-// Prices of European options, with exact functions and with fast functions.
+// Prices of European options. The benchmark compiles this source without and with the option for fast math.
 static float normal_cdf(float d) {
     float k = 1.0f / (1.0f + 0.2316419f * fabs(d));
     float poly = k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));

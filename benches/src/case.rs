@@ -27,7 +27,7 @@ impl Scale {
 pub enum Group {
     /// The eleven kernels for which goals are set.
     Goals,
-    /// The other kernels.
+    /// The kernels for which no goals are set.
     More,
 }
 
@@ -44,8 +44,9 @@ pub struct Sources {
     pub(crate) c_uneven: bool,
 }
 
-/// Builds [`Sources`] from the path of a PTX file in the repository and a file name in `benches`. If there are two
-/// names, the first is that of the OpenCL file and the second that of the C file.
+/// Builds [`Sources`] from the path of a PTX file in the repository and the name, without extension, of the files in
+/// `benches/opencl` and `benches/c`. If there are two names, the first is that of the OpenCL file and the second that
+/// of the C file.
 macro_rules! sources {
     ($ptx:literal, $name:literal $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::case::sources!($ptx, $name / $name $(, $field: $value)*)

@@ -183,8 +183,8 @@ impl Bench {
     }
 }
 
-/// Returns the offset of a fetch from a texel's corner. With filtering, the fetch is at the point between four texels,
-/// otherwise in the middle of one texel.
+/// Returns the offset of a fetch from a texel's corner. With linear filtering, the fetch is at the point between four
+/// texels, otherwise in the middle of one texel.
 fn middle(kind: &Kind) -> f32 {
     match kind.filter {
         Filter::Point => 0.5,

@@ -14,7 +14,7 @@ pub(crate) struct Limit {
     pub(crate) what: &'static str,
     /// The unit of [`Limit::each`].
     pub(crate) unit: &'static str,
-    /// Number of bytes or operations in [`Limit::time`].
+    /// Number of bytes or operations of one run. [`Limit::time`] is the time of one run.
     pub(crate) each: f64,
     pub(crate) time: Time,
     /// Number of bits in a register, for limits of multiply-adds.
@@ -28,7 +28,7 @@ impl Limit {
     }
 }
 
-/// Number of floats in a buffer of 256 MB.
+/// Number of floats in a buffer of 256 MiB.
 const FLOATS: usize = 1 << 26;
 const SMALL: usize = 1 << 16;
 
@@ -95,8 +95,8 @@ struct Peak {
     what: &'static str,
     bits: u32,
     available: fn() -> bool,
-    /// Performs [`wide::SUMS`] multiply-adds as many times as the argument states. Returns the sum of the accumulators,
-    /// so that the optimiser removes no operation.
+    /// Performs [`wide::SUMS`] multiply-adds as many times as the argument states. Returns the sum of the first
+    /// elements of the accumulators, so that the optimiser removes no operation.
     run: fn(usize) -> f32,
 }
 

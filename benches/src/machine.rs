@@ -31,7 +31,7 @@ impl Machine {
         }
     }
 
-    /// Returns whether other work kept the machine busy.
+    /// Returns whether the machine was busy with other work when these facts were collected.
     pub(crate) fn busy(&self) -> bool {
         self.load > 1.25 * self.cores as f64
     }

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 /// Number of samples of a measurement.
 pub const SAMPLES: usize = 5;
-/// Minimum duration of a sample. A sample repeats its work until it has this duration.
+/// Intended duration of a sample. A sample consists of as many runs as fit into this duration, but of 1 to 100,000
+/// runs.
 const SAMPLE_TIME: Duration = Duration::from_millis(40);
 
 /// Number of samples of a short action that needs a pause before each run.

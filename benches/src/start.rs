@@ -1,7 +1,8 @@
 //! Measures costs that occur once in a program: the time until the first result, and the time to load a large image.
 //!
 //! Each cost is measured in a separate process ([`Once::measure`] starts this program again, as `margay bench --once`),
-//! because a process initialises only once, and its peak memory would include that of other measurements.
+//! because a process initialises the runtime only once, and the peak memory of a process includes that of its earlier
+//! measurements.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -128,7 +129,8 @@ impl Once {
 pub enum Code {
     /// The process compiles its code.
     Compiled,
-    /// The process loads its code from the disk cache, if the cache stores this code by default.
+    /// The process loads its code from the disk cache. It compiles only the functions that the cache does not store by
+    /// default, because their compilation takes little time.
     Kept,
 }
 

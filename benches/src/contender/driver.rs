@@ -2,8 +2,8 @@
 //! data and checks as for Margay.
 //!
 //! The user provides what the library needs, such as a GPU or environment variables. A run ends with
-//! `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: the value that
-//! allocated device memory frees it.
+//! `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: the `Buffer` that
+//! allocates device memory frees it when the `Buffer` is dropped.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -129,7 +129,7 @@ impl Driver {
 impl Contender for Driver {
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String> {
         let functions = &self.functions;
-        // SAFETY: the context belongs to this library.
+        // SAFETY: the library whose functions are called created the context.
         let status = unsafe { (functions.set_current)(self.context) };
         functions.done(status, "cuCtxSetCurrent")?;
         let module = Module::load(functions, case.sources.ptx)?;

@@ -2,7 +2,8 @@
 //!
 //! The kernels of `benches/opencl` have the names and arguments of the CUDA kernels. Buffers use host memory that this
 //! process allocates; large buffers are in huge pages, as in Margay. To run kernels on fewer cores than the machine
-//! has, this module creates a sub-device (`clCreateSubDevices`). Invariant: the owner of a handle releases it.
+//! has, this module creates a sub-device (`clCreateSubDevices`). Invariant: the owner of a program, kernel or buffer
+//! handle releases the handle. Contexts and queues are never released.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;

@@ -1,4 +1,4 @@
-//! The Mandelbrot set: a loop whose length differs from point to point.
+//! The Mandelbrot set: a loop whose number of iterations differs from point to point.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::work::{Values, Work, args};

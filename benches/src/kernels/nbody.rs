@@ -13,7 +13,7 @@ pub(super) const CASE: Case = Case {
 };
 
 const STEP: f32 = 0.01;
-/// The kernel uses an approximate square root, and contenders add in different orders.
+/// Tolerance for results, because the kernel uses an approximate square root and contenders add in different orders.
 const TOLERANCE: f32 = 1e-4;
 
 /// The three coordinates of a position and a mass, or the three components of a velocity and zero.
