@@ -5,7 +5,7 @@
 //! A line is one of
 //!
 //! ```text
-//! class NAME field = a b c@80/7.0        // a named set of modifiers (or types), one per slot
+//! class NAME field = a b c@80/7.0        // a named set of modifiers or types; a slot `NAME` accepts one of them
 //! let NAME = {CLASS} {x} ...             // shorthand for several slots, used as $NAME
 //! head.prefix slots types @req : operands -> Opcode field=value
 //! // a comment
@@ -75,6 +75,8 @@
 //! - `-> lowering`: a [`Lowering`] lowers the instruction, because it is control flow or becomes several operations.
 //! - `-> nothing`: the instruction has no effect.
 //! - `-| family`: the instruction is unsupported.
+//!
+//! `field=value` after the action `->` sets this field of [`Mods`] for every instruction of the line.
 //!
 //! Invariant: the table is embedded in the program. Compiling a line that contains a mistake panics, and the tests
 //! compile every line.
@@ -192,7 +194,8 @@ impl Lines {
         }
     }
 
-    /// Returns the choices that one word of a set represents.
+    /// Returns the choices that a word of a slot or class represents: the choices of the class with this name, or one
+    /// choice for each text to which the word expands.
     fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
         let (text, requirement) = match word.split_once('@') {
             Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),

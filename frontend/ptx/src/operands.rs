@@ -113,8 +113,8 @@ pub type Roles = SmallVec<[Role; 6]>;
 pub struct Role {
     /// The operand's description in the table.
     pub pattern: &'static OperandPattern,
-    /// The operand's type in the operation; `OpType::None` for addresses, other integers and unchecked
-    /// operands.
+    /// The operand's type in the operation; `OpType::None` for addresses, for operands that may be any integer, and
+    /// for operands whose type is not checked.
     pub ty: OpType,
 }
 

@@ -1,7 +1,7 @@
 //! A compiled line of the syntax table: [`Form`], its modifier slots and its operands.
 //!
-//! Invariant: forms live as long as the process. Every `&'static str` in a form is a piece of the table's
-//! text, or an expansion of it.
+//! Invariant: forms live as long as the process. Every `&'static str` in a form is a piece of the table's text, or one
+//! of the strings to which a range such as `<8..24/8>` expands.
 
 use crate::lowering::Lowering;
 use crate::target::{Requirement, Target, Version};
@@ -47,7 +47,8 @@ pub enum Action {
     Lowers(Lowering),
     /// No operation: the instruction is a hint and does not affect results.
     Nothing,
-    /// Accepted but unsupported: running the instruction is an error that names it and this family.
+    /// Accepted but unsupported: the launch of a kernel that can reach the instruction is an error. The field names the
+    /// family of instructions.
     LeftOut(&'static str),
 }
 

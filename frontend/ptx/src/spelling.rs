@@ -58,7 +58,9 @@ impl Spelling {
     }
 }
 
-/// The reason why a form does not match. `progress` is the number of modifiers that matched.
+/// The reason why a form does not match. The miss with the greatest `progress` is reported. `progress` is the number of
+/// modifiers that matched, plus 1 if all types and other modifiers with a fixed order match. If the form matches but
+/// needs another version or target, `progress` is the greatest `usize`.
 struct Miss {
     progress: usize,
     kind: FormErrorKind,
@@ -244,7 +246,7 @@ impl Fill {
         }
         for (index, slot) in form.slots.iter().enumerate() {
             if slot.required && self.taken & (1 << index) == 0 {
-                // This error ranks above a missing type, because the types match here.
+                // The addition of 1 ranks this error above a missing type, because the types match here.
                 return Err(missing(FormErrorKind::MissingModifier, slot, given + 1));
             }
         }

@@ -1,7 +1,7 @@
 //! PTX versions, targets, and the requirements of forms.
 //!
-//! Invariant: raising the version never makes a module fail a [`Requirement`]. Raising the target does not either,
-//! except for the architecture-specific (`a`) and family-specific (`f`) variants, which a requirement lists.
+//! Invariant: raising the version never makes a module fail a [`Requirement`]. Raising the target never does either,
+//! unless the requirement lists an architecture-specific (`a`) or family-specific (`f`) target.
 
 use smallvec::SmallVec;
 use std::fmt;
