@@ -5,14 +5,13 @@
 //! are zero. The interpreter, the constant folder, and generated code for ops without a fast lowering call the same
 //! reference function. Tests compare fast lowerings with the reference functions. Invariant: a reference function does
 //! not panic for any operands, and the upper bits of its results are zero.
-
 //!
-//! Modules: [`arith`] implements the rows that integers and floating point share, and calls the functions for integers
+//! Modules: [`arith`] implements the ops that integers and floating point share, and calls the functions for integers
 //! ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`], [`cvt`],
-//! [`data`] and [`video`] implement the other rows for single lanes. [`atomic`] implements read-modify-writes, [`warp`]
+//! [`data`] and [`video`] implement the other ops for single lanes. [`atomic`] implements read-modify-writes, [`warp`]
 //! implements collectives, and [`matrix`] implements the matrix products of a warp. All exact floating-point arithmetic
-//! uses [`soft`]. For a description that no PTX instruction has (such as a sine of integers), a reference function
-//! returns zeros; the verifier rejects such a description.
+//! uses [`soft`]. For a [`Desc`] that no PTX instruction has (such as a sine of integers), a reference function
+//! returns zeros; the verifier rejects such a `Desc`.
 
 pub mod approx;
 pub mod arith;

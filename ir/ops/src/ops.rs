@@ -28,11 +28,11 @@
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
-//! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is its address, or the address of spare memory if a tool suppresses it. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy. `noftz`: the access is in a loop |
-//! | `observe.access` | address; for `copy`, the number of bytes | | tells tools about the access that follows. The modifiers are those of `check.access` |
-//! | `observe.event` | up to two values that depend on the event | | tells tools about the event that follows; payload: see `margay_ir::observe::ObservedEvent` |
-//! | `check.group` | for `sync`, the number of groups that may be incomplete | | tells a tool about groups of asynchronous copies: `arrive` ends a group, `sync` waits for groups, `all` for all copies |
-//! | `check.fence` | | | tells a tool about the fence that follows |
+//! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is the address of the access, or the address of spare memory if a tool suppresses the access. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy. `noftz`: the access is in a loop |
+//! | `observe.access` | address; for `copy`, the number of bytes | | reports to tools the access that follows. The modifiers are those of `check.access` |
+//! | `observe.event` | up to two values that depend on the event | | reports to tools the event that follows; payload: see `margay_ir::observe::ObservedEvent` |
+//! | `check.group` | for `sync`, `bulk_sync` and `bulk_read`: the number of groups that may be incomplete; for `begin`: the number of a `margay_ir::observe::Asynchronous`; for `proxy_fence`: the state spaces | | reports to a tool the asynchronous operations: `begin` and `end` enclose the accesses of an operation, `arrive` and `bulk_arrive` end a group, `sync`, `bulk_sync` and `bulk_read` wait for groups, `all` waits for all copies, and `proxy_fence` is a fence between proxies |
+//! | `check.fence` | | | reports to a tool the fence that follows |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
 //! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
 //! | `vadd2` ... `vset4` | `a`, `b` (a `prmt` for each selects its parts), `c` | `d` | lane mask in `dsel` |
@@ -56,9 +56,9 @@ bitflags::bitflags! {
     /// The effects of an operation besides computing its results from its operands.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Effects: u16 {
-        /// Reads memory that other threads may write.
+        /// Reads memory or, for operations on the stack, the thread's stack pointer.
         const READS = 1;
-        /// Writes memory.
+        /// Writes memory or, for operations on the stack, the thread's stack pointer.
         const WRITES = 1 << 1;
         /// A sync point at which a lane may wait for lanes of its warp.
         const SYNC_WARP = 1 << 2;
@@ -74,7 +74,7 @@ bitflags::bitflags! {
         const CONVERGENT = 1 << 7;
         /// Ends a block.
         const TERMINATOR = 1 << 8;
-        /// The result differs between two executions (clocks). Passes neither move nor merge the operation.
+        /// The result can differ between two executions, as for clocks. Passes neither move nor merge the operation.
         const TIME = 1 << 9;
         /// Orders memory accesses.
         const FENCE = 1 << 10;

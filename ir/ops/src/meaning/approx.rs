@@ -89,7 +89,7 @@ fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     format.flush(upper(result + (1 << 31)))
 }
 
-/// A function of one `f32` on the host.
+/// A function of one `f32`, computed on the host. The last argument states whether `.ftz` is given.
 type Function = fn(&mut Host, f32, bool) -> f32;
 
 fn evaluate(desc: &Desc, args: &[Bits], out: &mut [Bits], function: Function) {

@@ -1,6 +1,6 @@
-//! Rows that integers and floating point share. The class of the type selects the function that computes the result.
+//! Ops that integers and floating point share. The class of the type selects the function that computes the result.
 //!
-//! The calls are direct, so that the Rust compiler can inline and specialise the functions if the description is a
+//! The calls are direct, so that the Rust compiler can inline and specialise the functions if the [`Desc`] is a
 //! constant.
 
 use super::{Bits, Desc, approx, carry, float, int, minmax};

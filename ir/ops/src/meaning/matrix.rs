@@ -86,7 +86,7 @@ pub struct Product {
 pub type Coordinates = (u32, u32);
 
 impl Product {
-    /// Returns the product that an operation describes.
+    /// Returns the product that an operation describes; `None` if the description is not a valid product.
     pub fn of(desc: &Desc) -> Option<Product> {
         let mods = desc.mods;
         let shape = Shape::of(mods.mode())?;
@@ -300,9 +300,8 @@ impl Product {
         }
     }
 
-    /// Returns the elements of the result, which `element` computes. The arguments of `element` are the index of the
-    /// element in the result, and pairs of indices in `a` and `b`: the result contains the sum of the products of these
-    /// pairs of elements.
+    /// Computes each element of the result with `element`. The arguments of `element` are the index of the element in
+    /// the result, and the pairs of indices in `a` and `b` of the elements whose products the element sums.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,

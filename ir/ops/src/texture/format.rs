@@ -137,7 +137,7 @@ impl Format {
     }
 
     /// Converts an unpacked component to a number; integers become fractions of their largest value. If `srgb` is set,
-    /// the colours of 8-bit formats are converted to linear values.
+    /// the first three components of [`Channel::U8`] formats are converted from sRGB to linear values.
     pub fn number(&self, bits: u32, index: usize, srgb: bool) -> f64 {
         let channel = self.channel;
         if channel.is_float() {

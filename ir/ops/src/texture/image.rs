@@ -66,7 +66,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Returns the number of layers; a layer of a cube map has six faces.
+    /// Returns the number of layers, or 0 if the image is not layered. A layer of a cube map has six faces.
     pub fn layers(&self) -> u32 {
         let depth = self.level(0).map_or(1, |level| level.depth);
         match (self.layered, self.cube) {

@@ -3,7 +3,8 @@
 //! [`access`] defines the payload of the texture and surface ops, which encodes the PTX instruction. [`image`]
 //! describes texels in memory, [`mod@format`] the encoding of texels, and [`sampler`] address modes and filters.
 //! [`sample`] fetches and filters texels, [`surface`] loads, stores and updates them, and [`query`] implements queries.
-//! All memory accesses use [`Memory`] and stay inside an image, so both engines share all of this code.
+//! All memory accesses use [`Memory`] and stay inside an image, so the interpreter and native code share all of this
+//! code.
 //!
 //! The PTX ISA (9.7.10, 9.7.11) and the appendix on texture fetching in the CUDA C++ Programming Guide define the
 //! rules. Where these documents leave a choice, Margay follows these rules:
@@ -16,8 +17,8 @@
 //!   specifies, and to a level that is computed from gradients. The base level is the first level of the view,
 //!   regardless of bias and clamps.
 //! - The level that is computed from gradients is `log2(longer / n)`. If the sampler allows anisotropy, there are `n`
-//!   probes along the longer gradient, where `n` is `ceil(longer / shorter)` or the sampler's limit. Otherwise `n` is
-//!   1.
+//!   probes along the longer gradient, where `n` is the lesser of `ceil(longer / shorter)` and the sampler's limit.
+//!   Otherwise `n` is 1.
 //! - Components that a format lacks are 0, except that a missing fourth component is 1.
 //! - If components of a cube direction have equal magnitudes, z takes precedence over y, and y over x.
 //!
