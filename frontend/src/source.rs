@@ -1,8 +1,8 @@
 //! Source text and positions in it.
 //!
-//! The front end refers to positions in a [`SourceFile`] by [`Span`], a pair of byte offsets. Invariant: a
-//! file has less than 4 GiB, so an offset always fits in a `u32`. Its text is valid UTF-8; invalid bytes are
-//! replaced when the file is created.
+//! The front end refers to positions in a [`SourceFile`] by [`Span`], a pair of byte offsets. The parser reads at most
+//! the first [`SourceFile::MAX_LEN`] bytes of a text, so an offset always fits in a `u32`. Invariant: the text is valid
+//! UTF-8; invalid bytes are replaced when the file is created.
 
 use std::borrow::Cow;
 use std::ops::Range;

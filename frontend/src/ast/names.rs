@@ -1,7 +1,8 @@
 //! Interned identifiers.
 //!
-//! Each identifier, modifier or string of a module is stored once. The tree refers to its text by a `u32`, so that
-//! later stages compare and index integers instead of hashing text. Invariant: equal texts have equal names.
+//! Each identifier, modifier or string of a module is stored once. The tree refers to the stored text by a [`Name`] of
+//! 32 bits, so that later stages compare and index integers instead of hashing text. Invariant: equal texts have equal
+//! names.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -53,7 +54,7 @@ pub struct Names {
     text: String,
     /// The end of each name's text. The text starts at the end of the previous name's text.
     ends: Vec<u32>,
-    /// Open-addressed hash table. Its length is a power of 2.
+    /// Open-addressed hash table. Its length is a power of 2, or 0 if there are no names.
     slots: Vec<Slot>,
     /// Size in bytes of the allocation that failed, if one has failed.
     failed: Option<usize>,

@@ -1,5 +1,5 @@
-//! The text form of a syntax tree, for `margay dis --ast`: one line for each node, whose children follow it with more
-//! blanks at the start of the line.
+//! The text form of a syntax tree, for `margay dis --ast`: one line for each node. The lines of a node's children
+//! follow the node's line and are indented more.
 //!
 //! The first word of a line is the kind of the node. The text shows the tree and not the source: constant expressions
 //! are numbers, and one declaration of several names is several nodes.
@@ -40,7 +40,7 @@ impl Printer<'_> {
         let _ = writeln!(self.text, "{:1$}{node}", "", 2 * self.depth);
     }
 
-    /// Writes the line of a node, and its children with `children`.
+    /// Writes the line of a node, and calls `children` to write the indented lines of its children.
     fn node(&mut self, node: impl Display, children: impl FnOnce(&mut Self)) {
         self.line(node);
         self.depth += 1;
@@ -277,7 +277,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes the statements of a body. A brace changes the depth.
+    /// Writes the statements of a body. A brace changes the indentation.
     fn statements(&mut self, body: List<Statement>) {
         let module = self.module;
         for statement in &module[body] {

@@ -31,7 +31,7 @@ pub enum Statement {
 pub struct Instruction {
     /// The first word: `add` of `add.cc.u32`, `cp` of `cp.async.ca`.
     pub opcode: Name,
-    /// Position of the opcode; a guard is located before it.
+    /// Byte offset of the opcode in the source text. A guard precedes the opcode.
     pub opcode_start: u32,
     /// `@p` or `@!p`.
     pub guard: Option<Id<Guard>>,
@@ -160,8 +160,9 @@ pub struct Call {
 }
 
 impl Instruction {
-    /// Returns the parts of a `call`, which differ in their kinds of operand. Returns `None` if the instruction has no
-    /// target.
+    /// Returns the parts of a `call`. The list in parentheses before the target contains the operands that receive the
+    /// returned values, and the list in parentheses after the target contains the arguments. Returns `None` if the
+    /// instruction has no target.
     pub fn call(&self, module: &Module) -> Option<Call> {
         let mut rest = &module[self.operands];
         let returns = take_group(&mut rest);

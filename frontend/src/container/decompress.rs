@@ -11,11 +11,11 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use super::bytes::buffer;
 
-/// The largest accepted size of an uncompressed entry. The largest real entries known are under 30 MB.
+/// The largest accepted size of an uncompressed entry, in bytes. The largest real entries known are under 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
-/// The largest accepted window of a Zstandard frame, unless the declared size of the content is larger. A frame's
-/// window can be larger than its content. Real frames have windows of at most 8 MiB.
+/// The largest accepted window of a Zstandard frame, in bytes. If the declared size of the content is larger, that size
+/// is the limit. A frame's window can be larger than its content. Real frames have windows of at most 8 MiB.
 const MAX_WINDOW: u64 = 32 << 20;
 
 /// The largest compression ratio of LZ4: each byte of an LZ4 block produces at most 255 bytes of output.

@@ -19,7 +19,7 @@ use super::{Container, ImageError};
 pub const ELF_HEADER_LEN: usize = 64;
 /// `e_machine` of CUDA machine code.
 pub const EM_CUDA: u16 = 190;
-/// The largest accepted ELF file.
+/// The largest accepted size of an ELF file, in bytes.
 pub const MAX_ELF: u64 = 1 << 36;
 
 /// Offsets of the header fields that contain the position, the entry size and the count of the section headers.
@@ -31,7 +31,8 @@ const E_PHOFF: u64 = 32;
 const E_PHENTSIZE: u64 = 54;
 const E_PHNUM: u64 = 56;
 
-/// Returns the length of an ELF file's header and header tables. `header` contains the first 64 bytes of the file.
+/// Returns the number of bytes from the start of an ELF file to the end of its header tables. `header` contains the
+/// first 64 bytes of the file.
 ///
 /// A caller that has a pointer without a length finds the size of the file with this function and [`elf_len`]. The
 /// caller reads 64 bytes, then the length that this function returns, then the length that `elf_len` returns.

@@ -392,8 +392,8 @@ fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-/// Returns the text at `at` in `header`. Returns `None` instead of an error for a bad offset, because nothing depends
-/// on these texts.
+/// Returns the text at `at` in `header`. Returns `None` instead of an error for a bad offset, because the payload can
+/// be used without these texts.
 fn string_at(header: &[u8], at: u64, len: u64) -> Option<String> {
     if at == 0 || len == 0 {
         return None;

@@ -2,8 +2,8 @@
 //! joined into one text.
 //!
 //! A program may copy the result, write it to a file and load it later, so it must be self-contained. A single input is
-//! returned with only a NUL appended. The result for several inputs begins with a line that no PTX begins with, and a
-//! separator line precedes each input. [`super::select_ptx`] separates the inputs again.
+//! returned with only a NUL appended. The result for several inputs begins with a line with which no other PTX
+//! begins, and a separator line precedes each input. [`super::select_ptx`] separates the inputs again.
 
 /// First line of joined texts.
 const HEAD: &[u8] = b"//@margay linked ptx\n";

@@ -2,9 +2,9 @@
 //!
 //! An image is recognised by its first bytes ([`Image::parse`]). [`select_ptx`] extracts the PTX text to compile: plain
 //! text, or the best PTX entry of a fat binary, decompressed. The code also calls a fat binary a *container*. Cubins
-//! are recognised and rejected with an error that lists their kernels. A CUDA *wrapper* contains raw pointers, which
-//! only the driver library can dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] work on
-//! bytes and dereference no pointers.
+//! are recognised and rejected with an error that lists their kernels. A CUDA *wrapper*, the structure with which a
+//! host program refers to its fat binaries, contains raw pointers, which only the driver library can dereference.
+//! [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] work on bytes and dereference no pointers.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;
@@ -41,7 +41,7 @@ use bytes::{Bytes, copy, until_nul};
 
 /// The first word of a wrapper.
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
-/// Bytes of a wrapper.
+/// Size of a wrapper in bytes.
 pub const WRAPPER_LEN: usize = 24;
 /// The number of bytes of an image that [`detect`] reads.
 pub const DETECT_LEN: usize = 8;
@@ -83,8 +83,8 @@ pub enum ImageKind {
 
 /// Returns the kind of the image that begins with `prefix`, from its first [`DETECT_LEN`] bytes.
 ///
-/// Returns `None` for an unknown format. The image counts as text if its first byte can begin a line of PTX. An empty
-/// prefix, or a prefix that begins with NUL, is an empty text.
+/// Returns `None` for an unknown format. An image without the magic number of another format is text if its first byte
+/// is printable ASCII or white space. An empty prefix, or a prefix that begins with NUL, is an empty text.
 pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     let prefix = &prefix[..prefix.len().min(DETECT_LEN)];
     match Bytes(prefix).u32(0) {

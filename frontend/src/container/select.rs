@@ -10,9 +10,9 @@ use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
 /// Returns the sort key of a candidate; the candidate with the smallest key is selected.
 ///
-/// The key consists of four fields, in this order: whether the entry is not for this device, whether such an entry is
-/// also specific, the distance between its SM number and the capability, and whether the entry is specific. An entry is
-/// specific if it is for one architecture or family only.
+/// An entry is *specific* if it is for one architecture or family only. The key consists of four fields, in this order:
+/// whether the entry is not for this device, whether the entry is both not for this device and specific, the distance
+/// between the entry's SM number and the capability, and whether the entry is specific.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();
@@ -134,8 +134,8 @@ fn add<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the PTX of `libcudadevrt`. The symbols of this PTX contain the name of its source file and begin
-/// at its first line, so decompressing the beginning is enough.
+/// Whether `entry` is the PTX of `libcudadevrt`. The symbols of this PTX contain the name of its source file, and the
+/// first of these symbols are at the beginning of the text, so this function decompresses only the beginning.
 fn is_device_runtime(entry: &Entry<'_>) -> bool {
     const LOOK_AT: usize = 4096;
     const MARK: &[u8] = b"_cuda_device_runtime_cu_";

@@ -1,6 +1,6 @@
 //! Lowers asynchronous stores and reductions, which signal an mbarrier. The access and the signal for its bytes both
-//! happen when the instruction executes. PTX permits this order. `check.group` tells tools where an asynchronous
-//! operation begins and ends, so that they can treat its accesses as accesses that may happen later.
+//! happen when the instruction executes, as PTX permits. `check.group` reports to tools where an asynchronous operation
+//! begins and ends, so that tools can treat its accesses as accesses that may happen later.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::{Asynchronous, PROXY_GLOBAL, PROXY_SHARED};
@@ -37,8 +37,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Tells tools about groups of asynchronous copies. Copies are complete when they are issued, so these instructions
-    /// have no other effect.
+    /// Lowers an instruction that ends a group of asynchronous copies or waits for copies: reports the instruction to
+    /// tools. Copies are complete when they are issued, so the instruction has no other effect.
     pub(super) fn copy_group(&mut self, parts: &Parts<'_>, mode: Mode) -> Lowered<()> {
         let count = match parts.operand("n") {
             Some(operand) => Some(self.read(operand, OpType::U32)?),
@@ -48,19 +48,20 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Tells tools that the accesses up to [`FunctionLowering::end_asynchronous`] belong to an asynchronous operation.
+    /// Reports to tools that the accesses up to [`FunctionLowering::end_asynchronous`] belong to an asynchronous
+    /// operation.
     pub(super) fn begin_asynchronous(&mut self, kind: Asynchronous) {
         let kind = self.b.constant(Type::B32, kind as u64);
         self.tell(Mode::Begin, Some(kind));
     }
 
-    /// Tells tools that all accesses of an asynchronous operation have been issued.
+    /// Reports to tools that all accesses of an asynchronous operation have been issued.
     pub(super) fn end_asynchronous(&mut self) {
         self.tell(Mode::End, None);
     }
 
-    /// Tells tools about a fence between the generic proxy and the asynchronous proxy. `words` are the modifiers of the
-    /// instruction.
+    /// Reports to tools a fence between the generic proxy and the asynchronous proxy. Does nothing for other fences.
+    /// `words` are the modifiers of the fence.
     pub(super) fn proxy_fence(&mut self, words: &[&str]) {
         let is_of_proxy = words.contains(&"proxy")
             && words

@@ -14,7 +14,8 @@ use super::parts::{At, Parts};
 /// Number of bytes that each iteration of a bulk copy moves. Sizes of bulk copies are multiples of this number.
 const CHUNK: u64 = 16;
 
-/// Returns how an operation completes that signals the mbarrier `object`, if there is one.
+/// Returns how a bulk operation completes: with a signal to the mbarrier `object` or, if the operation has no mbarrier,
+/// with its bulk group.
 fn completion_of(object: Option<At>) -> Asynchronous {
     match object {
         Some(_) => Asynchronous::Object,
@@ -220,9 +221,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Reads the size of a bulk operation. PTX permits at most 16 MiB for `st.bulk`, and shared memory, to which or from
-    /// which all bulk copies go, is smaller. A larger size counts as 16 MiB, so that a wrong size ends soon in checking
-    /// runs, which suppress wrong accesses.
+    /// Reads the size of a bulk operation. PTX permits at most 16 MiB for `st.bulk`, and shared memory, to which or
+    /// from which all bulk copies go, is smaller. A larger size counts as 16 MiB: in checking runs, which suppress
+    /// wrong accesses instead of ending the launch, the loop over a wrong size would otherwise run very long.
     fn bulk_size(&mut self, parts: &Parts<'_>) -> Lowered<Value> {
         let size = self.long(parts, "size")?;
         let most = self.b.constant(Type::B64, 16 << 20);

@@ -103,7 +103,8 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the prototype that an indirect call names, or else the prototype of its first possible target.
+    /// Returns the parameters of the prototype that an indirect call names. If the call names a list or an array of
+    /// targets instead, returns the parameters of the first target.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(
@@ -293,7 +294,7 @@ impl FunctionLowering<'_, '_> {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Writes the elements of a returned vector register.
+    /// Writes the values of a returned vector to the registers that the operand names.
     fn store_elements(&mut self, operand: &Operand, values: &[Value], ty: OpType) -> Lowered<()> {
         if operand.kind == OperandKind::Sink {
             return Ok(());

@@ -29,8 +29,8 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
     }
 
-    /// Returns the address in the shared memory of the block of rank `rank` that has the same offset as `offset`. The
-    /// rank must exist in the cluster.
+    /// Returns the address in the shared memory of the block of rank `rank` that has the same offset in its block as
+    /// the shared address `offset`. The rank must exist in the cluster.
     pub(super) fn in_block(&mut self, offset: Value, rank: Value) -> Value {
         let shift = self.shared_shift();
         let one = self.b.constant(Type::B32, 1);
@@ -54,8 +54,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Returns the offset in the cluster's shared memory that the operand `a` gives, and whether `a` is a
-    /// generic address.
+    /// Returns the address in the cluster's window of shared memory to which the operand `a` refers, as 32 bits, and
+    /// whether `a` is a generic address. Returns `None` if the operand is missing.
     fn shared_offset(&mut self, parts: &Parts<'_>) -> Lowered<Option<(Value, bool)>> {
         let Some(operand) = parts.operand("a") else {
             return Ok(None);

@@ -100,7 +100,8 @@ impl<'m> Contents<'m> {
         Ok(contents)
     }
 
-    /// Writes a value or a list at `at`; `lengths` are the remaining dimensions.
+    /// Writes a value or a list at byte offset `at`. `lengths` are the lengths of the value's dimensions, outermost
+    /// first. `end` is the size of the variable in bytes.
     fn fill(
         &mut self,
         init: &Initializer,

@@ -48,8 +48,8 @@ impl LazyModule {
         })
     }
 
-    /// Returns this module, whose functions will be lowered with an `observe.event` for each instruction. No function may
-    /// have been lowered.
+    /// Returns this module, whose functions will be lowered with an `observe.event` for each instruction. The caller
+    /// must call this function before it lowers any function of the module.
     #[must_use]
     pub fn observed(mut self) -> LazyModule {
         self.state.observes = true;

@@ -34,7 +34,7 @@ impl FunctionLowering<'_, '_> {
     /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction first increments the pending count,
     /// so its arrival leaves the mbarrier unchanged.
     pub(super) fn arrive_after_copies(&mut self, parts: &Parts<'_>) -> Lowered<()> {
-        // The arrival waits for the copies.
+        // The arrival happens after the thread's earlier copies, so report a wait for these copies to tools.
         self.copy_group(parts, Mode::All)?;
         let count = self.b.constant(Type::B64, u64::from(parts.has("noinc")));
         let at = self.at(parts, "a", parts.space())?;

@@ -47,7 +47,7 @@ pub(super) struct ModuleState {
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether bodies get operations that tell tools about their instructions.
+    /// Whether bodies get operations that report their instructions to tools.
     pub(super) observes: bool,
 }
 
@@ -74,7 +74,7 @@ impl ModuleState {
         }
     }
 
-    /// Returns the spellings of the instructions of a function that have been lowered for tools so far.
+    /// Returns, for tools, the spellings of the instructions of `function` that have been lowered so far.
     pub(super) fn instructions_of(&mut self, function: FuncId) -> &mut Vec<Box<str>> {
         self.module.instructions.entry(function).or_default()
     }

@@ -1,9 +1,9 @@
 //! Addresses of 32 bits, in modules without `.address_size 64`.
 //!
 //! A 32-bit address of global or constant memory is the address itself, because the memory of a process that runs such
-//! modules is below 4 GiB. The memory of blocks and threads is above, so two ranges of generic 32-bit addresses stand
-//! for it, in which no device memory is: [`SHARED`] and [`LOCAL`]. Each access through a generic address converts the
-//! address to one of 64 bits.
+//! modules is below 4 GiB. Shared and local memory are above 4 GiB, so two ranges of generic 32-bit addresses, which
+//! begin at [`SHARED`] and [`LOCAL`], represent them. Device memory is above these ranges, from [`GLOBAL`] on. Each
+//! access through a 32-bit generic address converts the address to one of 64 bits.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -76,7 +76,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[below, other, is_below], Type::B64)
     }
 
-    /// Converts a 32-bit address in a state space to a generic address, or the reverse.
+    /// Converts an address in a state space to a 32-bit generic address. If `to_space` is set, converts a generic
+    /// address to a 32-bit address in the state space.
     pub(super) fn narrow_cvta(
         &mut self,
         address: Value,

@@ -1,4 +1,4 @@
-//! Operations that tell tools about instructions of the PTX text.
+//! Emits operations that report the instructions of the PTX text to tools.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::ObservedEvent;
@@ -13,7 +13,7 @@ use crate::ast;
 use crate::resolve::ResolvedInstruction;
 
 impl FunctionLowering<'_, '_> {
-    /// Emits the observation of an instruction with this guard, and of a branch.
+    /// Emits an `observe.event` for an instruction with this guard, and a second one if the instruction is a `bra`.
     pub(super) fn observe(
         &mut self,
         instruction: &ast::Instruction,
@@ -25,7 +25,7 @@ impl FunctionLowering<'_, '_> {
         let known = self.m.instructions_of(id);
         let index = known.len() as u32;
         known.push(spelling.into());
-        // Threads never reach an instruction without label after a branch.
+        // After an unconditional branch or `exit`, threads never reach the instructions up to the next label.
         if !self.b.is_open() {
             return;
         }

@@ -39,7 +39,7 @@ pub(super) fn bits_type(ty: Type) -> OpType {
     }
 }
 
-/// Returns the unsigned type with at least this number of bits.
+/// Returns the narrowest unsigned type with at least this number of bits, or `B128` for more than 64 bits.
 pub(super) fn unsigned(bits: u32) -> OpType {
     match bits {
         0..=8 => OpType::U8,

@@ -39,12 +39,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses the name of a file. Tools that wrap long lines can break the name, so its closing quote may be on the next
-    /// line.
+    /// Parses the name of a file. Tools that wrap long lines can break the name, so its closing quote may be on the
+    /// next line.
     fn file_name(&mut self) -> Parse<Ident> {
         let start = self.span.start + 1;
         let broken = self.at(Token::UnterminatedString);
-        // A quote begins an unterminated string, so the text after it begins with a character.
+        // An unterminated string begins with a quote of one byte, so `start` is at a character boundary.
         let text = if broken {
             &self.text[start as usize..]
         } else {

@@ -107,8 +107,8 @@ impl Keyword {
         name.index() < Self::RESERVED
     }
 
-    /// Whether the keyword starts a function. Inside a body, this means that the closing brace of the body is
-    /// missing.
+    /// Whether the keyword starts a function, or a declaration that only module scope permits. If such a keyword starts
+    /// a statement of a body, the closing brace of the body is missing.
     pub(super) fn starts_function(self) -> bool {
         use Keyword::*;
         matches!(self, Entry | Func | Extern | Visible | Common)

@@ -366,7 +366,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    // Guards.
+    // Limits of nesting and of loops without progress.
 
     /// Runs a production one nesting level deeper, or fails at the maximum depth.
     fn deeper<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {

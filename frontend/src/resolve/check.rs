@@ -35,8 +35,8 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// Whether the module has addresses of 32 bits: it says so, or an instruction has one. Its kernels can then access
-    /// only memory below 4 GiB.
+    /// Whether the module has 32-bit addresses: its `.address_size` is 32, or an instruction has a 32-bit address of
+    /// global memory or a 32-bit generic address. The kernels of such a module can access only memory below 4 GiB.
     pub fn is_narrow(&self) -> bool {
         self.narrow
     }

@@ -189,7 +189,8 @@ impl<'m> InstructionResolver<'m> {
         self.module.address_size.is_none_or(|(bits, _)| bits == 32)
     }
 
-    /// Returns the instruction's form. Reports problems, except names without a declaration, which match every operand.
+    /// Returns the instruction's form. Reports problems, except names without a declaration, which match every operand
+    /// pattern.
     pub fn resolve<L: Lookup + ?Sized>(
         &mut self,
         function: &Function,
