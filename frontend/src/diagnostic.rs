@@ -262,7 +262,8 @@ impl<'s> Window<'s> {
     }
 }
 
-/// Shortens the words of a message that are longer than any useful name. A word consists of characters of names.
+/// Shortens the words of a message that are longer than any useful name. A word consists of characters that names can
+/// contain.
 fn shortened(text: String) -> String {
     /// Maximum length of a word that is kept unchanged. Mangled names of templates have hundreds of characters.
     const LONGEST: usize = 1024;

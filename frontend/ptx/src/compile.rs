@@ -408,7 +408,7 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     let mut words = words(text.trim_start_matches("-> "));
     form.action = match words.next() {
         Some("nothing") => Action::Nothing,
-        // `*`: the head names the opcode, which `form` fills in.
+        // `*`: the head names the opcode. The function `form` replaces the placeholder `Const` by this opcode.
         Some("*") => Action::Becomes(Opcode::Const),
         Some(name) => match Lowering::named(name) {
             Some(lowering) => Action::Lowers(lowering),

@@ -33,7 +33,7 @@ pub enum FormErrorKind {
         /// The largest number accepted.
         most: usize,
     },
-    /// This operand has the wrong form or type.
+    /// This operand has the wrong shape or type.
     Operand(usize),
     /// This operand's variable is in another state space.
     StateSpace(usize),

@@ -274,8 +274,8 @@ impl Arena {
         self.values = Values::default();
     }
 
-    /// Returns the size in bytes of an allocation that failed since the last call, if one has failed. After a failed
-    /// allocation, the tree lacks nodes.
+    /// Returns the size in bytes of an allocation that failed since the previous call, if one has failed. After a
+    /// failed allocation, the tree lacks nodes.
     pub(crate) fn take_failure(&mut self) -> Option<usize> {
         self.failed.take()
     }

@@ -121,7 +121,7 @@ impl Names {
         })
     }
 
-    /// Returns the size in bytes of an allocation that failed since the last call, if one has failed.
+    /// Returns the size in bytes of an allocation that failed since the previous call, if one has failed.
     pub(crate) fn take_failure(&mut self) -> Option<usize> {
         self.failed.take()
     }

@@ -422,7 +422,7 @@ impl Printer<'_> {
     }
 }
 
-/// Returns the words of a linkage, each after a blank.
+/// Returns a blank and the word of a linkage, or an empty text for internal linkage.
 fn linkage(linkage: Linkage) -> &'static str {
     match linkage {
         Linkage::Internal => "",

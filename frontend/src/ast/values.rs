@@ -45,8 +45,8 @@ impl ValueList {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     bytes: Vec<u8>,
-    /// Source offset from which the distance to the next value is counted: the end of the last value, or the start of
-    /// the list that was just begun.
+    /// Source offset from which the distance to the next value is counted: the end of the value or list that was added
+    /// most recently, or the start of a list that has just begun.
     position: u32,
 }
 

@@ -35,7 +35,7 @@ pub enum ImageError {
     Field {
         /// The field.
         what: &'static str,
-        /// The position of the structure that contains the field.
+        /// The position of the structure that contains the field, in bytes from the start of the image.
         at: u64,
         /// The value of the field.
         value: u64,

@@ -117,7 +117,7 @@ pub struct Wrapper {
     pub list: u64,
 }
 
-/// Reads a wrapper's fields. The caller must dereference the addresses.
+/// Reads a wrapper's fields. Does not dereference the addresses in them.
 pub fn wrapper(bytes: &[u8; WRAPPER_LEN]) -> Result<Wrapper, ImageError> {
     let b = Bytes(bytes);
     let field = |what, value| ImageError::Field { what, at: 0, value };

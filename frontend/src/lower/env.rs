@@ -14,7 +14,7 @@ pub(super) enum Binding {
     Register(Variable),
     /// A vector register.
     Vector(Vec<Variable>),
-    /// A `.param` variable that is only accessed as a whole.
+    /// A `.param` variable that is an SSA value, because every access covers the whole variable.
     Value(Variable, OpType),
     /// A variable in local memory.
     Local(Slot),

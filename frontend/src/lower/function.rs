@@ -40,9 +40,9 @@ pub(super) struct FunctionLowering<'a, 'p> {
     /// Size in bits of each `.param` variable by name, whichever scope of the function declares it. The size is 0 if
     /// several declarations of a name have different sizes.
     param_bits: FxHashMap<Name, u32>,
-    /// The guard of the instruction being lowered, if its results are merged by a select.
+    /// The guard of the instruction being lowered, if a select on the guard keeps the old values of the destinations.
     pub(super) guard: Option<Value>,
-    /// A position in the text and its line number, from which the next line number is counted.
+    /// A byte offset in the text and its line number, from which the next line number is counted.
     line_at: (u32, u32),
 }
 

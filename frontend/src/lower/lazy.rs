@@ -1,8 +1,8 @@
 //! Lowering on demand: a module whose functions get their bodies on first use.
 //!
-//! A program that loads a large image usually launches only a few of its kernels. Invariant: symbols, functions and
-//! their IDs exist from the beginning and never change. Copies of the module taken at different times therefore differ
-//! only in the bodies that they contain.
+//! A program that loads a large image usually launches only a few of its kernels. Invariant: all symbols and functions
+//! exist from the beginning, and their IDs never change. Copies of the module taken at different times therefore differ
+//! only in the bodies and initial contents ([`LazyModule::take_contents`]) that they contain.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct LazyModule {
     parsed: Parsed,
     resolution: Resolution,
     state: ModuleState,
-    /// Size in bytes of the PTX text of all functions that have been lowered.
+    /// Total size in bytes of the heads, as PTX text, of all functions that have been lowered.
     done: usize,
     /// Index of the first function that has not been considered for lowering ahead of its use.
     ahead: usize,
@@ -77,8 +77,8 @@ impl LazyModule {
         head.is_some_and(|&head| self.parsed.module[head].body.is_some())
     }
 
-    /// Removes the variables with their initial contents from the module and returns them; see
-    /// [`Module::take_contents`].
+    /// Moves the initial contents of the variables out of the module, and returns all variables with their contents;
+    /// see [`Module::take_contents`].
     pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
         self.state.module.take_contents()
     }
@@ -92,9 +92,9 @@ impl LazyModule {
 
     /// Lowers a function and all functions that it may call. Returns whether there are new bodies.
     ///
-    /// If there are new bodies, the call also lowers functions ahead of their use, in module order. Their text is about
-    /// as long as all text that earlier calls have lowered. A program that uses all functions of a module in turn
-    /// therefore needs few calls that lower anything.
+    /// If there are new bodies, the call also lowers functions ahead of their use, in module order. The heads of these
+    /// functions are in total about as long as the heads of all functions that earlier calls have lowered. A program
+    /// that uses all functions of a module in turn therefore needs few calls that lower anything.
     ///
     /// # Errors
     ///
@@ -120,7 +120,8 @@ impl LazyModule {
     }
 }
 
-/// Lowers a function and all functions that it may call. Returns the total size of their texts in bytes.
+/// Lowers a function and all functions that it may call. Returns the total size in bytes of the heads of the functions
+/// that were not lowered before.
 fn lower_reachable(
     lowering: &mut ModuleLowering<'_>,
     function: FuncId,
@@ -139,7 +140,8 @@ fn lower_reachable(
     Ok(bytes)
 }
 
-/// Lowers a function, unless it is already lowered or has no body. Returns the size of its text in bytes.
+/// Lowers a function, unless it is already lowered or has no body. Returns the size of its head in bytes, or 0 if this
+/// call did not lower it.
 fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
     if lowering.module.functions[id].has_body() || !lowering.is_defined(id) {
         return Ok(0);

@@ -166,7 +166,7 @@ impl Parser<'_> {
         Ok(DwarfLine::Data { bytes, values })
     }
 
-    /// Returns the size in bytes of each value after the current word.
+    /// Returns the size in bytes of the values after the current word, if this word is a data directive such as `.b8`.
     fn dwarf_size(&self) -> Option<u8> {
         if !self.at(Token::DotWord) {
             return None;
@@ -200,7 +200,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports an address if it is in a value of one or two bytes.
+    /// Reports an error for an address in a value of one or two bytes.
     fn check_address(&mut self, bytes: u8) {
         if bytes < 4 {
             let message = format!("an address does not fit {} bits", u32::from(bytes) * 8);

@@ -92,7 +92,7 @@ struct Parser<'s> {
     depth: u32,
     /// The `.loc` that applies to the next instruction.
     location: Option<Id<Location>>,
-    /// For each source position, the last `.loc` of the function with that position.
+    /// For each source position, the most recent `.loc` with that position in the current function.
     positions: FxHashMap<SourcePosition, Id<Location>>,
     /// Operands whose list is not complete yet, innermost last.
     pending: Vec<Operand>,

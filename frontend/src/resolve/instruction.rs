@@ -214,8 +214,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Whether the last instruction uses a name without a declaration. If the instruction has a problem, names after
-    /// the problem are not considered.
+    /// Whether the instruction that was resolved last uses a name without a declaration. If the instruction has a
+    /// problem, names after the problem are not considered.
     pub fn missing_name(&self) -> bool {
         self.missing
     }
@@ -279,7 +279,7 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Matches operands whose combination of shapes has not been seen before.
+    /// Matches operands whose combination of shapes is not in the cache.
     fn fit(
         &mut self,
         at: usize,

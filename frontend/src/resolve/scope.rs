@@ -346,7 +346,8 @@ impl<'m> Scopes<'m> {
         Some((*range, number))
     }
 
-    /// Returns the position of a name's declaration, if the text declares it.
+    /// Returns the position of the declaration to which a name refers; `None` if no declaration of the name is in
+    /// scope.
     pub fn declaration(&self, name: Name) -> Option<Span> {
         let direct = self.names[name.index()];
         let range = self.range_member(name);
