@@ -1,5 +1,5 @@
-//! Builds functions from code with mutable variables (PTX registers). Instructions are appended block by block, the
-//! code may read and write variables at any point, and [`FunctionBuilder::finish`] turns the variables into SSA values
+//! Builds functions from code with mutable variables (PTX registers). The caller appends instructions block by block,
+//! and may read and write variables at any point. [`FunctionBuilder::finish`] turns the variables into SSA values
 //! with block parameters.
 //!
 //! While a function is built, a read of a variable that the current block has not written returns a placeholder value.
@@ -117,7 +117,8 @@ impl FunctionBuilder {
         }
     }
 
-    /// Returns the value of a variable at the end of the current block. The value may be a placeholder.
+    /// Returns the value of a variable after the instructions that have been appended to the current block so far.
+    /// The value may be a placeholder.
     pub fn read(&mut self, variable: Variable) -> Value {
         let block = self.current_block();
         if let Some(&value) = self.current.get(&(block, variable)) {
@@ -257,7 +258,8 @@ impl FunctionBuilder {
     }
 
     /// Ends the current block with a branch to `table[index]`, or to `default` if the index is out of range. If the
-    /// function has too many such targets, marks it as unsupported.
+    /// branch tables of the function have more than [`MAX_TABLE_TARGETS`] targets in total, marks the function as
+    /// unsupported.
     pub fn br_table(&mut self, index: Value, default: Block, table: &[Block]) {
         self.table_targets += table.len();
         let is_over = self.table_targets > MAX_TABLE_TARGETS;
@@ -505,15 +507,16 @@ impl FunctionBuilder {
 /// such values.
 const MAX_PASSED: usize = 8 << 20;
 
-/// Maximum number of targets of all branch tables of a function. Branches that share a table have its targets each.
+/// Maximum number of targets of all branch tables of a function. If several branches share a table of the PTX text,
+/// its targets count once for each of these branches.
 const MAX_TABLE_TARGETS: usize = 1 << 20;
 
 /// Maximum number of blocks at whose start a variable is live, summed over all variables. If `n` variables are live in
 /// all of `n` blocks, finding these blocks takes `n * n` steps.
 const MAX_LIVE: usize = 1 << 28;
 
-/// The blocks where variables are live. Each mark is the index of a variable, so nothing has to be cleared between two
-/// variables.
+/// The blocks that write one variable, and the blocks at whose start it is live. Both are marked with the index of
+/// the variable, so the marks need not be cleared before the search for the next variable.
 struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,
@@ -703,7 +706,7 @@ mod tests {
 
     #[test]
     fn too_many_live_variables_are_unsupported() {
-        // All variables are live in all blocks, and each block may write one of them.
+        // Each variable is live in all blocks except the block `then` that writes it.
         let mut b = kernel();
         let count = 24_000;
         let variables: Vec<Variable> = (0..count).map(|_| b.declare(Type::B32)).collect();

@@ -300,8 +300,8 @@ pub struct SlotData {
 /// The types of the parameters and results of a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Signature {
-    /// Parameters. If PTX declares a parameter as a byte array, the caller makes a copy and passes the generic address
-    /// of the copy.
+    /// Parameters. If PTX declares a parameter as a byte array, the caller copies the argument and passes the generic
+    /// address of the copy.
     pub params: Vec<Type>,
     /// Results. If PTX declares a result as a byte array, the function has an additional first parameter instead of the
     /// result: the address to which the function writes the array.
@@ -313,7 +313,7 @@ pub struct Signature {
 pub struct KernelParam {
     /// Name in the PTX text.
     pub name: String,
-    /// Offset in the parameter buffer.
+    /// Offset in the parameter buffer in bytes.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
@@ -377,8 +377,8 @@ pub struct Function {
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// The unsupported instructions, and the limits that the function exceeds, because of which the body cannot run:
-    /// the PTX line and the name of each. Empty if the whole body was lowered.
+    /// The reasons why the body cannot run: unsupported instructions and exceeded limits, each with its PTX line and
+    /// its name. Empty if the whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
     /// Number of declared registers, for attribute queries.
     pub declared_registers: u32,

@@ -38,7 +38,7 @@ pub struct Reloc {
     pub addend: i64,
 }
 
-/// A module-scope variable.
+/// A variable at module scope, or a `.shared` variable that a function declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Symbol {
     /// Name in the PTX text.
@@ -57,7 +57,7 @@ pub struct Symbol {
     pub linkage: Linkage,
     /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// The function that declares a `.shared` variable; `None` for a variable at module scope.
+    /// The function that declares the variable; `None` for a variable at module scope.
     pub owner: Option<FuncId>,
     /// Kind and declared properties of a texture, sampler or surface reference; `None` for other variables. The
     /// address of a reference is a handle.

@@ -1,4 +1,4 @@
-//! Accesses that tools observe.
+//! Memory accesses that checking runs and tools observe.
 
 use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope, StateSpace};
 use margay_ops::ops::Opcode;
@@ -22,7 +22,7 @@ pub enum AccessMode {
     Update,
     /// Reads as many bytes as an operand states.
     Copy,
-    /// Frees memory of the heap.
+    /// Frees memory of the device's heap.
     Release,
 }
 
@@ -42,19 +42,19 @@ impl AccessMode {
     }
 }
 
-/// The operations that are asynchronous: the operand of a `check.group` with the mode `begin`.
+/// A kind of asynchronous operation. The operand of a `check.group` with the mode `begin` is the number of the kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Asynchronous {
-    /// A bulk operation, which completes with its bulk group. It accesses memory through the asynchronous proxy.
+    /// A bulk operation that completes with its bulk group. It accesses memory through the asynchronous proxy.
     Group,
-    /// A bulk operation, which signals an mbarrier. It accesses memory through the asynchronous proxy.
+    /// A bulk operation that signals an mbarrier. It accesses memory through the asynchronous proxy.
     Object,
     /// A store or reduction that signals an mbarrier.
     Store,
 }
 
 impl Asynchronous {
-    /// All operations, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Asynchronous; 3] = [
         Asynchronous::Group,
         Asynchronous::Object,
@@ -62,10 +62,10 @@ impl Asynchronous {
     ];
 }
 
-/// A fence between the generic and the asynchronous proxy concerns shared memory: a bit of the operand of a
-/// `check.group` with the mode `proxy_fence`.
+/// Bit of the operand of a `check.group` with the mode `proxy_fence`: the fence between the generic and the
+/// asynchronous proxy applies to shared memory.
 pub const PROXY_SHARED: u32 = 1;
-/// A fence between the generic and the asynchronous proxy concerns global memory.
+/// Bit of the same operand as [`PROXY_SHARED`]: the fence applies to global memory.
 pub const PROXY_GLOBAL: u32 = 2;
 
 /// The properties of an access that all lanes share.
@@ -81,8 +81,8 @@ pub struct ObservedAccess {
     pub element: u32,
     /// Number of values that an element packs (`.f16x2` packs two). An atomic operation is atomic for each value.
     pub packed: u32,
-    /// Whether the kernel stores the value that it loads, and does nothing else with it. For a store or a copy, whether
-    /// the access belongs to an asynchronous copy.
+    /// For a load, whether the kernel only stores the loaded value and does not compute with it. For a store or a
+    /// copy, whether the access belongs to an asynchronous copy.
     pub only_copied: bool,
     /// Whether the access is in a loop.
     pub repeats: bool,
@@ -93,7 +93,7 @@ pub struct ObservedAccess {
     /// The operation of an update.
     pub op: AtomOp,
     /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole
-    /// vectors of which the program reads a part.
+    /// vectors even if the program reads only some of the elements.
     pub unused: u8,
 }
 

@@ -1,9 +1,9 @@
 //! Passes. Each pass is a file with a function `run` that changes a function.
 //!
 //! [`PASSES`] lists the passes that prepare a kernel for an engine that runs regions, in the order in which [`prepare`]
-//! runs them. [`instrument`] is not one of them: it runs before them, in checking runs. [`prepare_watched`] also calls
-//! a callback after each pass, with the function and the time that the pass took. Invariant: the function that a pass
-//! produces is valid according to [`crate::verify`]; debug builds check this.
+//! runs them. [`instrument`] is not one of them: it runs before them, for checking runs and tools.
+//! [`prepare_watched`] also calls a callback after each pass, with the function and the time that the pass took.
+//! Invariant: the function that a pass produces is valid according to [`crate::verify`]; debug builds check this.
 //!
 //! There is no pass that moves loop-invariant instructions out of loops, because few instructions would move. The 1,067
 //! innermost loops of the public programs, as compiled by nvcc, have 36,076 instructions; 755 (2 %) are invariant, and

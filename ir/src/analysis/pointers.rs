@@ -1,7 +1,7 @@
 //! Finds the addresses of device memory that are computed from the kernel's pointer parameters.
 //!
-//! [`Reach`] splits an address into a root and a bounded offset. An access is safe if the root of its address is a
-//! *pointer* and the offset is small enough. Pointers are:
+//! [`Reach`] splits an address into a root and a bounded offset. An access needs no range test if the root of its
+//! address is a *pointer* and the offset is small enough. Pointers are:
 //!
 //! - a value loaded from a kernel parameter;
 //! - a block parameter to which branches pass only pointers, each moved by a bounded step (`p += stride` in a

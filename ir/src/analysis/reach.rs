@@ -1,10 +1,11 @@
 //! Bounds the distance between an address and the value from which it is computed.
 //!
 //! Most addresses in device code are a pointer plus a bounded offset: a widened 32-bit index times the size of an
-//! element. [`Reach::of`] splits an address into this pointer, the *root*, and an interval that contains the offset. If
-//! a back end tests whether the root is in a reserved range of addresses with inaccessible margins, it does not have to
-//! test the sum of root and offset. If the offset is smaller than a margin, the access is in the range, or in a margin,
-//! where it faults. If the root is a variable and the access is inside the variable, the access needs no test at all.
+//! element. [`Reach::of`] splits an address into this pointer, the *root*, and an interval that contains the offset.
+//! Consider a reserved range of addresses with inaccessible margins. If the offset is smaller than a margin, a back
+//! end needs to test only whether the root is in the range: the access is then in the range, or in a margin, where it
+//! faults. If the root is the address of a variable and the access is inside the variable, the access needs no test
+//! at all.
 //!
 //! An interval bounds a value modulo 2^n, where `n` is the width of the value `v` in bits: there is an integer in
 //! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve this property

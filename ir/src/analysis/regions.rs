@@ -23,7 +23,7 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, Type};
 
-/// Offset in a frame of the mask of the lanes that have not exited.
+/// Offset in bytes, in a frame, of the mask of the lanes that have not exited.
 pub const FRAME_ALIVE: u32 = 32 * 4;
 /// Size in bytes of a frame's header: the stop word of each lane, and the mask of the lanes that have not exited.
 pub const FRAME_HEADER: u32 = 192;
@@ -184,7 +184,7 @@ impl Regions {
         })
     }
 
-    /// Returns the offset in the frame of a value's array; `None` if the value is never stored.
+    /// Returns the offset in bytes, in the frame, of a value's array; `None` if the value is never stored.
     pub fn offset(&self, value: Value) -> Option<u32> {
         match self.offsets[value] {
             0 => None,
@@ -192,8 +192,8 @@ impl Regions {
         }
     }
 
-    /// Returns the offset in the frame of 32 bytes, one for each lane, in which vector code records whether the
-    /// speculative check of a stored integer held. Only integers of 32 or 64 bits have these bytes.
+    /// Returns the offset in bytes, in the frame, of 32 bytes, one for each lane. In these bytes, vector code records
+    /// whether the speculative check of a stored integer held. Only integers of 32 or 64 bits have these bytes.
     pub fn note_offset(&self, value: Value) -> Option<u32> {
         match self.notes[value] {
             0 => None,
@@ -216,7 +216,8 @@ impl Regions {
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
-    /// Returns the offset in the frame of the element of one lane in a value's array.
+    /// Returns the offset in bytes, in the frame, of the element of one lane in a value's array; `ty` is the value's
+    /// type.
     pub fn lane_offset(&self, value: Value, ty: Type, lane: u32) -> Option<u32> {
         Some(self.offset(value)? + lane * ty.lane_bytes())
     }

@@ -4,8 +4,8 @@
 //!
 //! CUDA requires that the condition around `__syncthreads()` is equal in all threads of a block. Threads that exit
 //! early break this rule too, but from compute capability 7.0 on, a barrier waits only for threads that have not
-//! exited, so programs may rely on early exits. At run time, both look the same: some threads exit without reaching the
-//! barrier. This analysis distinguishes them.
+//! exited, so programs may rely on early exits. At run time, skipped barriers and early exits look the same: some
+//! threads exit without reaching the barrier. This analysis distinguishes skipped barriers from early exits.
 //!
 //! A barrier depends on a branch if one successor always leads to the barrier, and another one can avoid it until the
 //! thread exits; dependences are transitive. A dependence is an early exit if the paths that avoid the barrier share no
@@ -23,7 +23,7 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns the barriers of a function that threads can skip and then execute the code after them.
+/// Returns the barriers of a function that threads can skip although they then execute code after the barrier.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();
@@ -56,7 +56,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Returns whether threads can skip the barrier in a block and then execute the code after it.
+    /// Returns whether threads can skip the barrier in a block although they then execute code after the barrier.
     fn is_skipped(&self, barrier: Block) -> bool {
         let mut after = Blocks::default();
         for call in self.function.successors(barrier) {
@@ -93,8 +93,8 @@ impl Graph<'_> {
         skipped
     }
 
-    /// Returns whether the paths from `from` that avoid the barrier share code with `after`; `None` if no such path
-    /// ends.
+    /// Returns whether the paths from `from` that avoid the barrier share code with `after`, apart from blocks that
+    /// only exit; `None` if none of these paths reaches the end of a thread.
     fn goes_on(&self, from: Block, barrier: Block, after: &Blocks) -> Option<bool> {
         let mut paths = Blocks::default();
         self.reach(from, Some(barrier), &mut paths);

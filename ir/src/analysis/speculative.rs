@@ -4,7 +4,7 @@
 //! affine. A wrap is rare, and a comparison of the first and the last lane detects it. Likewise, the minimum or maximum
 //! of an affine value and a uniform bound is usually affine, and a comparison detects the exceptions.
 //! [`SpeculativeAffine`] follows such values up to the addresses computed from them, and returns the [`Check`] for each
-//! instruction that needs one. If the checks hold, the lanes access contiguous memory.
+//! instruction that needs one. If the checks hold, these addresses are affine.
 //!
 //! Invariant: [`Uniformity`] classifies a speculatively affine value as varying, so code without the checks is
 //! correct.

@@ -1,8 +1,8 @@
 //! Decides whether all threads of a CTA reach the sync points of a kernel together.
 //!
 //! They do if no sync point is between a branch that threads of the CTA can take differently and the block where the
-//! paths from the branch meet again (its immediate post-dominator). If threads can end between the two, all sync points
-//! that the others can still reach count as between them.
+//! paths from the branch meet again (its immediate post-dominator). If a thread can exit between the branch and this
+//! block, all sync points that other threads can still reach count as between the two.
 
 use crate::analysis::Cfg;
 use crate::analysis::uniformity::{Class, Uniformity};
@@ -12,8 +12,8 @@ use crate::function::Function;
 /// A set of blocks, by their number in reverse postorder.
 type BlockSet = Vec<u64>;
 
-/// Returns whether all threads of a CTA reach the blocks that `synchronises` selects together. Returns false if that is
-/// not certain.
+/// Returns whether all threads of a CTA reach together each block for which `synchronises` returns true. Returns
+/// false if this is not certain.
 pub fn meet_at(
     function: &Function,
     cfg: &Cfg,
@@ -53,8 +53,8 @@ fn apart(function: &Function, cfg: &Cfg, after: &[BlockSet], block: Block) -> Ve
     found
 }
 
-/// Returns, for each block, the blocks that all paths from it to an end of the function visit, including itself. Returns
-/// `None` if a block does not reach an end.
+/// Returns, for each block, the blocks that all paths from this block to an end of the function visit, including the
+/// block itself. Returns `None` if a block does not reach an end.
 fn post_dominators(function: &Function, cfg: &Cfg) -> Option<Vec<BlockSet>> {
     let count = cfg.rpo().len();
     let words = count.div_ceil(64);

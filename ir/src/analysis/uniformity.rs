@@ -28,9 +28,9 @@
 //!   the address. Loads of local memory, and loads in loops that contain a `yield` or `nanosleep`, vary. Other loads
 //!   have the class warp, because other threads may write between the loads of two warps.
 //! - Strong and volatile loads, and atomics: varying, because each lane makes its own access.
-//! - `vote`, `redux`, `match.all` with a uniform mask: warp.
-//! - `shfl`, `match.any`, the predicate of `elect`, `activemask`, clocks: varying. If the source lane of a shuffle has
-//!   exited, the result of a lane is its own operand.
+//! - `vote`, `redux`, `match.all` with a uniform member mask: warp.
+//! - `shfl`, `match.any`, the predicate of `elect`, `activemask`, clocks: varying. A shuffle varies even if all lanes
+//!   read the same source lane: if that lane has exited, the result of each lane is its own operand.
 //! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: CTA.
 //! - Results of calls, and parameters of device functions: varying.
 //!
@@ -154,7 +154,8 @@ impl Assumptions {
     }
 }
 
-/// The facts about a value: its class, and a lower bound of the number of trailing zero bits of its value in lane 0.
+/// The facts about a value: its class, and a lower bound of the number of trailing zero bits of the value in the
+/// first lane of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fact {
     class: Class,
@@ -220,7 +221,7 @@ impl Uniformity {
         }
     }
 
-    /// Returns whether threads may have left a loop between a value's definition and `block` in different
+    /// Returns whether threads may have left a loop that contains a value's definition, but not `block`, in different
     /// iterations. Each thread must then keep the value of the iteration in which it left.
     pub fn leaves_apart(&self, function: &Function, value: Value, block: Block) -> bool {
         !self.control.leaving(function, value, block).is_uniform()

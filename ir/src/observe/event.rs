@@ -42,8 +42,8 @@ pub enum ObservedEvent {
 const FUNCTION_BITS: u32 = 28;
 
 impl ObservedEvent {
-    /// Returns the payload of an `observe.event`. An instruction of a function whose ID is too large becomes one of the
-    /// function with the largest possible ID.
+    /// Returns the payload of an `observe.event`. If the ID of a function has more than [`FUNCTION_BITS`] bits, the
+    /// payload contains the largest ID with this number of bits instead.
     pub fn to_payload(self) -> u64 {
         match self {
             ObservedEvent::Synchronisation { opcode, mode } => {

@@ -4,8 +4,8 @@ use margay_ops::mods::StateSpace;
 
 use super::{AccessMode, ObservedAccess, ObservedEvent};
 
-/// The events that at least one tool selects. The code of a kernel depends on its selection, so the selection is part of
-/// the keys of caches.
+/// The events that at least one tool selects. The code of a kernel depends on its selection, so the selection is part
+/// of the keys of caches. Accesses are selected if their state space and their mode are selected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Selection {
     /// The state spaces of selected accesses: bit `StateSpace as u32`.
@@ -36,7 +36,8 @@ const GENERIC: [StateSpace; 5] = [
 ];
 
 impl Selection {
-    /// Adds accesses with one of the modes in one of the spaces.
+    /// Selects the spaces and the modes. The selection then contains the accesses with any of its modes in any of its
+    /// spaces.
     #[must_use]
     pub fn with_accesses(mut self, spaces: &[StateSpace], modes: &[AccessMode]) -> Selection {
         for &space in spaces {
@@ -48,7 +49,8 @@ impl Selection {
         self
     }
 
-    /// Returns the events of which at least one of two selections contains each.
+    /// Returns a selection of all events that at least one of the two selections contains. The result may contain
+    /// additional accesses, because it combines each mode of one selection with each space of the other.
     #[must_use]
     pub fn union(self, other: Selection) -> Selection {
         Selection {
@@ -68,7 +70,7 @@ impl Selection {
         self.spaces != 0 && self.modes != 0
     }
 
-    /// Returns whether the front end must create operations for the events.
+    /// Returns whether the front end must create operations for selected events.
     pub fn needs_lowering(self) -> bool {
         self.instructions || self.branches
     }

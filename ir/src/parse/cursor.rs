@@ -28,7 +28,8 @@ impl<'a> Cursor<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the current position. A caller uses it to report an error that it finds after it has read more text.
+    /// Skips spaces and returns the current position as a byte offset. The caller needs the position if it finds an
+    /// error after it has read more text.
     pub(super) fn position(&mut self) -> usize {
         self.skip_spaces();
         self.at

@@ -1,10 +1,10 @@
 //! Merges into a kernel the functions in which threads may wait. The kernel gets one copy of each function, and the
 //! pass replaces calls by jumps with an explicit stack.
 //!
-//! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. If
-//! a kernel, after inlining, still calls a function with sync points (because of recursion, handles or large
-//! bodies), all functions that the kernel reaches are merged into it. The result is ordinary code, so sync points,
-//! regions and chunks need no special case.
+//! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. A
+//! call remains after inlining if it is recursive, if it goes through a handle, or if the body of the callee is too
+//! large. If a kernel still calls a function with sync points, all functions that the kernel reaches are merged into
+//! it. The result is ordinary code, so sync points, regions and chunks need no special case.
 //!
 //! A merged function has two additional parameters: the index of the continuation to which it returns, and the *stack
 //! pointer*. The stack pointer is a generic address in the local memory of the thread, where the frame of the function

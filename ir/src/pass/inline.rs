@@ -1,11 +1,12 @@
 //! Inlines `.func` bodies.
 //!
 //! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the maximum size of a function that
-//! is inlined. The size of a function includes the functions that are inlined into it. The limit is the largest of
+//! is inlined. The size of a function includes the functions that are inlined into it. The limit is the first of
 //! [`LIMITS`] with which the kernel and the functions that are not inlined together have at most [`MAX_TOTAL`]
-//! instructions. The size of the code therefore stays in proportion to the length of the text, even if each function of
-//! a long chain calls the next function twice. Recursive calls, calls through handles and calls of functions without a
-//! body are never inlined. The pass removes a call if the called function has no effect and its results are unused.
+//! instructions. If called functions contain sync points, the limits between the first and 40 are not tried. The size
+//! of the code therefore stays in proportion to the length of the text, even if each function of a long chain calls
+//! the next function twice. Recursive calls, calls through handles and calls of functions without a body are never
+//! inlined. The pass removes a call if the called function has no effect and its results are unused.
 //!
 //! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 
@@ -56,7 +57,7 @@ impl Inlining {
         let mut plan = graph.plan(LIMITS[0].0, MAX_INSTS);
         let mut limit = LIMITS[0];
         // The pass `calls` merges one copy of each function in which threads wait into the kernel. Inlined copies of
-        // such functions are the most expensive ones, so the limit is lower if there are such functions.
+        // such functions are the most expensive copies, so some limits are skipped if there are such functions.
         let least = if graph.waits(module) { 3 } else { 1 };
         for &smaller in &LIMITS[least..] {
             if plan.total <= MAX_TOTAL {

@@ -22,17 +22,18 @@ use crate::function::{Function, InstData, payload_slot};
 use crate::observe::{AccessMode, ObservedAccess, ObservedEvent, Selection};
 use crate::syscall::Syscall;
 
-/// What the tools need.
+/// What checking runs and tools need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Request {
-    /// Whether to examine accesses.
+    /// Whether to insert a `check.access` in front of accesses.
     pub accesses: bool,
-    /// Whether to examine the access of each lane, with its operands, and to report fences.
+    /// Whether to detect races: each `check.access` examines the access of each lane and gets the operands of the
+    /// access, and fences are reported.
     pub order: bool,
     /// Whether to check that the bytes that a thread reads have been written.
     pub initialisation: bool,
-    /// Whether to check synchronisation: only the CTA scheduler, which checks it, completes collectives and barriers of
-    /// threads that are not together.
+    /// Whether to check synchronisation. The CTA scheduler performs this check, so it must complete every collective
+    /// and barrier that not all threads of the warp or CTA execute together.
     pub synchronisation: bool,
     /// The events that tools observe.
     pub selection: Selection,
@@ -50,7 +51,7 @@ impl Request {
     }
 }
 
-/// Removes the operations of the front end that no tool needs.
+/// Removes each `check.group` and `observe.event` of the front end that neither checks nor tools need.
 pub fn strip(function: &mut Function, request: Request) {
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;
@@ -119,7 +120,7 @@ pub fn run(function: &mut Function, request: Request) {
     }
 }
 
-/// Returns the access of an instruction that must be examined.
+/// Returns the access of an instruction; `None` if there is no access or if the access need not be examined.
 fn examined(function: &Function, inst: Inst) -> Option<ObservedAccess> {
     let data = &function.dfg.insts[inst];
     if matches!(data.opcode, Opcode::CheckAccess | Opcode::ObserveAccess) {
@@ -160,7 +161,7 @@ fn is_inside_variable(function: &Function, address: Value, bytes: u32) -> bool {
     end.is_some_and(|end| end <= u64::from(size))
 }
 
-/// Returns the modifiers that describe an access to a check or an observation.
+/// Returns the modifiers with which a check or an observation describes an access.
 fn properties(data: &InstData, access: ObservedAccess) -> Mods {
     let mode = match access.mode {
         AccessMode::Load | AccessMode::Copy | AccessMode::Release => Mode::Load,
@@ -176,7 +177,7 @@ fn properties(data: &InstData, access: ObservedAccess) -> Mods {
         .with_mode(mode)
 }
 
-/// Creates the check of an access, and makes the access use its result.
+/// Creates the check of an access, and makes the access use the result of the check as its address.
 fn check(
     function: &mut Function,
     inst: Inst,
@@ -312,8 +313,8 @@ fn copied_type(function: &Function, size: Value) -> OpType {
     }
 }
 
-/// Creates the checks of an asynchronous copy: it reads as many bytes as its last operand states, and writes as many
-/// bytes as its third operand states.
+/// Creates the checks of an asynchronous copy. The copy reads as many bytes as its last operand states, and writes as
+/// many bytes as its third operand states.
 fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst> {
     let &[target, source, size, length] = function.dfg.args(inst) else {
         return Vec::new();
@@ -331,7 +332,7 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
     vec![load, store]
 }
 
-/// Returns the values that an operation other than a store uses, and the values that any operation uses.
+/// Returns the values that have a use other than being stored, and the values that have any use.
 fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>) {
     let mut computed = FxHashSet::default();
     let mut used = FxHashSet::default();
@@ -354,8 +355,9 @@ fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>) {
     (computed, used)
 }
 
-/// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors if a
-/// program reads a part. A load that is not used at all, or that the compiler must keep, counts as used.
+/// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors even
+/// if the program reads only some of the elements. All elements count as used if none is used, or if the load is not
+/// weak.
 fn unused_elements(function: &Function, inst: Inst, used: &FxHashSet<Value>) -> u8 {
     let data = &function.dfg.insts[inst];
     let results = function.dfg.results(inst);
@@ -385,7 +387,8 @@ fn check_free(function: &mut Function, inst: Inst, request: Request) -> Inst {
     check
 }
 
-/// Creates the report of a fence. Fences of proxies order no accesses of threads.
+/// Creates the `check.fence` that reports a fence; returns `None` for a proxy fence, which orders no accesses of
+/// threads.
 fn check_fence(function: &mut Function, inst: Inst) -> Option<Inst> {
     let mods = function.dfg.insts[inst].mods;
     if mods.scope() == Scope::None {
@@ -411,7 +414,7 @@ fn described(ty: OpType, mods: Mods) -> Desc {
     }
 }
 
-/// Creates a check of an access to `address` at the source position of `inst`. Returns it and its result.
+/// Creates a check of an access to `address` at the source position of `inst`. Returns the check and its result.
 fn create(
     function: &mut Function,
     inst: Inst,

@@ -8,7 +8,7 @@ use crate::entity::Block;
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// Maximum number of blocks of a function that this pass does not change.
+/// The pass does not change functions with at most this number of blocks.
 const MIN_BLOCKS: usize = 2_000;
 
 /// Appends to each block the block to which it jumps, if no other branch leads to that block.

@@ -1,11 +1,11 @@
 //! Value numbering: replaces an operation by an earlier operation that computes the same result, and a load by the
 //! value that the same block has loaded or stored before.
 //!
-//! Pure operations with the same operands have the same results. In a function without sync points, the pass replaces
-//! an operation by an equal operation that dominates it. In a function with sync points, it does so only for operations
-//! that cost nothing to compute again. It replaces any other operation only if the equal operation is in the same block
-//! and no sync point lies between the two. Otherwise the shared value would have to be stored while a lane waits at a
-//! sync point.
+//! A pure operation that is executed again with the same operands has the same results. In a function without sync
+//! points, the pass replaces an operation by an equal operation that dominates it. In a function with sync points, it
+//! does so only for operations that cost nothing to compute again. It replaces any other operation only if the equal
+//! operation is in the same block and no sync point lies between the two. Otherwise the shared value would have to be
+//! stored while a lane waits at a sync point.
 //!
 //! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in between
 //! may have changed the memory. Between the two accesses there must be no write to the same space or to a generic
@@ -38,8 +38,9 @@ struct Number {
     args: SmallVec<[Value; 4]>,
 }
 
-/// The known contents of memory at some point in a block. For each state space, the map's key consists of an address,
-/// the type of the access and the type of the register. The map's value is the SSA value at that address.
+/// The known contents of memory at some point in a block. For each state space, the key of the inner map consists of
+/// an address, the type of the access and the type of the register. The value of the inner map is the SSA value at
+/// that address.
 type Known = FxHashMap<StateSpace, FxHashMap<(Value, OpType, Type), Value>>;
 
 /// Replaces repeated operations and loads, and returns whether anything changed.
@@ -52,7 +53,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
     let mut changed = false;
     for &block in cfg.rpo() {
         let mut known = Known::default();
-        // The operations of this block after its last sync point.
+        // The operations since the last sync point before the current instruction, in this block.
         let mut behind: FxHashMap<Number, Inst> = FxHashMap::default();
         let mut gone: FxHashSet<Inst> = FxHashSet::default();
         for inst in function.insts(block).to_vec() {
@@ -112,7 +113,7 @@ fn has_sync_points(function: &Function, cfg: &Cfg) -> bool {
     insts.any(|&inst| function.effects(inst).is_sync_point())
 }
 
-/// Returns whether a second execution of an instruction has the same results.
+/// Returns whether an instruction has results, and a second execution with the same operands has the same results.
 fn is_shared(function: &Function, inst: Inst) -> bool {
     let opcode = function.dfg.insts[inst].opcode;
     let results = !function.dfg.results(inst).is_empty();

@@ -30,7 +30,7 @@ enum Base {
     Symbol(SymbolId),
 }
 
-/// A part of shared memory that does not overlap with any other such part.
+/// A part of shared memory. Different parts do not overlap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Variable {
     Static(SymbolId),
@@ -108,7 +108,7 @@ impl SharedAddress {
 pub(super) struct Places {
     /// The known locations, ordered by their keys.
     known: SmallVec<[SharedAddress; 4]>,
-    /// Whether the set also contains unknown locations.
+    /// Whether the set contains all locations; `known` is then empty.
     more: bool,
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee this
 //! behaviour. Where a program can observe the behaviour, the pass preserves it with implicit sync points. It inserts
-//! `converge` before each volatile access, before a shared-memory read that may see bytes that another lane of the warp
-//! wrote since the last sync point, and before a shared-memory write that may change bytes that another lane has not
-//! read yet. For targets below sm_70, whose warps run in lock-step, it inserts `converge` before every shared-memory
-//! access. After the pass, only a jump follows each sync point in its block. The target of the jump is the resume
-//! point, a block to which no other branch leads.
+//! `converge` before each volatile load or store of memory that lanes share, before a shared-memory read that may see
+//! bytes that another lane of the warp wrote since the last sync point, and before a shared-memory write that may
+//! change bytes that another lane has not read yet. For targets below sm_70, whose warps run in lock-step, it inserts
+//! `converge` before every shared-memory access. After the pass, only a jump follows each sync point in its block.
+//! The target of the jump is the resume point, a block to which no other branch leads.
 
 use rustc_hash::FxHashMap;
 

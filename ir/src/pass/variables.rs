@@ -89,7 +89,8 @@ impl Variables {
 pub(super) trait Walker {
     /// Returns the variables.
     fn variables(&mut self) -> &mut Variables;
-    /// Visits a block. The block's added parameters are defined already.
+    /// Visits a block. The parameters that [`Variables::place`] has added to the block are already the current values
+    /// of their variables.
     fn block(&mut self, block: Block);
 }
 

@@ -4,9 +4,9 @@
 //! which the loop may wait. Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses,
 //! so an engine may run more of its iterations before the lane yields.
 //!
-//! A loop gets a `yield` at its header if its body accesses memory that other threads may write and the loop is not
-//! proved to be counted. At the `yield`, a lane that has run too many iterations yields. The pass treats a loop that it
-//! cannot classify as a waiting loop.
+//! A loop gets a `yield` at its header if it contains an operation with which it may wait ([`Wait`]) and if the
+//! analysis does not prove that the loop is counted ([`counted`]). At the `yield`, a lane that has run too many
+//! iterations yields. The pass treats a loop that it cannot classify as a waiting loop.
 
 mod counted;
 
@@ -59,7 +59,7 @@ fn by_first_latch(function: &Function, cfg: &Cfg, loops: &Loops) -> Vec<usize> {
     order
 }
 
-/// The kinds of accesses with which a loop may wait for memory.
+/// The kinds of operations with which a loop may wait for memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Wait {
     /// Weak loads, surface loads and system calls.
@@ -68,8 +68,8 @@ enum Wait {
     Strong,
 }
 
-/// Returns, for each loop, the strongest kind of access of its blocks to memory that other threads may write;
-/// `None` if there is no such access.
+/// Returns, for each loop, the strongest kind of operation in its blocks with which the loop may wait; `None` if
+/// there is no such operation.
 fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Option<Wait>> {
     let mut called = Called {
         module,
@@ -93,14 +93,14 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
     waits
 }
 
-/// For called functions, the strongest kind of access to memory that other threads may write.
+/// For called functions, the strongest kind of operation with which a loop that calls the function may wait.
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,
 }
 
 impl Called<'_> {
-    /// Returns the strongest kind of access of an instruction and of the functions that it calls.
+    /// Returns the strongest kind among an instruction and the instructions of all functions that it calls.
     fn wait_of(&mut self, function: &Function, inst: Inst) -> Option<Wait> {
         let data = &function.dfg.insts[inst];
         match data.opcode {
@@ -117,7 +117,7 @@ impl Called<'_> {
         }
     }
 
-    /// Returns the strongest kind of access of a function and of all functions that it calls.
+    /// Returns the strongest kind among the instructions of a function and of all functions that it calls.
     fn wait(&mut self, id: FuncId) -> Option<Wait> {
         if let Some(&known) = self.known.get(&id) {
             return known;
@@ -159,7 +159,7 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
                 (false, false) => Some(Wait::Strong),
             }
         }
-        // Textures are read-only during a kernel.
+        // Stores do not read memory, and textures are read-only during a kernel.
         Opcode::St | Opcode::Sust | Opcode::Tex | Opcode::Txq => None,
         // A system call returns without waiting, but a loop that repeats the call may wait, for example until `malloc`
         // succeeds.

@@ -130,7 +130,8 @@ impl Checker<'_> {
                 let types = self.registers(Part::D);
                 self.exactly(&types, results, Rule::Result, "result", report);
             }
-            // `operands` checks these results together with the operands.
+            // `operands` checks the results of ops with the pattern `Signature`. The other two patterns describe only
+            // operands.
             Pattern::Converted | Pattern::Examined | Pattern::Signature => {}
         }
     }
@@ -229,8 +230,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the types of the registers that hold a matrix; returns an empty list if the op is not a valid matrix
-    /// product.
+    /// Returns the types of the registers that hold the matrix `part` of the op's matrix product; returns an empty
+    /// list if the op is not a valid matrix product.
     fn registers(&self, part: Part) -> Vec<Type> {
         let product = Product::of(&self.desc);
         product.map_or(Vec::new(), |product| {

@@ -32,10 +32,10 @@ impl Transfer<'_> {
                 zeros: zeros_of(desc.mods.0),
             },
             Opcode::ParamAddr | Opcode::SymbolAddr | Opcode::FuncAddr => uniform(Class::Launch),
+            // With `flag`, the checking run examines each lane, and can replace the addresses of single lanes.
+            Opcode::CheckAccess if desc.mods.flag() => Fact::VARYING,
             // The frame of a device function begins where the frame of its caller ends. This position differs between
             // threads.
-            // Each lane is examined, and the accesses of single lanes can be suppressed.
-            Opcode::CheckAccess if desc.mods.flag() => Fact::VARYING,
             Opcode::LocalAddr if self.function.kernel.is_none() => Fact::VARYING,
             Opcode::LocalAddr => uniform(Class::Launch),
             Opcode::SReg => self.register(desc),

@@ -173,7 +173,8 @@ fn write(
     again
 }
 
-/// Rematerialises a value from the values in `made` and from values that never change during a launch.
+/// Rematerialises a value: creates copies of the operations that compute it. Uses the copies that `made` contains
+/// already, and adds the new copies to `made`.
 fn compute(code: &mut Code<'_>, value: Value, made: &mut FxHashMap<Value, Value>) -> Value {
     if let Some(&known) = made.get(&value) {
         return known;

@@ -93,8 +93,8 @@ impl Graph {
         graph
     }
 
-    /// Returns whether a function has no effect except its results. The callees of the function must be in the graph
-    /// already.
+    /// Returns whether a function always returns and has no effect except its results. The callees of the function
+    /// must be in the graph already.
     fn is_silent(&self, module: &Module, id: FuncId) -> bool {
         let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
             return false;

@@ -1,10 +1,10 @@
-//! Finds shared arrays in which each thread uses only its own element, as in `state[threadIdx.x].stack[n]`.
+//! Finds arrays in shared memory of which each thread uses only its own element, as in `state[threadIdx.x].stack[n]`.
 //!
 //! Accesses of different threads to such a private array never overlap, so they need no sync points. Invariant: an
 //! array is private only if the address of every access that may refer to the array is based on `array + tid.x *
 //! stride`, and the access stays in this element. An access with a variable offset is assumed to stay in the element if
-//! the element has at least [`LEAST_ELEMENT`] times the bytes of the access. Otherwise the analysis assumes that
-//! threads share the array.
+//! the element has at least [`LEAST_ELEMENT`] times the bytes of the access. If an access does not meet these
+//! conditions, the analysis assumes that threads share the array.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -23,7 +23,7 @@ const LEAST_ELEMENT: i64 = 4;
 struct Element {
     symbol: SymbolId,
     stride: i64,
-    /// Offset of the array's first element from the symbol.
+    /// Offset in bytes of the array's first element from the symbol.
     start: i64,
     /// Whether the address includes an offset that is not constant.
     moves: bool,
@@ -92,8 +92,8 @@ fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
     })
 }
 
-/// If the access stays in the thread's own element of an array, returns the distance between the elements of two
-/// consecutive threads, and the offset of the first element from the symbol.
+/// If the access stays in the thread's own element of an array, returns the distance in bytes between the elements of
+/// two consecutive threads, and the offset in bytes of the first element from the symbol.
 fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<(i64, i64)> {
     let (base, offset) = split_address(function, address);
     let Base::Value(base) = base else {

@@ -218,8 +218,8 @@ fn elements(function: &Function, inst: Inst, address: Address) -> Option<Vec<Key
     Some(keys.collect())
 }
 
-/// Returns the best type of the variable for one access: a floating-point type if the accessed values are
-/// floating-point, and an integer type otherwise.
+/// Returns the type that the variable of a piece would have if `inst` were its only access: a floating-point type if
+/// the accessed values are floating-point, and an integer type otherwise.
 fn value_type(function: &Function, inst: Inst) -> Type {
     let data = &function.dfg.insts[inst];
     let value = match data.opcode {
