@@ -146,14 +146,14 @@ struct Arrival {
     reduces: bool,
 }
 
-/// Lanes that executed a collective with another mask than lanes that wait there for them.
+/// Lanes that executed a collective with a different mask, while other lanes waited for them at the same instruction.
 #[derive(Clone, Debug)]
 struct PassedBy {
     warp: usize,
     sync_point: SyncPoint,
-    /// The mask of the lanes that wait.
+    /// The mask of the lanes that waited.
     members: u32,
-    /// The lanes of this mask that executed the collective with another mask.
+    /// The lanes of this mask that executed the collective with a different mask.
     lanes: u32,
 }
 
@@ -339,8 +339,8 @@ impl SyncCheck {
         );
     }
 
-    /// Compares an arrival with the earlier arrivals at the same barrier. Of two arrivals that disagree, the one with
-    /// the greater line is reported, so that the order of the warps does not matter.
+    /// Compares an arrival with the earlier arrivals at the same barrier. Of two arrivals that disagree, reports the
+    /// one with the greater PTX line, so that the finding does not depend on the order of the warps.
     fn compare(&mut self, runner: &impl Runner, new: Arrival) {
         let key = |one: &Arrival| (one.number, one.at.1, one.count, one.reduces);
         let line = |one: &Arrival| runner.sync_point_data(one.at.1).loc.ptx_line;

@@ -248,7 +248,7 @@ impl CtaState {
 
     /// Runs the lagging lanes, which are the ready lanes with the lowest sync point number.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
-        // Arrivals of threads that the scheduler has taken over.
+        // If the scheduler has taken over the CTA from native code, `taken_over` has recorded arrivals.
         self.report_arrivals(runner);
         let state = &mut self.warps[warp];
         let (from, mask) = lagging_lanes(state.ready, &state.sync_points);
@@ -358,7 +358,8 @@ impl CtaState {
         }
     }
 
-    /// Makes ready the lanes of a warp whose wait does not depend on other warps. Returns whether there are such lanes.
+    /// Makes ready the waiting lanes of a warp that can continue without other warps. Returns whether there are such
+    /// lanes.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -423,8 +424,8 @@ impl CtaState {
         released != 0
     }
 
-    /// Reports the collectives that lanes of a warp have executed. `groups` are the lanes that could execute one
-    /// together.
+    /// Reports the collectives that lanes of a warp have executed. `groups` contains the groups of lanes that waited
+    /// at a collective with equal masks.
     fn report_collectives(
         &self,
         runner: &mut impl Runner,

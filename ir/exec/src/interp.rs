@@ -75,7 +75,7 @@ pub trait Machine {
         which: Syscall,
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
-    /// Examines an access that a checking run observes, by `thread` to a host address. `operands` are the operands of
+    /// Checks an access of `thread` to the host address `address`, in a checking run. `operands` are the operands of
     /// the access, if the tool needs them. Returns the address that the thread accesses instead; a machine that does
     /// not check returns `address`.
     fn check_access(
@@ -88,16 +88,18 @@ pub trait Machine {
     ) -> u64 {
         address
     }
-    /// Tells tools about an access by lanes of a warp.
+    /// Reports an access by lanes of a warp to tools.
     fn observe_access(&mut self, _cta: &CtaInfo, _lanes: &ObservedLanes<'_>) {}
-    /// Tells tools about another event in lanes of a warp.
+    /// Reports an event other than an access, in lanes of a warp, to tools.
     fn observe_event(&mut self, _cta: &CtaInfo, _lanes: &ObservedLaneEvent<'_>) {}
-    /// Tells a tool that threads of a CTA have synchronised.
+    /// Reports to a tool that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
-    /// Tells a tool that `thread` ends a group of asynchronous copies (`Mode::Arrive`), waits until at most `count`
-    /// groups are incomplete (`Mode::Sync`), or waits for all copies (`Mode::All`).
+    /// Reports a `check.group` of `thread` to a tool: the begin or the end of an asynchronous operation, an operation
+    /// on groups of asynchronous copies, or a fence between proxies. For example, the thread ends a group
+    /// (`Mode::Arrive`), waits until at most `count` groups are incomplete (`Mode::Sync`), or waits for all copies
+    /// (`Mode::All`). `count` is the operand of the `check.group`, or 0 if there is none.
     fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
-    /// Tells a tool about a fence that `thread` is about to execute.
+    /// Reports to a tool a fence that `thread` is about to execute.
     fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _scope: Scope) {}
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
@@ -131,9 +133,9 @@ pub struct ObservedLaneEvent<'a> {
     pub event: ObservedEvent,
     /// The position of the event in the source.
     pub loc: SourceLoc,
-    /// Linear index of the first thread in the CTA.
+    /// Linear index of the warp's first thread in the CTA.
     pub first: u32,
-    /// The lanes in which the event occurs, counted from the first thread.
+    /// The lanes in which the event occurs.
     pub mask: u32,
     /// The operands: for each, the value in each lane.
     pub operands: &'a [[u64; 32]],
@@ -164,9 +166,10 @@ pub struct Interpreter<'a, M> {
 /// Number of iterations of a waiting loop that lanes may execute before they yield.
 const TURNS: u32 = 64;
 
-/// Maximum number of bytes of host memory that the functions that a CTA's threads have called may occupy. A call beyond
-/// it is a stack overflow. An activation has up to 32 lanes, and its registers occupy more memory than the local memory
-/// that a GPU would need, so the limits of depth and local memory alone would permit gigabytes.
+/// Maximum number of bytes of host memory that the activations of called functions of a CTA may occupy. A call that
+/// would exceed this number is a stack overflow. An activation (a call by up to 32 lanes) has registers that occupy
+/// more memory than the local memory that a GPU would need. The limits of depth and local memory alone would
+/// therefore permit gigabytes.
 const STACK_BYTES: usize = 256 << 20;
 
 impl<'a, M: Machine> Interpreter<'a, M> {

@@ -88,7 +88,8 @@ pub enum SyncEvent<'a> {
         /// Whether the arrival orders no accesses (`.relaxed`).
         relaxed: bool,
     },
-    /// Lanes of a warp wait at the barrier of the cluster, which is complete already.
+    /// Lanes of a warp execute the wait of the barrier of the cluster and do not stop, because the barrier is
+    /// complete already.
     ClusterWait {
         /// The warp.
         warp: u32,
@@ -121,7 +122,7 @@ pub trait Runner {
     /// Returns the data of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
-    /// Returns whether threads can skip the barrier at a sync point and then go on
+    /// Returns whether threads can skip the barrier at a sync point although they then execute code after the barrier
     /// ([`margay_ir::analysis::skipping`]). Only checking runs call this function.
     fn is_skipped(&self, _sync_point: SyncPoint) -> bool {
         false
@@ -152,7 +153,8 @@ pub trait Runner {
         false
     }
 
-    /// Tells a tool that threads have synchronised. [`CtaState`] calls this only if [`CtaState::observed`] was called.
+    /// Reports to a tool that threads have synchronised. [`CtaState`] calls this function only if
+    /// [`CtaState::observed`] was called.
     fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
     /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`, that is, when all

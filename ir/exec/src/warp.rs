@@ -48,7 +48,7 @@ impl WarpState {
     /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once
     /// more first. A lane can yield in any iteration of a loop, so without this rule the warp would sometimes diverge
     /// unnecessarily. If the lagging lanes yield again, they wait for other threads, possibly for the lanes at
-    /// `sync_point`.
+    /// `sync_point`, which may then continue.
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {
         let is_expected =
             lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);

@@ -72,7 +72,8 @@ impl Code {
         }
     }
 
-    /// Returns whether threads can skip the barrier at a sync point and then go on.
+    /// Returns whether threads can skip the barrier at a sync point although they then execute code after the
+    /// barrier.
     pub(super) fn is_skipped(&self, module: &Module, sync_point: SyncPoint) -> bool {
         let index = (sync_point.0 as usize).wrapping_sub(1);
         let Some(&(func, inst)) = self.insts.get(index) else {

@@ -14,8 +14,8 @@ use margay_ops::ops::Opcode;
 
 /// The reason why a group does not continue with the next step.
 enum Left {
-    /// The group has taken a branch, or has passed a `yield` without stopping. The loop continues with the group that
-    /// runs first.
+    /// The group has taken a branch, or has passed a `yield` without stopping. The interpreter continues with the
+    /// group that runs first.
     Moved,
     /// The lanes of the group have stopped at a sync point or exited. The position of the group is the step after the
     /// sync point.

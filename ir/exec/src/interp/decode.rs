@@ -47,7 +47,8 @@ pub(super) enum Action {
     /// A terminator that ends the launch, or that is executed at the end of a block without a terminator.
     Fault,
     SyncPoint(SyncPoint),
-    /// The header of a waiting loop: its sync point, and whether the loop only reads memory.
+    /// A `yield`: its sync point, and its modifier `flag`, which states that the loop can wait only with weak loads,
+    /// surface loads and system calls.
     Yield(SyncPoint, bool),
 }
 

@@ -354,7 +354,7 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Tells the machine about the accesses of all active lanes.
+    /// Passes the accesses of all active lanes to the machine.
     fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
         let Some(access) = ObservedAccess::of(data) else {
             return;
@@ -377,7 +377,7 @@ impl<M: Machine> View<'_, M> {
         self.machine.observe_access(self.cta, &lanes);
     }
 
-    /// Tells the machine about another event in all active lanes.
+    /// Passes an event other than an access, in all active lanes, to the machine.
     pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
         let Some(event) = ObservedEvent::from_payload(payload) else {
             return;

@@ -123,7 +123,8 @@ impl Warp {
         while let Some(at) = next {
             next = self.leave(at.activation(), mask);
         }
-        // The other warps of the CTA may still run for a long time, so their stacks get this memory.
+        // If no lane of the warp is left, frees the memory of the activations, so that the stacks of the CTA's other
+        // warps can grow. These warps may still run for a long time.
         if self.unused.len() == self.activations.len() {
             self.unused = Vec::new();
             self.activations = Vec::new();
