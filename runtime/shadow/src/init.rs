@@ -84,8 +84,8 @@ pub struct Initialised {
     changes: AtomicU64,
 }
 
-/// The ranges that were used last. One thread at a time uses a view (`&mut self`), so it finds these ranges again
-/// without taking the lock of [`Initialised`].
+/// The ranges that one user of [`Initialised`] has used last. The user finds these ranges again without taking the
+/// lock of [`Initialised`].
 #[derive(Debug, Default)]
 pub struct View {
     changes: u64,
@@ -153,9 +153,9 @@ impl View {
     }
 
     /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
-    /// has been written. Returns 0 if all memory of the range counts as written because nobody records it, and `None` if
-    /// there is no such address. The bits exist as long as this view, and [`Initialised`] uses them as long as nobody
-    /// calls [`Initialised::track`] or [`Initialised::forget`] for the range.
+    /// has been written. Returns 0 if no tracked range contains any of the bytes, so that all of them count as
+    /// written, and `None` if there is no such address. The bits exist as long as this view. [`Initialised`] uses
+    /// them until [`Initialised::track`] or [`Initialised::forget`] replaces or removes the range.
     pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
         let Some(range) = self.range(of, start, len) else {
             return of.is_untracked(start, len).then_some(0);
@@ -214,7 +214,7 @@ impl Initialised {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns the length of the range that begins at `start`, if it is recorded.
+    /// Returns the length in bytes of the tracked range that begins at `start`; `None` if there is no such range.
     pub fn tracked(&self, start: u64) -> Option<u64> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         ranges.get(&start).map(|range| range.len)
@@ -248,8 +248,8 @@ impl Initialised {
         }
     }
 
-    /// Returns the offset of the first byte that has not been written, the number of such bytes, and the length of the
-    /// longest sequence of such bytes.
+    /// Returns the offset from `start` of the first byte that has not been written, the number of such bytes, and the
+    /// length of the longest sequence of such bytes. Returns `None` if all bytes have been written.
     pub fn missing(&self, start: u64, len: u64) -> Option<(u64, u64, u64)> {
         let (mut first, mut count) = (None, 0);
         // The longest sequence, and the sequence that ends at the current byte.
@@ -283,7 +283,7 @@ impl Initialised {
     /// Copies the record of `len` bytes at `src` to `dst`: a byte of the destination counts as written if the byte of
     /// the source does.
     pub fn copy(&self, dst: u64, src: u64, len: u64) {
-        // Byte by byte only where the source is incomplete.
+        // Copies the record byte by byte only if the source contains bytes that have not been written.
         if self.written(src, len) == Written::All {
             return self.set(dst, len);
         }

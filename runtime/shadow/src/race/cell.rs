@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::unit::{UNIT, Unit};
 
-/// Accesses of the threads of one warp in one interval by one instruction.
+/// The number of a group: the accesses of the threads of one warp in one interval by one instruction.
 pub(super) type GroupId = u32;
 
 /// No group, or no list.
@@ -103,8 +103,9 @@ impl Cell {
         }
     }
 
-    /// Records a weak access to all bytes of the cell by lanes of a group, unless the earlier accesses need a closer
-    /// examination. Returns whether the access was recorded. `about` returns what is known about a group.
+    /// Records a weak access to all bytes of the cell by lanes of a group, unless `Detector::touch` must compare it
+    /// with the earlier accesses. Returns whether the access was recorded. `about` returns what is known about a
+    /// group.
     #[inline]
     pub(super) fn record(
         &mut self,
@@ -113,8 +114,8 @@ impl Cell {
         mut about: impl FnMut(GroupId) -> About,
     ) -> bool {
         if self.list() != NONE {
-            // A read by further lanes of the group that the cell holds leaves the list unchanged, if the list contains
-            // no writes.
+            // If the cell holds a read of the same group, only lanes are added to this read, and the list stays
+            // unchanged. If the list contains a write, the new read must be compared with it.
             let joins = !writes && self.read == group && self.more >> (LIST_BITS + 4) == 15;
             if !joins || lists.get(self.list()).iter().any(|entry| entry.writes) {
                 return false;
@@ -162,15 +163,15 @@ impl Cell {
     }
 }
 
-/// What is known about the accesses of a group.
+/// What is known about the accesses of a group, for a new access of some lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum About {
-    /// All threads of the CTA know that the accesses are over; for a group of the same warp, all lanes of the warp know
-    /// it.
+    /// The accesses happen before the next access of every thread of the CTA or, if the group is of the same warp, of
+    /// every lane of the warp.
     Over,
     /// The accesses belong to the current interval of the warp.
     Current,
-    /// Neither is known.
+    /// Neither of the above is known.
     Open,
 }
 
@@ -194,8 +195,8 @@ pub(super) enum Readers {
     Warp(super::CtaId, u32, super::Time),
 }
 
-/// Cells of which further reads need not be recorded: enough reads of different threads are kept. A mark states for which
-/// reads this holds.
+/// The cells among [`MARKED`] neighbours for which some reads need not be recorded, because enough reads of different
+/// threads are recorded already. The fields `readers` and `site` state which reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Mark {
     pub(super) readers: Readers,
@@ -238,7 +239,8 @@ impl Page {
             .get_or_insert_with(|| Box::new([Cell::default(); PAGE_CELLS]))
     }
 
-    /// Moves the accesses to the units of the given cells to the cells.
+    /// For each unit that contains a cell in `from..to`, moves the accesses that `units` records to the cells of the
+    /// unit.
     #[inline]
     fn expand(&mut self, from: usize, to: usize) {
         let units = u64::MAX >> (63 - (to - 1) / UNIT) & u64::MAX << (from / UNIT);
@@ -268,7 +270,8 @@ impl Page {
         }
     }
 
-    /// Forgets the accesses to the units of the given cells. Accesses to other cells of these units remain.
+    /// Forgets the accesses to the cells in `from..to` that `units` records. Accesses to other cells of their units
+    /// remain.
     fn forget_units(&mut self, from: usize, to: usize) {
         let inside = (from.div_ceil(UNIT), to / UNIT);
         if let Some(units) = &mut self.units {
@@ -364,8 +367,8 @@ impl Cells {
         found
     }
 
-    /// Returns the cells, of at most 64 from an index on, whose reads need not be recorded if `holds` is true for their mark.
-    /// The cells must be in one page.
+    /// Returns which of the `count` cells from `index` on, at most 64, have a mark for which `holds` returns true, as
+    /// bits. The cells must be in one page.
     #[inline]
     pub(super) fn marked(
         &mut self,
@@ -391,7 +394,8 @@ impl Cells {
         all & (u64::MAX >> (64 - count))
     }
 
-    /// Records that reads of a cell need not be recorded, if the mark of its neighbours can state this.
+    /// Adds a cell to `mark`. If the neighbours of the cell have a different mark, `mark` replaces that mark, and the
+    /// neighbours are then unmarked.
     pub(super) fn mark(&mut self, index: u64, mark: Mark) {
         let (page, at) = self.place(index);
         let marks = page

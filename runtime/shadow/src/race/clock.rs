@@ -1,7 +1,9 @@
-//! Clocks: which accesses of other threads a thread knows to be over.
+//! Vector clocks: which accesses of other threads happen before the next access of a thread. The thread's clock
+//! *knows* these accesses.
 //!
 //! Time is counted in two units. The *epoch* of a CTA counts the barriers that all threads of the CTA have passed. The
-//! *interval* of a warp counts the operations that order accesses of its threads. Both only grow.
+//! *interval* of a warp counts the operations that order accesses of its threads. Epochs and intervals never
+//! decrease.
 
 use std::sync::Arc;
 
@@ -44,9 +46,9 @@ pub(super) struct Time {
 /// What a clock knows about a warp.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct WarpTime {
-    /// All accesses of all threads of the warp up to this interval are known, if it is not 0.
+    /// The clock knows all accesses of all threads of the warp in intervals up to this one; 0 if there are none.
     all: u32,
-    /// All accesses of a lane up to an interval are known.
+    /// Pairs of a lane and an interval: the clock knows all accesses of the lane in intervals up to this one.
     lanes: SmallVec<[(u8, u32); 2]>,
 }
 
@@ -83,22 +85,23 @@ impl WarpTime {
     }
 }
 
-/// The accesses that are known to be over.
+/// A set of accesses: those that happen before the next access of a thread, a warp or a CTA, or those that the writes
+/// to a location have released.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Clock {
-    /// All accesses of a CTA before an epoch.
+    /// For each CTA, an epoch: the clock knows all accesses of the CTA before this epoch.
     ctas: FxHashMap<CtaId, u32>,
-    /// Accesses of single warps in later epochs.
+    /// For each warp, the known accesses of its lanes in later epochs.
     warps: FxHashMap<(CtaId, u32), WarpTime>,
     /// Whether an edge (a write and a read that synchronise two threads) that contributed to this clock has too narrow
     /// a scope. Only clocks that explain a race contain such edges.
     pub(super) narrow: bool,
-    /// For each [`Window`], the writes that are followed by a fence between the generic and the asynchronous proxy. The
-    /// asynchronous proxy sees these writes.
+    /// For each [`Window`], the known writes after which a thread has executed a fence between the generic and the
+    /// asynchronous proxy. The asynchronous proxy sees these writes.
     pub(super) fenced: [Shared; 2],
 }
 
-/// The state space to which a fence between the generic and the asynchronous proxy applies.
+/// A state space that an access uses, or to which a fence between the generic and the asynchronous proxy applies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Window {
     /// Shared memory.
@@ -113,19 +116,19 @@ impl Window {
 }
 
 impl Clock {
-    /// Returns whether nothing is known.
+    /// Returns whether the clock knows no accesses.
     pub(super) fn is_empty(&self) -> bool {
         let fenced = self.fenced.iter().any(Option::is_some);
         self.ctas.is_empty() && self.warps.is_empty() && !fenced
     }
 
-    /// Returns a number that grows with the memory of the clock.
+    /// Returns a number that is about proportional to the memory that the clock occupies.
     pub(super) fn size(&self) -> u64 {
         let warps = self.warps.values().map(|warp| 4 + warp.lanes.len() as u64);
         self.ctas.len() as u64 + warps.sum::<u64>()
     }
 
-    /// Returns whether an access of a thread is known to be over.
+    /// Returns whether the clock knows an access of `thread` at `time`.
     pub(super) fn knows(&self, thread: Thread, time: Time) -> bool {
         let cta = self.ctas.get(&thread.cta);
         cta.is_some_and(|&before| time.epoch < before)
@@ -135,25 +138,25 @@ impl Clock {
                 .is_some_and(|warp| warp.knows(thread.lane(), time.interval))
     }
 
-    /// Learns that all accesses of a CTA before `epoch` are over.
+    /// Adds all accesses of a CTA before `epoch`.
     pub(super) fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
         let known = self.ctas.entry(cta).or_default();
         *known = (*known).max(epoch);
     }
 
-    /// Learns that all accesses of a thread up to `interval` are over.
+    /// Adds all accesses of a thread in intervals up to `interval`.
     pub(super) fn learn_thread(&mut self, thread: Thread, interval: u32) {
         let warp = self.warps.entry((thread.cta, thread.warp())).or_default();
         warp.learn_lane(thread.lane(), interval);
     }
 
-    /// Learns that all accesses of a warp up to `interval` are over.
+    /// Adds all accesses of a warp in intervals up to `interval`.
     pub(super) fn learn_warp(&mut self, cta: CtaId, warp: u32, interval: u32) {
         let warp = self.warps.entry((cta, warp)).or_default();
         warp.all = warp.all.max(interval);
     }
 
-    /// Learns all that another clock knows.
+    /// Adds all accesses that another clock knows.
     pub(super) fn join(&mut self, other: &Clock) {
         for (&cta, &epoch) in &other.ctas {
             self.learn_cta(cta, epoch);
@@ -167,13 +170,13 @@ impl Clock {
         }
     }
 
-    /// Returns whether an access is known to be followed by a fence between proxies.
+    /// Returns whether the clock knows that a fence between proxies, for `window`, follows an access.
     pub(super) fn has_fenced(&self, thread: Thread, time: Time, window: Window) -> bool {
         knows(&self.fenced[window as usize], thread, time)
     }
 
-    /// Forgets what is known about the warps of a CTA before the CTA's known epoch. `intervals` are the intervals in
-    /// which the epoch began, by warp.
+    /// Removes what the clock knows about single warps of a CTA. The current epoch of the CTA must cover these
+    /// accesses.
     pub(super) fn forget_warps_of(&mut self, cta: CtaId) {
         self.warps.retain(|&(of, _), _| of != cta);
     }
@@ -182,7 +185,7 @@ impl Clock {
 /// A clock that several threads and memory locations share.
 pub(super) type Shared = Option<Arc<Clock>>;
 
-/// Adds the knowledge of `other` to a shared clock.
+/// Adds all accesses that `other` knows to a shared clock.
 pub(super) fn join(clock: &mut Shared, other: &Shared) {
     let Some(other) = other else {
         return;
@@ -194,12 +197,12 @@ pub(super) fn join(clock: &mut Shared, other: &Shared) {
     }
 }
 
-/// Returns a number that grows with the memory of a shared clock.
+/// Returns a number that is about proportional to the memory that a shared clock occupies.
 pub(super) fn size(clock: &Shared) -> u64 {
     clock.as_ref().map_or(0, |clock| clock.size())
 }
 
-/// Returns whether a shared clock knows that an access is over.
+/// Returns whether a shared clock knows an access of `thread` at `time`.
 pub(super) fn knows(clock: &Shared, thread: Thread, time: Time) -> bool {
     clock
         .as_ref()

@@ -1,12 +1,12 @@
 //! Asynchronous copies: when the accesses that they make are complete.
 //!
-//! The thread that issues a copy does not perform its accesses. They begin when the copy is issued, and they are over
-//! when a thread has waited for the copy: for its group, in the thread that has issued it, or for the mbarrier that the
-//! copy signals, in any thread.
+//! The thread that issues a copy does not perform the accesses of the copy. These accesses begin when the copy is
+//! issued, and they are complete when a thread has waited for the copy: the thread that has issued the copy waits for
+//! the copy's group, or any thread waits for the mbarrier that the copy signals.
 
 use super::clock::{CtaId, Thread, Time};
 
-/// How the end of an asynchronous operation is awaited.
+/// The way in which threads wait for the end of an asynchronous operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Completion {
     /// A wait for the bulk group, in the thread that has issued the operation.
@@ -139,7 +139,8 @@ impl Groups {
         }
     }
 
-    /// Returns when the thread has waited for an access of a group; `None` if it has not.
+    /// Returns the time at which the thread has waited for an access of a group; `None` if it has not waited.
+    /// `writes` states whether the access writes.
     pub(super) fn complete(&self, group: u32, writes: bool) -> Option<Time> {
         let end = self.waits.of(group);
         let read = self.reads.of(group).filter(|_| !writes);

@@ -1,4 +1,5 @@
-//! What the threads of a CTA know about each other and about other CTAs.
+//! The clocks of the threads of a CTA: which accesses of other threads of the CTA, and of other CTAs, happen before
+//! their next accesses.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -7,8 +8,8 @@ use super::clock::{self, Clock, CtaId, Shared, Thread, Time, Window};
 use super::copy::{Groups, Issue, Sequence};
 use super::{Lock, Scope, Site};
 
-/// Knowledge about other threads on three levels. A thread knows what its own level, its warp's level and its CTA's
-/// level know.
+/// Clocks on three levels: CTA, warps and threads. A thread knows the accesses that its own clock, the clock of its
+/// warp and the clock of its CTA know.
 #[derive(Debug, Default)]
 struct Known {
     cta: Shared,
@@ -52,7 +53,7 @@ impl Known {
         }
     }
 
-    /// Returns all that a thread knows about other CTAs and warps.
+    /// Returns the union of the clocks on the three levels of a thread.
     fn of(&self, thread: u32) -> Shared {
         let mut all = self.cta.clone();
         clock::join(&mut all, &self.warps[thread as usize / 32]);
@@ -64,14 +65,14 @@ impl Known {
 }
 
 /// The intervals up to which the lanes of a warp know each other's accesses, if they differ between the lanes.
-/// `0[reader][lane]` is the interval up to which `reader` knows the accesses of `lane`.
+/// Element `[reader][lane]` is the interval up to which `reader` knows the accesses of `lane`.
 type Matrix = Box<[[u32; 32]; 32]>;
 
 #[derive(Debug)]
 struct Warp {
     /// The interval in which the warp's threads are now; the first is 1.
     interval: u32,
-    /// All lanes know all accesses of each other up to this interval.
+    /// Each lane of the warp knows all accesses of all lanes in intervals up to this one.
     common: u32,
     matrix: Option<Matrix>,
     /// The interval of the latest access.
@@ -80,8 +81,9 @@ struct Warp {
     arrival: Option<u32>,
 }
 
-/// Which edges of the happens-before order clocks contain: only those that the memory model guarantees, or also edges
-/// that lack a fence or a sufficient scope, which explain races.
+/// The edges of the happens-before order from which clocks are computed: only edges that the memory model guarantees,
+/// or also edges that lack a fence or a sufficient scope. The detector uses the latter clocks to determine what is
+/// missing in a race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
@@ -117,28 +119,29 @@ pub(super) struct Cta {
     pub(super) index: u64,
     /// The linear index of the CTA's cluster in the grid.
     pub(super) cluster: u64,
-    /// Whether only barriers of all threads order the threads.
+    /// Whether only barriers of all threads, and barriers of warps, order the threads.
     pub(super) barriers_only: bool,
     epoch: u32,
     warps: Vec<Warp>,
     guaranteed: Known,
     assumed: Known,
     suspected: Known,
-    /// For each thread: what the thread released with its last fence, by scope.
+    /// For each thread: its last fence.
     fences: Vec<Option<Box<Fence>>>,
     /// For each thread: what the thread has read with strong reads since its last fence.
     pending: Vec<Shared>,
     /// The threads for which the schedule has decided what `pending` contains.
     scheduled: FxHashSet<u32>,
-    /// By number of the barrier: what the threads that have arrived know.
+    /// By number of the barrier and by [`Basis`]: the accesses that are known to the threads that have arrived
+    /// without waiting.
     barriers: Vec<[Shared; 3]>,
     /// The groups of asynchronous copies of each thread that has any.
     copies: FxHashMap<(u32, Sequence), Groups>,
     /// The asynchronous operations that threads are issuing.
     issues: FxHashMap<u32, Issue>,
-    /// What the threads that have arrived at the barrier of the cluster release.
+    /// By [`Basis`]: what the threads that have arrived at the barrier of the cluster release.
     cluster_arrivals: [Shared; 3],
-    /// What a thread that waits at the barrier of the cluster acquires.
+    /// By [`Basis`]: what a thread that waits at the barrier of the cluster acquires.
     cluster_released: [Shared; 3],
     /// Whether a thread has arrived at the barrier of the cluster without releasing its accesses.
     relaxed_arrival: bool,
@@ -161,7 +164,7 @@ type Polled = (u64, u64, Scope, bool);
 /// What a thread releases with strong writes after a fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
-    /// What was known at the fence.
+    /// The accesses that the thread knew at the fence.
     pub(super) clock: Shared,
     /// The scope of the fence.
     pub(super) scope: super::Scope,
@@ -236,7 +239,7 @@ impl Cta {
         sizes.iter().flatten().map(|&size| u64::from(size)).sum()
     }
 
-    /// Frees what only accesses and synchronisation of the CTA's threads need.
+    /// Frees data that is needed only for further accesses and synchronisation of the CTA's threads.
     pub(super) fn end(&mut self) {
         self.forget_others();
         self.groups = FxHashMap::default();
@@ -245,7 +248,8 @@ impl Cta {
         self.barriers = Vec::new();
     }
 
-    /// Records a strong read in a loop. Returns whether it reads the same as the thread's last such read.
+    /// Records a strong read in a loop. Returns whether it equals the thread's previous strong read in a loop, which
+    /// includes that both read from the same write.
     pub(super) fn has_seen(&mut self, thread: u32, read: Polled) -> bool {
         self.polled.insert(thread, read) == Some(read)
     }
@@ -263,12 +267,13 @@ impl Cta {
         !self.locks.is_empty()
     }
 
-    /// Returns the interval up to which the lanes of a warp know all accesses of each other.
+    /// Returns the interval up to which all lanes of a warp know all accesses of each other.
     pub(super) fn common_interval(&self, warp: u32) -> u32 {
         self.warps[warp as usize].common
     }
 
-    /// Records that a thread has got a lock. `acquired` is the scope in which it acquires what the lock protects.
+    /// Records that a thread has taken the lock at `address`. `acquired` is the scope of the acquire that belongs to
+    /// the compare-and-swap, if there is one.
     pub(super) fn hold_lock(&mut self, thread: u32, address: u64, acquired: Option<Scope>) {
         self.locks.insert(thread, Lock { address, acquired });
     }
@@ -341,8 +346,8 @@ impl Cta {
         };
     }
 
-    /// Performs a fence between the generic and the asynchronous proxy: the asynchronous proxy sees the writes that the
-    /// thread knows.
+    /// Performs a fence between the generic and the asynchronous proxy. The asynchronous proxy then sees all writes
+    /// that the thread knows.
     pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         let released = self.release(id, thread, Basis::Guaranteed);
         let Some(released) = released else {
@@ -415,7 +420,8 @@ impl Cta {
         }
     }
 
-    /// Returns whether `reader`, a thread of this CTA with the index `id`, knows that an access is over.
+    /// Returns whether `reader`, a thread of this CTA, knows an access of `thread` at `time`: the access then happens
+    /// before the next access of `reader`. `id` is the index of this CTA.
     pub(super) fn knows(
         &self,
         id: CtaId,
@@ -441,7 +447,8 @@ impl Cta {
         self.known(basis).knows(reader, thread, time)
     }
 
-    /// Returns whether all threads know only what barriers of the CTA and of their warps have told them.
+    /// Returns whether barriers of the CTA and of its warps are the only operations through which the threads know
+    /// accesses.
     pub(super) fn is_plain(&self) -> bool {
         let known = &self.guaranteed;
         known.cta.is_none()
@@ -449,7 +456,7 @@ impl Cta {
             && known.threads.iter().all(Option::is_none)
     }
 
-    /// Returns whether a thread knows nothing about other CTAs.
+    /// Returns whether a thread knows no accesses of other CTAs, because its clocks on all three levels are empty.
     pub(super) fn knows_nothing(&self, reader: u32, basis: Basis) -> bool {
         let known = self.known(basis);
         let own = known.threads.get(reader as usize);
@@ -458,7 +465,7 @@ impl Cta {
             && own.is_none_or(Option::is_none)
     }
 
-    /// Returns whether `reader` has suspected knowledge through an edge with too narrow a scope.
+    /// Returns whether an edge with too narrow a scope contributed to the suspected clocks of `reader`.
     pub(super) fn is_narrow(&self, reader: u32) -> bool {
         let narrow = |clock: &Shared| clock.as_ref().is_some_and(|clock| clock.narrow);
         let known = &self.suspected;
@@ -520,11 +527,12 @@ impl Cta {
         for basis in Basis::ALL {
             self.known_mut(basis).raise_to_cta();
         }
-        // A location that threads change with compare-and-swap need not be a lock.
+        // A location that threads change with compare-and-swap need not be a lock. The detector assumes that no
+        // thread holds a lock at a barrier of the CTA.
         self.locks.clear();
         self.epoch += 1;
         for basis in Basis::ALL {
-            // The new epoch covers what single threads knew about threads of this CTA.
+            // The new epoch covers the accesses of threads of this CTA that single threads knew.
             if let Some(clock) = &mut self.known_mut(basis).cta
                 && !clock.is_empty()
             {
@@ -538,7 +546,7 @@ impl Cta {
         }
     }
 
-    /// Returns what a thread knows, including its own accesses.
+    /// Returns a clock with all accesses that a thread knows, including its own accesses so far.
     pub(super) fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
         let mut clock = self
             .known(basis)
@@ -563,7 +571,8 @@ impl Cta {
         Some(std::sync::Arc::new(clock))
     }
 
-    /// Returns what the lanes `mask` of a warp know together, including their own accesses.
+    /// Returns a clock with all accesses that at least one of the lanes `mask` of a warp knows, including their own
+    /// accesses so far.
     fn release_lanes(&self, id: CtaId, warp: u32, mask: u32, basis: Basis) -> Shared {
         let mut all = None;
         if mask == u32::MAX {
@@ -589,7 +598,7 @@ impl Cta {
         self.advance(thread as usize / 32);
     }
 
-    /// Adds knowledge to a thread.
+    /// Adds the accesses that `clock` knows to the clock of a thread.
     pub(super) fn acquire(&mut self, thread: u32, clock: &Shared, basis: Basis) {
         if clock.is_some() {
             clock::join(self.known_mut(basis).thread_mut(thread), clock);
@@ -756,7 +765,8 @@ impl Cta {
         }
     }
 
-    /// Returns what all threads of the CTA know together, including their own accesses.
+    /// Returns a clock with all accesses that at least one thread of the CTA knows, including the threads' own
+    /// accesses so far.
     pub(super) fn release_all(&mut self, id: CtaId) -> Shared {
         self.pass_barrier(id);
         let mut clock = self.guaranteed.cta.clone();
@@ -766,7 +776,7 @@ impl Cta {
         clock
     }
 
-    /// Adds knowledge to all threads of the CTA.
+    /// Adds the accesses that `clock` knows to the clocks of all threads of the CTA.
     pub(super) fn acquire_all(&mut self, clock: &Shared) {
         for basis in Basis::ALL {
             clock::join(&mut self.known_mut(basis).cta, clock);

@@ -4,9 +4,9 @@
 //! The detector gets all accesses and all operations that order accesses, one at a time, in an order in which the
 //! program can execute them. Whether two accesses race follows from what orders them, not from when they occur.
 //!
-//! Accesses of a warp between two synchronising operations form an *interval*. Cells keep all accesses of an interval
-//! (by instruction), so the set of reported pairs does not depend on the order in which an engine runs the lanes of a
-//! warp.
+//! Accesses of a warp between two synchronising operations form an *interval*. The detector records the accesses to
+//! each four bytes of memory in a *cell*. A cell keeps all accesses of an interval (by instruction), so the set of
+//! reported pairs does not depend on the order in which an engine runs the lanes of a warp.
 
 mod cell;
 mod clock;
@@ -70,7 +70,7 @@ pub struct Access {
     pub signals: bool,
     /// Whether a loop repeats the access.
     pub repeats: bool,
-    /// Whether the access is a compare-and-swap, as threads use to acquire a lock.
+    /// Whether the access is a compare-and-swap, with which threads can acquire a lock.
     pub swaps: bool,
 }
 
@@ -117,7 +117,7 @@ pub enum Missing {
     Fence,
     /// A scope that includes both threads.
     Scope,
-    /// Atomic accesses of one size.
+    /// An equal size of the two atomic accesses.
     Size,
     /// A wait for a `cp.async`, by the thread that has issued the copy.
     CopyWait,
@@ -144,19 +144,20 @@ pub struct Race {
     pub address: u64,
     /// What would order the accesses.
     pub missing: Missing,
-    /// Whether both accesses are in one warp.
+    /// Whether both accesses are by threads of one warp, and neither is by an asynchronous copy.
     pub same_warp: bool,
     /// Whether both accesses write.
     pub both_write: bool,
     /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
-    /// in PTX. If threads read there what other threads have written ([`Detector::is_flag`]), the location is a flag.
+    /// in PTX. If threads read at this location what other threads have written ([`Detector::is_flag`]), the location
+    /// is a flag.
     pub volatile: bool,
-    /// Whether only a fence is missing between the strong read and the later access: the earlier thread has released
-    /// its access. Many programs do this, and it works on GPUs.
+    /// Whether only one operation is missing: a fence in the later thread between its strong read of a flag and its
+    /// access. The earlier thread has released its access. Many programs lack this fence, and they work on GPUs.
     pub reader_lacks_fence: bool,
 }
 
-/// An access of a thread that conflicts with work that may run at the same time.
+/// An access of a thread that conflicts with other work (not a launch) that may run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The site.
@@ -167,7 +168,7 @@ pub struct Conflict {
     pub thread: u32,
     /// Whether the access writes.
     pub writes: bool,
-    /// The address of the first byte that both access.
+    /// The address of the first byte that the thread and the other work both access.
     pub address: u64,
 }
 
@@ -204,7 +205,8 @@ struct Location {
     device: Shared,
     /// Released to the threads of a cluster or CTA.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
-    /// Everything that the writing threads knew, whether they released it or not. Empty after [`FEW_UPDATES`] updates.
+    /// All accesses that happened before the strong writes ([`Basis::Suspected`]), whether the writing threads
+    /// released them or not. Empty after [`FEW_UPDATES`] updates.
     suspected: Shared,
     /// Number of updates since the last strong store.
     updates: u32,
@@ -218,18 +220,19 @@ struct Location {
     size: u64,
 }
 
-/// Maximum number of updates of a location for which the detector keeps everything that the updating threads knew. A
-/// location with more updates is a counter and not a flag. Without this limit, the running time would be quadratic in
-/// the number of threads.
+/// Maximum number of updates of a location for which the detector keeps [`Location::suspected`]. A location with more
+/// updates is a counter and not a flag. Without this limit, the running time would be quadratic in the number of
+/// threads.
 const FEW_UPDATES: u32 = 1024;
 
-/// Maximum number of further accesses that a cell keeps.
+/// Maximum number of accesses in the list of a cell. The list is in addition to the write and the read in the cell
+/// itself.
 const MOST: usize = 64;
 
 /// The CTA, the warp and the instruction of a group, and whether its accesses write.
 type GroupKey = (CtaId, u32, Site, bool);
 
-/// Number of groups that are found without a search.
+/// Number of groups that are found without a lookup in a hash table.
 const RECENT: usize = 32;
 
 /// Detects races.
@@ -237,7 +240,7 @@ const RECENT: usize = 32;
 pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
-    /// The groups that were used last, by the number of the instruction.
+    /// The groups that were used last. The instruction and the kind of access determine the index.
     recent: [Option<(GroupKey, GroupId)>; RECENT],
     cells: Cells,
     /// Reads that are not in the cells.
@@ -258,24 +261,26 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
-    /// Sum of the sizes of the clocks that each thread has used last, without those of CTAs that have ended, and of the
-    /// clocks of all locations.
+    /// Sum of the sizes of two kinds of clocks: the clocks that each thread has used last (without threads of CTAs
+    /// that have ended), and the clocks of all locations.
     known: u64,
     /// See [`Detector::has_given_up`].
     given_up: bool,
 }
 
-/// Maximum of [`Detector::known`]. What `n` threads know about each other takes memory that grows with `n * n`.
+/// Maximum of [`Detector::known`]. The clocks of `n` threads that all synchronise with each other take memory that is
+/// proportional to `n * n`.
 const MOST_KNOWN: u64 = 1 << 26;
 
 impl Detector {
-    /// Returns whether so many threads synchronise with each other through memory that the detector has stopped to
-    /// record accesses. It begins again after [`Detector::clear`].
+    /// Returns whether so many threads synchronise with each other through memory that the detector has stopped
+    /// recording accesses. It records accesses again after [`Detector::clear`].
     pub fn has_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// Counts the use of a clock by a thread, for the purpose `of`. Stops recording if all clocks take too much memory.
+    /// Counts the size of the clock that a thread now uses for the purpose `of`, instead of the size of the thread's
+    /// previous clock for this purpose. Stops recording accesses if all clocks together take too much memory.
     fn use_clock(&mut self, id: CtaId, (thread, of): (u32, Use), clock: &Shared) {
         let size = clock::size(clock);
         let before = self.ctas[id as usize].set_size(thread, of, size);
@@ -384,7 +389,7 @@ impl Detector {
             });
     }
 
-    /// Forgets the accesses to memory that is about to be used for something else.
+    /// Forgets the accesses to memory that is about to be reused.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         self.move_all_runs(address, address + bytes);
         self.cells
@@ -448,7 +453,8 @@ impl Detector {
         });
         self.touch_all(by, (site, access, copy), (address, bytes), &mut report);
         if access.writes && access.strong.is_none() && !self.locations.is_empty() {
-            // A weak write releases nothing: a thread that reads its value learns nothing.
+            // A weak write releases nothing: a thread that reads the written value does not synchronise with the
+            // writer.
             self.forget_location(address);
         }
         if access.strong.is_some() {
@@ -475,7 +481,7 @@ impl Detector {
     }
 
     /// Completes the asynchronous operation that a thread issues, with a signal to the mbarrier at `address`. Returns
-    /// its place in clocks.
+    /// the operation's place in clocks.
     fn complete(&mut self, by: Thread, issue: Issue, address: u64) -> Option<Place> {
         let End::Object(copy) = issue.copy.end else {
             return None;
@@ -493,7 +499,7 @@ impl Detector {
         Some(place)
     }
 
-    /// Adds what the writes to a location released to the knowledge of a thread that reads it.
+    /// Adds what the writes to a location released to the clocks of a thread that reads the location.
     fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
         if !access.reads {
             return;
@@ -507,7 +513,7 @@ impl Detector {
             self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
-        // A thread that polls a location learns nothing from reading the same value again.
+        // If a thread that polls a location reads the result of the same write again, its clocks do not change.
         let seen = (address, location.version, scope, access.acquires);
         if access.repeats && cta.has_seen(thread, seen) {
             return;
@@ -595,7 +601,7 @@ impl Detector {
             }
         };
         if released.is_some() {
-            // Threads of the same CTA also learn from acquires of narrower scope.
+            // Threads of the same CTA or cluster can also acquire with a narrower scope.
             add(Scope::Cta, u64::from(id));
             if width >= Scope::Cluster {
                 add(Scope::Cluster, cta.cluster);

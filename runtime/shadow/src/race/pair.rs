@@ -7,14 +7,14 @@ use super::cta::{Basis, lanes};
 use super::{Access, Detector, Group, Missing, Race, Scope};
 
 impl Detector {
-    /// Returns whether an entry is of the current interval of a thread's warp.
+    /// Returns whether the accesses of an entry are in the current interval of a thread's warp.
     pub(super) fn is_current(&self, by: Thread, entry: &Entry) -> bool {
         let group = &self.groups[entry.group as usize - 1];
         (group.cta, group.warp) == (by.cta, by.warp())
             && group.time == self.ctas[by.cta as usize].time(by.index)
     }
 
-    /// Returns the lanes of an entry whose accesses a thread does not know to be over.
+    /// Returns the lanes of an entry whose accesses do not happen before the next access of the thread `by`.
     fn unknown_lanes(&self, by: Thread, entry: &Entry, basis: Basis) -> u32 {
         let group = &self.groups[entry.group as usize - 1];
         let cta = &self.ctas[by.cta as usize];
@@ -45,8 +45,9 @@ impl Detector {
             .fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// Returns the thread and the clock time at which an access by `thread` is over. For an access of an asynchronous
-    /// copy, returns `None` until `thread` has waited for the copy's group or the copy has signalled its mbarrier.
+    /// Returns the thread and the time that a clock must know so that an access by `thread` happens before the
+    /// accesses of the clock's owner. For an access of an asynchronous copy, these are the thread and the time of the
+    /// wait for the copy's group, or of the copy's signal to its mbarrier; `None` before this wait or signal.
     fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
         match group.copy.map(|copy| copy.end) {
             None => Some((thread, group.time)),
@@ -61,7 +62,7 @@ impl Detector {
         }
     }
 
-    /// Returns whether a thread knows that all accesses of an entry are over.
+    /// Returns whether all accesses of an entry happen before the next access of a thread.
     pub(super) fn is_over(&self, by: Thread, entry: &Entry) -> bool {
         self.unknown_lanes(by, entry, Basis::Guaranteed) == 0
     }
@@ -79,7 +80,7 @@ impl Detector {
         }
         let group = &self.groups[entry.group as usize - 1];
         let both_strong = group.strong.zip(access.strong);
-        // Atomic accesses are naturally aligned, so they cover the same bytes if they have one size.
+        // Atomic accesses are naturally aligned, so two overlapping accesses of equal size cover the same bytes.
         let alike = u32::from(group.element) == access.element;
         let included = both_strong.is_some_and(|(a, b)| self.includes(a.min(b), by.cta, group.cta));
         let sufficient = included && alike;

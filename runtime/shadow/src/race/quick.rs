@@ -1,5 +1,6 @@
-//! Records the accesses of the lanes of a warp together: one lookup of what the lanes share, and a short path for cells
-//! whose earlier accesses are known to be over or need no closer examination.
+//! Records the accesses of the lanes of a warp together. Looks up the data that the lanes share only once. A *short
+//! path* records accesses to cells if this module can show that the new access does not race with the earlier
+//! accesses. For all other cells, `Detector::touch` records the access.
 
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
@@ -18,18 +19,19 @@ pub enum Shape {
     Any,
 }
 
-/// What the lanes of a warp know at the time of their accesses.
+/// The data that accesses of the lanes of a warp share: warp, time, instruction, and what the clocks of the lanes
+/// have in common.
 #[derive(Clone, Copy, Debug)]
 struct Now {
     cta: CtaId,
     warp: u32,
     time: Time,
-    /// All lanes know all accesses of the warp up to this interval.
+    /// All accesses of the warp in intervals up to this one happen before the next access of each of its lanes.
     common: u32,
-    /// Whether the threads of the CTA know nothing about other CTAs, and know about other warps only what barriers have
-    /// told them.
+    /// Whether barriers of the CTA and of its warps are the only operations that have ordered accesses of other
+    /// threads before those of the CTA's threads.
     plain: bool,
-    /// Whether only barriers of all threads order the threads of the CTA.
+    /// Whether only barriers of all threads, and barriers of warps, order the threads of the CTA.
     barriers_only: bool,
     launch: u32,
     /// Whether other work may overlap the launch.
@@ -74,15 +76,15 @@ impl Now {
     }
 }
 
-/// Maximum number of further accesses of a cell that the short path looks at.
+/// Maximum number of accesses in the list of a cell that the short path examines.
 const FEW: usize = 8;
 
 /// Number of further reads of a cell, by different warps or instructions, after which no more reads are recorded until
 /// the next barrier, if only barriers order the threads. A later write races with some of these reads.
 const ENOUGH: usize = 4;
 
-/// Records a weak access of `entry` to a cell, unless the earlier accesses need a closer examination. Returns whether
-/// the access was recorded.
+/// Records the weak access `entry` to a cell, unless `Detector::touch` must compare it with the earlier accesses.
+/// Returns whether the access was recorded, or need not be recorded.
 fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Entry) -> bool {
     let is_marked = |mark: &Mark| now.is_marked(mark);
     if entry.writes {
@@ -122,7 +124,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         true => (write, read),
         false => (read, write),
     };
-    // The access of the other kind that the cell holds: a write removes a read that is over.
+    // The access of the other kind that the cell holds. A write removes a read that happens before it.
     let mut drops_other = false;
     if let Some(other) = other
         && other.bytes & entry.bytes != 0
@@ -173,9 +175,11 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     true
 }
 
-/// Returns a mark for reads by the instruction `site`, or by all instructions, which need not be recorded because of other
-/// reads of a cell; `None` if all are needed. Every later write is of another thread than one of the other reads, and
-/// nothing orders it with that read. All threads that the mark concerns know that the cell's write is over.
+/// Returns a mark that states which later reads of a cell need not be recorded: reads by the instruction `site`, or
+/// by all instructions if `site` is `None`. Returns `None` if all reads must be recorded. `reads` are the recorded
+/// reads. The mark holds because whichever thread writes later, at least one of `reads` is by another thread, and
+/// nothing orders this read with the write. The cell's write happens before the reads of all threads to which the
+/// mark applies.
 fn mark<'a>(
     groups: &[Group],
     now: &Now,
@@ -363,9 +367,9 @@ impl Detector {
         }
     }
 
-    /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, as far as the
-    /// short path is possible. `start` is the first cell and the lane of its access. Returns the lanes whose accesses
-    /// are recorded, as bits relative to the first of these lanes.
+    /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, for all cells
+    /// for which the short path is possible. `start` is the first cell and the lane of its access. Returns the lanes
+    /// whose accesses are recorded, as bits relative to the first of these lanes.
     fn record_run(
         &mut self,
         now: &Now,

@@ -4,9 +4,9 @@
 //! within the launch, so the detector keeps them as runs, which take less memory and time than cells. The first write
 //! to a block of memory moves the block's runs to the cells.
 //!
-//! Only reads of CTAs whose threads barriers order ([`Cta::barriers_only`](super::Cta)) are kept as runs, and only if no
-//! other work may overlap the launch. Of the reads of one run, only some are kept: enough that every later write by any
-//! thread races with one of them if it races with any.
+//! Reads are kept as runs only if barriers are the only operations that order the threads of the CTA
+//! ([`Cta::barriers_only`](super::Cta)), and if no other work may overlap the launch. Of the reads of one run, only
+//! some are kept: enough that every later write by any thread races with one of them if it races with any.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -48,7 +48,8 @@ impl Run {
     }
 }
 
-/// The memory and the instruction of a run. Runs with equal keys differ only in the threads and the time.
+/// The memory and the instruction of a run. Runs with equal keys differ only in the CTA, the first thread and the
+/// time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     launch: u32,
@@ -65,7 +66,7 @@ struct Reader {
     cta: CtaId,
     first: u32,
     time: Time,
-    /// All lanes of each warp know all accesses of the warp up to this interval.
+    /// Each lane of the run's warps knows all accesses of its warp in intervals up to this one.
     common: u32,
 }
 
@@ -137,8 +138,8 @@ impl Blocks {
 }
 
 impl Detector {
-    /// Records reads by `run` in a CTA, if they can be kept as a run. Otherwise returns false, and the caller must record
-    /// the reads of each warp.
+    /// Records the reads `run` of a CTA, if they can be kept as a run, and returns true. Otherwise returns false, and
+    /// the caller must record the reads of each warp.
     pub fn read_run(&mut self, id: CtaId, (site, access): (Site, Access), run: &Run) -> bool {
         if self.given_up {
             return true;
@@ -305,8 +306,8 @@ impl Detector {
         }
     }
 
-    /// Adds the reads of a whole unit by the threads of a run from index `i` on, if it has such reads. `thread` is the
-    /// thread with this index.
+    /// If the threads of a run from index `i` on read a whole unit, adds these reads to the unit. Returns whether it
+    /// has added them. `thread` is the thread with index `i`.
     fn add_unit(&mut self, key: &Key, (thread, i): (u32, u32), group: GroupId) -> bool {
         let start = key.address + u64::from(key.stride) * u64::from(i);
         let bytes = 4 * UNIT as u32;
@@ -472,8 +473,8 @@ mod tests {
     }
 
     /// Returns the cells of the races of random accesses. With `later`, the reads of a CTA are passed as runs when its
-    /// threads synchronise. (Which pairs of sites are reported depends on the order of the accesses: a read that another
-    /// read follows is forgotten.)
+    /// threads synchronise. (Which pairs of sites are reported depends on the order of the accesses, because the
+    /// detector forgets a read that another read follows.)
     fn races(seed: u64, ctas: u32, later: bool) -> BTreeSet<u64> {
         let mut numbers = Numbers(seed);
         let mut detector = detector(ctas.into());

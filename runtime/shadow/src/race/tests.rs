@@ -105,8 +105,8 @@ fn threads_of_a_warp_race() {
 
 #[test]
 fn every_pair_of_an_interval_is_reported_in_each_order_of_lanes() {
-    // Two lanes each write at one place and read at another. Lane after lane, and instruction after instruction, the
-    // same pairs of places race.
+    // Each of two lanes executes a write and a read of the same address. The same pairs of instructions race, whether
+    // the lanes run one after the other or execute each instruction together.
     let pairs = |order: [(u32, bool); 4]| {
         let mut run = Run::new();
         let mut pairs = Vec::new();
@@ -296,7 +296,7 @@ fn updates_extend_a_release() {
     run.access(1, 0, acquire, FLAG, 4);
     run.read(1, 0);
     assert_eq!(run.races, []);
-    // A plain store in between ends it.
+    // A store that releases nothing, between the release and the acquire, ends the release sequence.
     run.access(0, 33, STRONG_WRITE, FLAG, 4);
     run.access(1, 1, acquire, FLAG, 4);
     run.read(1, 1);
@@ -631,8 +631,8 @@ fn a_bulk_group_has_two_waits() {
     assert_eq!(run.races, []);
 }
 
-/// Thread 0 writes, and after a barrier thread 40 lets a bulk copy read. `fence` is the thread that performs a fence
-/// between the proxies after its part.
+/// Thread 0 writes, and after a barrier thread 40 issues a bulk copy that reads. `fence` is the thread that performs
+/// a fence between the proxies: thread 0 after its write, or thread 40 before the copy.
 fn copied_by_proxy(fence: Option<u32>, window: Window) -> Vec<Missing> {
     let shared = |access| Access {
         window: Window::Shared,
@@ -781,11 +781,12 @@ fn counters_take_linear_time() {
             detector.access(id, thread, (1, ATOMIC), (FLAG, 4), report);
         }
     }
-    // If each thread learned of all earlier ones, the clock would have an entry for each CTA.
+    // If each thread knew the accesses of all earlier threads, the clock would have an entry for each CTA.
     assert!(detector.locations[&FLAG].suspected.is_none());
 }
 
-/// Reads that need not be recorded still race with an earlier write that only the threads of another warp know to be over.
+/// Reads that need not be recorded still race with an earlier write that happens before the reads of another warp
+/// only.
 #[test]
 fn skipped_reads_do_not_hide_races_with_earlier_writes() {
     let mut detector = Detector::default();
@@ -899,7 +900,7 @@ fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
         [knows(0, 3), knows(0, 4), knows(1, 4), knows(1, 5)],
         [true, false, true, false]
     );
-    // What is known of the warp does not shrink.
+    // `learn_thread` does not remove accesses that the clock knows through `learn_warp`.
     let mut clock = clock::Clock::default();
     clock.learn_warp(0, 0, 7);
     for index in 0..32 {

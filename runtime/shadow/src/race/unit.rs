@@ -1,7 +1,7 @@
-//! Accesses of neighbouring lanes to the cells of a whole unit (64 adjacent bytes).
+//! Accesses of neighbouring lanes to the cells of a whole unit: 64 adjacent bytes, which are 16 cells.
 //!
-//! Most accesses of warps cover whole units: each lane accesses as many cells as its neighbour, one after the other. A
-//! unit then takes 16 bytes instead of 16 cells of 20 bytes.
+//! Most accesses of warps cover whole units: each lane accesses the same number of cells, directly after the cells of
+//! the lane before it. The record of a unit then takes 16 bytes instead of 16 cells of 20 bytes.
 
 use super::cell::{About, Entry, GroupId, NONE};
 
@@ -52,15 +52,16 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// Records a weak access to the whole unit, unless the earlier accesses need a closer examination. Returns whether
-    /// the access was recorded. `about` returns what is known about a group.
+    /// Records a weak access to the whole unit, unless `Detector::touch` must compare it with the earlier accesses.
+    /// Returns whether the access was recorded. `about` returns what is known about a group.
     pub(super) fn record(
         &mut self,
         new: Whole,
         writes: bool,
         mut about: impl FnMut(GroupId) -> About,
     ) -> bool {
-        // Whether an earlier access is over. `None` if the new access may race with it.
+        // Returns whether an earlier access happens before the new access; false if the same lanes make both accesses
+        // in one interval. Returns `None` if the two accesses may race.
         let mut over = |old: Whole| match about(old.group) {
             About::Over => Some(true),
             About::Current if old.has_lanes_of(new) => Some(false),
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn open_accesses_need_a_closer_examination() {
-        // Groups under 10 are over, those under 20 are of the current interval.
+        // The accesses of groups below 10 happen before the new access. Groups 10 to 19 are of the current interval.
         let about = |group: GroupId| match group {
             0..10 => About::Over,
             10..20 => About::Current,
