@@ -35,7 +35,7 @@ pub(super) struct Open {
     pub(super) sites: Vec<Site>,
     /// The stack pointer.
     pub(super) pointer: Value,
-    /// For a kernel, the slot that serves as the frame.
+    /// For a kernel, the slot that is the frame.
     pub(super) slot: Option<Slot>,
 }
 
