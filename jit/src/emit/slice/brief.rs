@@ -1,9 +1,9 @@
 //! Lazy spills: what whole chunks store in the frame at a barrier on the uniform path.
 //!
-//! Of a uniform or affine value, only the first lane is stored. A value that the frame already contains is not stored
-//! again. After the barrier, only the uniform path and whole chunks of converged warps read these spills
-//! ([`Slice::behind_barrier`]). Before other code reads them, [`Slice::spread`] materialises all lanes. Materialising a
-//! value whose lanes are all stored changes nothing.
+//! Of a uniform or affine value, only the first lane is stored. Most values that an earlier barrier has stored are not
+//! stored again. After the barrier, only the uniform path and whole chunks of converged warps read these spills
+//! ([`Slice::behind_barrier`]). Before other code reads these spills, [`Slice::spread`] materialises all lanes.
+//! Materialising a value whose lanes are all stored changes nothing.
 
 use margay_exec::SyncPoint;
 use margay_ir::analysis::regions::ResumePoint;

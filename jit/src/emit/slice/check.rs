@@ -1,8 +1,8 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
 //! If the host permits the accesses of all lanes to adjacent addresses, or to one address, the code that follows the
-//! check accesses whole vectors. The host performs all other loads and stores, which needs less generated code: those
-//! of masked chunks, those with distant addresses, and those that contain an access which is not permitted.
+//! check accesses whole vectors. The host performs all other loads and stores, because this needs less generated code:
+//! those of masked chunks, those with distant addresses, and those that contain an access which is not permitted.
 
 use std::mem::offset_of;
 
@@ -36,14 +36,14 @@ pub(super) struct Pending {
 #[derive(Clone, Copy)]
 struct Examined<'a> {
     access: ObservedAccess,
-    /// The check.
+    /// The `check.access` instruction.
     check: Inst,
     /// The address that is checked.
     address: Value,
     /// The values that are passed to the host.
     operands: &'a [Value],
     shape: CheckedLanes,
-    /// What the host does with the memory; `None` if the code after the check accesses it.
+    /// The load or store that the host performs; `None` if only the code after the check accesses the memory.
     performs: Option<PerformedAccess>,
 }
 
@@ -188,9 +188,9 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the check of strided lanes. The code compares the addresses with memory that the host has permitted at an
-    /// earlier check, tests or sets the record of written bytes, and records reads in the log. It calls the host only if
-    /// one of these steps is not possible. Returns a nonzero value if the code that follows performs the access, and 0
-    /// if the host has performed it.
+    /// earlier check, tests or sets the record of written bytes, and records reads in the log. It calls the host only
+    /// if one of these steps is not possible. Returns a nonzero value if the code that follows performs the access,
+    /// and 0 if the host has performed it.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
         let access = what.access;
         let index = match access.space {
@@ -239,14 +239,14 @@ impl Slice<'_, '_> {
         Ok(permitted)
     }
 
-    /// Returns whether generated code can examine an access of strided lanes.
+    /// Returns whether generated code can examine an access of strided lanes without the host.
     fn is_brief(&self, access: ObservedAccess, stride: i64) -> bool {
         let request = self.lane.request;
         let align = i64::from(access.bytes.next_power_of_two());
         let plain = access.order == MemOrder::Weak && access.unused == 0;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
         let adjacent = stride == i64::from(access.bytes);
-        // The record of written bytes has bytes for eight bytes of memory each.
+        // Each byte of the record of written bytes describes eight bytes of memory.
         let bytes = i64::from(self.view.width) * stride;
         let whole = adjacent && bytes % 8 == 0 || stride == 0;
         let loads = access.mode == AccessMode::Load;
@@ -327,7 +327,7 @@ impl Slice<'_, '_> {
             b.switch_to_block(done);
             return;
         }
-        // All bytes of the record that contain a bit of the accesses.
+        // Combines all bytes of the record that contain a bit for a byte of the accesses.
         let last = b.ins().iadd_imm_s(offset, i64::from(bytes) - 1);
         let last = b.ins().ushr_imm_u(last, 3);
         let last = b.ins().iadd(record, last);
@@ -472,7 +472,7 @@ impl Slice<'_, '_> {
             .collect())
     }
 
-    /// Returns the check of the access that uses its result.
+    /// Removes and returns the pending check whose result is `address`, if there is one.
     pub(super) fn take_pending_check(&mut self, address: Value) -> Option<Pending> {
         self.pending_check
             .take_if(|pending| pending.result == address)
@@ -592,8 +592,9 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether generated code performs the access of a whole chunk if it is permitted: if the code is short, or
-    /// if the host is rarely called. Otherwise each access calls the host, which also performs it.
+    /// Returns whether generated code performs a permitted access of a whole chunk. This is the case if the code of
+    /// the access is short, or if its check rarely calls the host. Otherwise each check calls the host, which also
+    /// performs the access.
     fn is_short(&self, places: &Places, element: ir::Type, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;

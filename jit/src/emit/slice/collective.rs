@@ -161,7 +161,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Emits `shfl` with a constant distance and a constant `c` operand, so that the source of each lane is known.
+    /// Emits `shfl` with a constant `c` operand. If the distance is constant too, the compiler knows the source of
+    /// each lane.
     fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let args = function.dfg.args(inst).to_vec();

@@ -1,8 +1,9 @@
 //! Control flow of a chunk: code that all lanes run, and the same blocks under masks.
 //!
-//! The masked blocks are in the order of [`Linear`]. Each masked block has a mask of the lanes that are about to run
-//! it, and a block with an empty mask is skipped. The first edge that leads to a block writes the block's mask and
-//! parameters, and later edges add their lanes. Lanes that branch back to a loop's header wait at the loop's end.
+//! The masked blocks are in the order of [`Linear`]; a *position* is an index in this order. Each masked block has a
+//! mask of the lanes that are about to run it, and a block with an empty mask is skipped. The first edge that leads to
+//! a block writes the block's mask and parameters, and later edges add their lanes. Lanes that branch back to a loop's
+//! header wait at the loop's end.
 //!
 //! Invariant: when a block is run, no lane waits at an earlier position.
 
@@ -26,13 +27,13 @@ use crate::emit::lane::{Unsupported, host};
 /// The code under masks.
 #[derive(Default)]
 pub(super) struct Masked {
-    /// The code at which each position begins.
+    /// For each position, the Cranelift block at which its code begins; then the block after the last position.
     at: Vec<ir::Block>,
-    /// The ends of loops, by loop index.
+    /// The Cranelift blocks at the ends of loops, by loop index.
     ends: Vec<ir::Block>,
     /// For each position, the mask of the lanes that are about to run it.
     masks: Vec<Vars>,
-    /// The masks of the lanes that wait at a loop's end for the next turn.
+    /// The masks of the lanes that wait at a loop's end for the next iteration, by loop index.
     back: Vec<Vars>,
     /// The parameters of the loop headers for the lanes in `back`.
     back_params: FxHashMap<Value, Vars>,
@@ -154,7 +155,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the code of a block that all lanes run.
+    /// Returns the Cranelift block with the code of a block for all lanes. New code is queued for translation.
     pub(crate) fn full_block(&mut self, block: Block) -> ir::Block {
         if let Some(&known) = self.full.get(&block) {
             return known;
@@ -218,7 +219,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Emits code that leaves the whole native function, for the first lane that runs.
+    /// Emits code that stores the thread of the first active lane in the context and leaves the native function.
     fn abort(&mut self, code: i32) -> Result<(), Unsupported> {
         self.note_first();
         self.lane.abort(code);
@@ -403,8 +404,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits an edge that the lanes of `mask` take. If all lanes of the branch take the same edge, `taken` is nonzero
-    /// if they take this edge.
+    /// Emits an edge that the lanes of `mask` take. If `taken` is given, it is zero if no lane takes this edge.
     fn masked_edge(
         &mut self,
         call: &BlockCall,
@@ -551,7 +551,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Keeps the values that a header's parameters will have for lanes that branch back.
+    /// Keeps the values that the parameters of a loop's header will have in the next iteration, for lanes that branch
+    /// back.
     fn pass_back(
         &mut self,
         call: &BlockCall,
@@ -592,7 +593,7 @@ impl Slice<'_, '_> {
         self.lane.b.def_var(var, bits);
     }
 
-    /// Returns whether an argument of a speculatively affine parameter is affine.
+    /// Returns a value that is nonzero if an argument of a speculatively affine parameter is affine.
     fn holds_or_is(&mut self, arg: Value) -> ir::Value {
         match self.holds(arg) {
             Some(holds) => holds,
@@ -708,7 +709,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Continues after the block being translated.
+    /// Emits a jump to the next position. If loops end after the current position, the jump leads to the end of the
+    /// innermost of these loops instead.
     fn next_position(&mut self) {
         let linear = self.view.linear;
         let next = self.masked.here + 1;
@@ -724,7 +726,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Jumps forwards to a position. If a loop begins there, lanes can leave the loop in any turn.
+    /// Emits a jump forwards to a position. If a loop begins there, first clears the masks of blocks after the loop,
+    /// because lanes can leave the loop in any iteration.
     fn enter_position(&mut self, next: u32) {
         self.none_touched(Toucher::Loop(next));
         let at = self.masked.at[next as usize];
@@ -794,7 +797,7 @@ impl Slice<'_, '_> {
         self.stop_apart(stop)
     }
 
-    /// Stops the active lanes where the uniform path is not active.
+    /// Stops the active lanes, in code that runs only if the uniform path is not active.
     fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
         if !self.sync_points.contains(&stop) {
             self.sync_points.push(stop);

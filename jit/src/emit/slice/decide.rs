@@ -1,8 +1,8 @@
 //! Endpoint tests: the first and the last lane of a chunk decide a branch for all lanes.
 //!
-//! If an affine value does not wrap within a chunk, its ordered comparison with a uniform value changes at most once
-//! from the first lane to the last. If the comparison gives the same result for the first and the last lane, it gives
-//! this result for all lanes. The comparison is computed for each lane only if the two results differ.
+//! If an affine value does not wrap within a chunk, the result of its ordered comparison with a uniform value changes
+//! at most once from the first lane to the last. If the comparison gives the same result for the first and the last
+//! lane, it gives this result for all lanes. The comparison is computed for each lane only if the two results differ.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -35,8 +35,8 @@ struct Ordered {
 }
 
 impl Slice<'_, '_> {
-    /// Finds the conditions whose lanes can be computed later. Such a condition has only one use, by a branch or by
-    /// another such condition.
+    /// Finds the conditions whose lanes must be computed only if an endpoint test fails. Such a condition has only one
+    /// use, by a branch or by another such condition.
     pub(super) fn find_conditions(&mut self) {
         let function = self.lane.function;
         let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();
@@ -194,7 +194,8 @@ impl Slice<'_, '_> {
             }
             condition => {
                 let order = on_wide(condition);
-                // If the value increases with the lane, `<` holds for the first lanes.
+                // If the value increases with the lane, and `<` holds for a lane, then `<` also holds for all lower
+                // lanes.
                 let falls = matches!(order, IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual);
                 let (likely, unlikely) = if falls == (stride > 0) {
                     (first, last)

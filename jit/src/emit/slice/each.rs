@@ -1,5 +1,5 @@
-//! Operations that run lane by lane: unrolled if they are short and have no effect, else in a loop over the
-//! active lanes, with operands and results in memory.
+//! Operations that run lane by lane: unrolled if they are short and either pure or executed by all lanes, else in a
+//! loop over the active lanes, with operands and results in memory.
 
 use std::mem::offset_of;
 
@@ -19,13 +19,13 @@ struct Operand {
     kind: Kind,
     /// The operand's lanes; `None` if they can be computed from the scalar of the first lane.
     lanes: Option<Lanes>,
-    /// The scalar of the operand, to be restored after the operation.
+    /// The scalar of the operand, to be restored after the operation; `None` if the operand has no scalar.
     kept: Option<ir::Value>,
 }
 
 impl Slice<'_, '_> {
-    /// Returns the operands that are not uniform. With `told`, operands that can be computed from the first lane have
-    /// no vectors.
+    /// Returns the operands that are not uniform. If `told` is true, operands whose lanes can be computed from the
+    /// first lane get no vectors.
     fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, Unsupported> {
         let function = self.lane.function;
         let mut values = function.dfg.args(inst).to_vec();
@@ -163,7 +163,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the stack space with index `index` for lanes. Only one instruction uses its content.
+    /// Returns the address of the stack space with index `index` for lanes. Its content is valid only within one
+    /// instruction.
     fn cells(&mut self, index: usize) -> ir::Value {
         while self.cells.len() <= index {
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * self.view.width, 4);
@@ -212,8 +213,8 @@ impl Slice<'_, '_> {
         let outputs: Vec<ir::Value> = (used..used + results.len())
             .map(|index| self.cells(index))
             .collect();
-        // The lanes that are left are a block parameter and no variable: the builder keeps a value for each variable in
-        // each block.
+        // The mask of the lanes that have not run is a block parameter and not a variable, because the builder keeps a
+        // value for each variable in each block.
         let [head, body, end] = std::array::from_fn(|_| self.lane.b.create_block());
         let left = self.lane.b.append_block_param(head, types::I32);
         self.lane.b.ins().jump(head, &[active.into()]);

@@ -1,9 +1,10 @@
 //! Resume points: values that are live across sync points are stored in frames and loaded again.
 //!
 //! The lanes that continue after a sync point can come from different iterations of a loop. Generated code therefore
-//! compares the values that should be uniform, and the lanes for which they differ wait. After a barrier that all
-//! threads reach equally often, no comparison is needed. For a speculatively affine value, the frame also contains a
-//! note for each chunk that records whether the check held.
+//! compares the values that should be uniform, and the lanes for which they differ wait. No comparison is needed after
+//! a barrier that all threads of the CTA have reached equally often, if such threads are always in the same iterations
+//! of all loops. For a speculatively affine value, the frame also contains a note for each chunk that records whether
+//! the check held.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -30,7 +31,7 @@ impl Slice<'_, '_> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
-        // The checks that held for another chunk's values do not hold for this chunk.
+        // The checks that held for another chunk's values may fail for this chunk.
         let guards: Vec<Variable> = self.holds.values().copied().collect();
         let no = self.lane.b.ins().iconst(types::I8, 0);
         for var in guards {
@@ -173,8 +174,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Loads the first lane of a speculatively affine value from the frame, and checks whether all lanes are
-    /// affine.
+    /// Loads the first lane of a speculatively affine value from the frame, and checks whether the lanes are affine.
     fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         let Some(stride) = self.view.speculative.stride(value) else {
             return Ok(());
@@ -283,7 +283,8 @@ impl Slice<'_, '_> {
         for &arg in function.dfg.args(inst) {
             self.compute_again(arg, done)?;
         }
-        // The operands are the values at the original position, inside the loops around it.
+        // The operands must be read as in the block that defines the value, which may be inside other loops than this
+        // block.
         let here = self.block;
         self.block = self.view.uniformity.home(value).unwrap_or(here);
         let done = self.operation(inst);

@@ -5,10 +5,10 @@
 //! same result for all threads of the CTA, and whether an index stays within its type. In most CTAs these evaluations
 //! decide all bounds tests of a kernel, and the code for a chunk only reads the results.
 //!
-//! Code for chunks whose lanes are all active relies on this for accesses that are contiguous unless an index wraps.
-//! Such code runs only if no such index wraps in the CTA ([`Extents::assured`]). A stencil of 4096 x 2048 points took
-//! 6.7 ms on one worker with this code, and 7.8 ms with a branch at each access. A CTA in which an index wraps runs
-//! under masks, which is correct but slower.
+//! Code for chunks whose lanes are all active relies on these results for accesses that are contiguous unless an index
+//! wraps. Such code runs only if no such index wraps in the CTA ([`Extents::assured`]). A stencil of 4096 x 2048
+//! points took 6.7 ms on one worker with this code, and 7.8 ms with a branch at each access. A CTA in which an index
+//! wraps runs under masks, which is correct but slower.
 
 mod asked;
 mod corners;
@@ -51,7 +51,7 @@ pub(crate) struct Extents {
     stays: FxHashMap<Inst, Variable>,
     /// Checks that code for whole chunks relies on.
     assuring: FxHashSet<Inst>,
-    /// Whether all these checks hold.
+    /// Whether all checks in `assuring` hold.
     assured: Option<Variable>,
 }
 
@@ -129,12 +129,13 @@ impl Extents {
         self.assuring.contains(&inst)
     }
 
-    /// Returns the results of a condition.
+    /// Returns the results of a condition for the CTA; `None` if the condition is not evaluated.
     pub(crate) fn answer(&self, condition: Value) -> Option<Answer<Variable>> {
         self.answers.get(&condition).copied()
     }
 
-    /// Returns whether the check at an instruction holds for all threads of the CTA, if it is evaluated.
+    /// Returns whether the check at an instruction holds for all threads of the CTA; `None` if the check is not
+    /// evaluated.
     pub(crate) fn stays(&self, inst: Inst) -> Option<Variable> {
         self.stays.get(&inst).copied()
     }

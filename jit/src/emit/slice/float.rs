@@ -35,7 +35,7 @@ impl Slice<'_, '_> {
         }))
     }
 
-    /// Whether a 32-bit float is never subnormal.
+    /// Returns whether a value is proved to be a 32-bit float that is not subnormal.
     pub(super) fn is_normal(&self, value: Value) -> bool {
         let function = self.lane.function;
         if let Some(bits) = function.dfg.constant(value) {
@@ -335,7 +335,7 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Arithmetic on vectors under construction.
+/// Emits the arithmetic of the generic functions as Cranelift instructions, for vectors of four lanes.
 pub(super) struct Vector<'s, 'a, 'b>(pub(super) &'s mut Slice<'a, 'b>);
 
 macro_rules! operations {

@@ -97,7 +97,7 @@ impl Slice<'_, '_> {
         self.sure && self.assured.contains(&value) && self.is_guarded(value)
     }
 
-    /// Returns the check of a value; `None` if the value needs none.
+    /// Returns whether a value's check holds; `None` if the value needs no check.
     pub(super) fn holds(&mut self, value: Value) -> Option<ir::Value> {
         if !self.is_guarded(value) || self.is_assured(value) {
             return None;
@@ -106,7 +106,8 @@ impl Slice<'_, '_> {
         Some(self.lane.b.use_var(var))
     }
 
-    /// Combines a check with the checks of some values. Returns `None` if there is no check.
+    /// Combines the result of a check with the results of the checks of some values. Returns `None` if there is no
+    /// check.
     pub(super) fn all_hold(
         &mut self,
         values: &[Value],
@@ -200,7 +201,7 @@ impl Slice<'_, '_> {
         Ok(self.lane.b.ins().select(holds, affine, apart))
     }
 
-    /// Runs `code` only where a check does not hold.
+    /// Emits the code of `code` so that it runs only if a check does not hold.
     pub(super) fn unless(
         &mut self,
         holds: ir::Value,
@@ -217,7 +218,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Computes a speculatively affine result: first lane and check, and the lanes if they are needed.
+    /// Computes the first lane and the check of a speculatively affine result. If the lanes are kept in memory, also
+    /// computes them for the case that the check does not hold.
     pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.made.remove(&result);
         self.guard(inst, result)?;

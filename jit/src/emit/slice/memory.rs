@@ -1,4 +1,4 @@
-//! Loads, stores and atomics of a chunk.
+//! Loads and stores of a chunk.
 //!
 //! Contiguous lanes are accessed as a whole vector. For other addresses, each lane makes its own access, in the order
 //! of the lanes. Inactive lanes access a scratch cell instead.
@@ -160,7 +160,8 @@ impl Slice<'_, '_> {
                 ..
             } => {
                 let step = stride.wrapping_mul(i64::from(lane));
-                // The first lane's address may be before its window; it is valid only if that lane is active.
+                // The first lane's address may be outside the window if the first lane is not active. The offsets of
+                // the other lanes are therefore computed modulo 2^32.
                 if let (Some((base, offset)), true) = (window, self.mask.is_some()) {
                     let here = self.lane.b.ins().iadd_imm_s(offset, i64::from(step as i32));
                     let wide = self.lane.b.ins().uextend(types::I64, here);
@@ -247,8 +248,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// If a check holds, emits an access to whole vectors by `run`. Otherwise emits a loop over the lanes, which needs
-    /// few registers.
+    /// Emits two versions of an access. If a check holds, the access to whole vectors that `run` emits is executed,
+    /// otherwise a loop over the lanes, which needs few registers.
     fn in_a_run(
         &mut self,
         inst: Inst,
@@ -270,7 +271,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the stride of a contiguous access, and the check that must hold for it, if any.
+    /// Returns the check of the address, if it has one, and the stride of an access that is contiguous or at one
+    /// address if the check holds. Returns `None` for other accesses.
     fn guarded_run(
         &mut self,
         address: Value,
@@ -282,7 +284,7 @@ impl Slice<'_, '_> {
             .then(|| (self.holds(address), stride))
     }
 
-    /// The lanes of all results of a load.
+    /// Loads and returns the lanes of all results of a load.
     fn loaded(
         &mut self,
         inst: Inst,
@@ -485,7 +487,8 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Jumps to `join`, with a zero of type `ty`, if none of the four lanes around `first` is active.
+    /// Jumps to `join`, with a zero of type `ty`, if none of the four lanes of the mask vector that contains lane
+    /// `first` is active.
     fn unless_none(&mut self, first: u32, (join, ty): (ir::Block, Option<ir::Type>)) {
         let Some(mask) = &self.mask else { return };
         let word = mask[first as usize / 4];
@@ -497,7 +500,7 @@ impl Slice<'_, '_> {
         self.lane.b.switch_to_block(some);
     }
 
-    /// Returns whether all lanes of a vector are active; `None` without a mask.
+    /// Returns whether the `per` lanes from `first` on, which share a vector, are all active; `None` without a mask.
     fn whole_vector(&mut self, first: u32, per: u32) -> Option<ir::Value> {
         let mask = self.mask.clone()?;
         let four = mask[first as usize / 4];
@@ -541,7 +544,8 @@ impl Slice<'_, '_> {
         Ok(self.gathered(&scalars, to)[0])
     }
 
-    /// Loads contiguous bytes or halves, extended to 32 bits per lane.
+    /// Loads contiguous integers of 8 or 16 bits, extended to 32 bits per lane. `bytes` is the size of an integer in
+    /// memory.
     pub(super) fn load_narrow(
         &mut self,
         address: ir::Value,
@@ -590,7 +594,7 @@ impl Slice<'_, '_> {
         vectors.into_iter().collect()
     }
 
-    /// Stores the low bytes or halves of 32-bit lanes contiguously.
+    /// Stores the low `bytes` bytes (1 or 2) of 32-bit lanes contiguously.
     pub(super) fn store_narrow(
         &mut self,
         lanes: &Lanes,
@@ -602,7 +606,7 @@ impl Slice<'_, '_> {
         let mut vectors: Vec<ir::Value> = lanes.to_vec();
         let mut width = 4;
         while width > bytes {
-            // The low half of each element of two vectors.
+            // Selects the low half of each element of two vectors.
             let step = width as u8;
             let pick: Vec<u8> = (0..32 / step)
                 .flat_map(|i| (0..step / 2).map(move |byte| i * step + byte))

@@ -68,7 +68,7 @@ pub(crate) struct View<'a> {
     pub(crate) width: u32,
 }
 
-/// Where control goes when the chunk has run.
+/// Where control goes when the chunk has run, and where the code records the stops of its lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
     /// Reached when all lanes have stopped.
@@ -100,18 +100,19 @@ pub(crate) struct Slice<'a, 'b> {
     /// Whether the code runs only if CTA range analysis has proved the checks of contiguous accesses.
     sure: bool,
     vars: FxHashMap<Value, Vars>,
-    /// For each value, the value that each lane had when it left the value's loop.
+    /// For each value, variables with the value that each lane had when the lane left the loop that defines the value.
     frozen: FxHashMap<Value, Vars>,
-    /// Values whose lanes must be kept when they leave a loop, with the loop's index.
+    /// Values that each lane must keep when it leaves the loop that defines the value, with the loop's index.
     leaving: Vec<(Value, usize)>,
     /// Vectors computed in the block being translated.
     made: FxHashMap<Value, Lanes>,
-    /// Blocks run by all lanes, which are translated or queued.
+    /// For each IR block that has code for all lanes, the Cranelift block with this code, which is translated or
+    /// queued.
     full: FxHashMap<Block, ir::Block>,
     work: Vec<Block>,
     masked: Masked,
-    /// Whether the checks of speculatively affine values hold. If a check holds, the value's scalar is the value of the
-    /// first lane.
+    /// For each speculatively affine value, whether its check holds. If the check holds, the scalar that `lane` holds
+    /// for the value is the value of the first lane.
     holds: FxHashMap<Value, Variable>,
     /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
     /// needed.
@@ -127,7 +128,7 @@ pub(crate) struct Slice<'a, 'b> {
     scratch: Option<ir::StackSlot>,
     /// Memory for the addresses of the lanes if the host must decide about their accesses.
     asked: Option<ir::StackSlot>,
-    /// The latest check, until its access is translated.
+    /// The check that was translated last, until its access is translated.
     pending_check: Option<check::Pending>,
     /// Number of loads and stores that have been translated with their checks.
     checks: u32,
@@ -213,7 +214,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         slice
     }
 
-    /// Finds values that different lanes carry out of a loop in different turns.
+    /// Finds values that different lanes carry out of a loop in different iterations.
     fn find_leaving(&mut self) {
         let function = self.lane.function;
         let uniformity = self.view.uniformity;
@@ -251,8 +252,8 @@ impl<'a, 'b> Slice<'a, 'b> {
         (self.view.width / ty.lane_count()) as usize
     }
 
-    /// Returns the address of stack space for loads and stores of inactive lanes: 64 bytes, aligned for every
-    /// access. Frames are aligned to 16 bytes only.
+    /// Returns the address of stack space for loads and stores of inactive lanes: 64 bytes, aligned for every access.
+    /// The stack frame is aligned to 16 bytes only.
     pub(crate) fn scratch(&mut self) -> ir::Value {
         let slot = match self.scratch {
             Some(slot) => slot,
@@ -382,7 +383,8 @@ impl<'a, 'b> Slice<'a, 'b> {
         }
         self.lanes_of(inst, &data)?;
         if !results.iter().all(varies) {
-            // This follows the code of the lanes, because that code sets the result to each lane's own value.
+            // The scalar of the result is computed after the lanes, because the code for a lane sets the scalar to the
+            // lane's value.
             self.lane.operation(inst)?;
         }
         Ok(())
@@ -411,7 +413,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             || crate::emit::fast::lowering(data.opcode).is_some()
     }
 
-    /// Returns the description of lane `lane` of the chunk for [`Lane`].
+    /// Returns the description of the chunk's lane with index `lane`, for the translator [`Lane`].
     pub(crate) fn here(&mut self, lane: u32) -> Here {
         let first = self.lane.here;
         if lane == 0 {

@@ -47,7 +47,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which records another event of all active lanes.
+    /// Emits a call of the host, which records an event of all active lanes that is not a memory access.
     pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let args = self.lane.function.dfg.args(inst).to_vec();
         let (cells, operands, operand_bytes) = self.put_operands(&args)?;

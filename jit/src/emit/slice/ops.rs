@@ -58,7 +58,7 @@ macro_rules! bail {
 pub(super) use bail;
 
 impl Slice<'_, '_> {
-    /// Translates a pure operation with varying results as vectors, if it has such a form.
+    /// Translates a pure operation with varying results to vector instructions, if it has a vector form.
     pub(super) fn vector(&mut self, inst: Inst, data: &InstData) -> Tried {
         if halves::is_known(data) {
             return self.half_operation(inst, data);
@@ -245,8 +245,7 @@ impl Slice<'_, '_> {
 
     // Bits.
 
-    /// Returns the vector type of a logic operation, and whether its lanes are narrower so that a mask of their bits is
-    /// needed.
+    /// Returns the vector type of a logic operation, and whether its operands are predicates.
     fn logic_type(ty: OpType) -> Option<(ir::Type, bool)> {
         match (ty.class(), ty.bits()) {
             (Class::Pred, _) => Some((types::I32X4, true)),
@@ -393,7 +392,7 @@ impl Slice<'_, '_> {
         };
         let low = bail!(self.lanes_as(inst, 0, types::I32X4)?);
         let high = bail!(self.lanes_as(inst, 1, types::I32X4)?);
-        // Computes the part of the result that comes from each word, and how far each part is shifted.
+        // The result consists of the low bits of `high`, shifted left, and the high bits of `low`, shifted right.
         let left = match data.mods.mode() {
             Mode::Left => true,
             Mode::Right => false,

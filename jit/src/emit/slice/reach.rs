@@ -111,7 +111,7 @@ impl Slice<'_, '_> {
         done
     }
 
-    /// Stack space for an address of each lane.
+    /// Returns the address of stack space for an address of each lane.
     fn addresses(&mut self) -> ir::Value {
         let slot = match self.asked {
             Some(slot) => slot,
@@ -296,7 +296,7 @@ impl Slice<'_, '_> {
         b.ins().icmp(IntCC::UnsignedLessThan, any, bytes)
     }
 
-    /// The mask of two lanes of 64 bits.
+    /// Returns the mask of a vector of two 64-bit lanes; `None` without a mask. `pair` is the index of the vector.
     fn mask_of_pair(&mut self, pair: usize) -> Option<ir::Value> {
         let four = *self.mask.as_ref()?.get(pair / 2)?;
         let b = &mut *self.lane.b;
@@ -306,12 +306,12 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Computes the maximum, over the active lanes, of the low 32 bits of the sum of the lane and `low`, as 64 bits.
-    /// The result is 0 if no lane is active.
+    /// Computes, for each active lane, the low 32 bits of the sum of the lane's value and `low`. Returns the maximum
+    /// of these numbers as 64 bits. The result is 0 if no lane is active.
     fn greatest_offset(&mut self, lanes: &Lanes, low: i32) -> ir::Value {
         let mut fours: Vec<ir::Value> = lanes.to_vec();
         if self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2 {
-            // The low word of each of four lanes, in two vectors.
+            // Selects the low words of the four lanes of two vectors.
             let pick: Vec<u8> = (0..4u8).flat_map(|lane| 8 * lane..8 * lane + 4).collect();
             let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
             fours = lanes

@@ -78,7 +78,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stack space for the rows of one access.
+    /// Returns the address of stack space for the rows of one access.
     fn rows(&mut self) -> cranelift_codegen::ir::Value {
         let slot = *self.rows.get_or_insert_with(|| {
             let bytes = 8 * self.view.width * ROWS as u32;

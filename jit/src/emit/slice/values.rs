@@ -199,7 +199,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns vectors of scalars, one scalar per lane.
+    /// Returns the vectors whose lanes are the given scalars.
     pub(crate) fn gathered(&mut self, scalars: &[ir::Value], ty: ir::Type) -> Lanes {
         let per = ty.lane_count() as usize;
         scalars
@@ -214,7 +214,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Returns vectors as another type of the same lane width.
+    /// Returns the vectors as vectors of type `ty`, which has the same lane width.
     pub(crate) fn cast(&mut self, lanes: &Lanes, ty: ir::Type) -> Lanes {
         lanes
             .iter()
@@ -230,8 +230,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns four words of two vectors as a vector of a type. The words are given by their first bytes, and the bytes
-    /// of `b` have indices from 16 on.
+    /// Returns four words of two vectors as a vector of type `ty`. `first` contains the index of the first byte of
+    /// each word. The bytes of `a` have the indices 0 to 15, and the bytes of `b` the indices 16 to 31.
     pub(super) fn joined(
         &mut self,
         a: ir::Value,
@@ -250,7 +250,7 @@ impl Slice<'_, '_> {
         self.cast_one(words, ty)
     }
 
-    /// Returns a mask for vectors of a type.
+    /// Converts a mask with 32 bits per lane to a mask for vectors of type `ty`.
     pub(crate) fn mask_for(&mut self, mask: &Lanes, ty: ir::Type) -> Lanes {
         if ty.lane_bits() == 32 {
             return self.cast(mask, ty);
@@ -308,7 +308,7 @@ impl Slice<'_, '_> {
         rest[0]
     }
 
-    /// Returns one bit per lane. The first lane is the lowest bit.
+    /// Converts a mask to a word with one bit per lane. The lowest bit belongs to the first lane.
     pub(crate) fn bits(&mut self, mask: &Lanes) -> ir::Value {
         let mut whole = None;
         for (i, &four) in mask.iter().enumerate() {
@@ -347,7 +347,7 @@ impl Slice<'_, '_> {
         smallvec![ones; self.count(types::I32X4)]
     }
 
-    /// Returns one bit per lane: the lanes that run.
+    /// Returns the mask of the lanes that run, as a word with one bit per lane.
     pub(crate) fn active_bits(&mut self) -> ir::Value {
         match self.mask.clone() {
             Some(mask) => self.bits(&mask),
@@ -436,7 +436,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Keeps the lanes of a value for code outside of its loop. Some lanes may have left the loop already.
+    /// Keeps the lanes of a value for code outside the loop that defines the value, because some lanes may have left
+    /// the loop already.
     pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         if self.leaves(value) {
             let vars = self.frozen(value)?;
@@ -445,12 +446,12 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Whether lanes carry a value out of its loop in different turns.
+    /// Returns whether lanes carry a value out of its loop in different iterations.
     pub(super) fn leaves(&self, value: Value) -> bool {
         self.leaving.iter().any(|&(leaving, _)| leaving == value)
     }
 
-    /// Loads the lanes of a value from the frame and sets the value to them, unless it is uniform or affine.
+    /// Loads the lanes of a value from the frame and returns them. If the value varies, also sets the value to them.
     pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
         let Some(lanes) = self.load_stored(value)? else {
             return Ok(None);

@@ -112,7 +112,8 @@ impl Asked<'_> {
         Some((a, b, ty.is_signed(), order))
     }
 
-    /// Returns the operands of a condition that combines other conditions.
+    /// Returns the opcode of a condition that combines other conditions, and the indices of the operands that are
+    /// these conditions.
     pub(super) fn parts(self, condition: Value) -> Option<(Opcode, &'static [usize])> {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition)?;

@@ -34,7 +34,7 @@ pub(super) struct Range {
 
 /// Code that evaluates sums at block corners.
 pub(super) struct Corners {
-    /// The greatest coordinates of a thread.
+    /// The greatest x, y and z coordinates of the threads of a CTA.
     pub(super) reach: Option<[ir::Value; 3]>,
     pub(super) found: FxHashMap<(Value, bool), Range>,
 }
