@@ -2,10 +2,10 @@
 //! access ends the launch.
 //!
 //! A test is a conditional trap instruction. The host recognises traps of generated code by their signal. A test uses
-//! only the low bits of an address. Windows of memory are aligned to more than any access, so the test ignores the base
-//! of the window. It also ignores offsets that are multiples of the access size. Most tests therefore check the base of
-//! an array, once per block. If the addresses of several lanes differ by multiples of the access size, these lanes need
-//! only one test.
+//! only the low bits of an address. Windows of memory are aligned to more than any access, so the test ignores the
+//! base of the window. It also ignores offsets that are multiples of the access size. Most tests therefore check the
+//! base of an array, once per basic block. If the addresses of several lanes differ by multiples of the access size,
+//! these lanes need only one test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};

@@ -219,8 +219,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits code that subtracts the turns of one iteration of a waiting loop, and that makes the lane yield when no
-    /// turns are left.
+    /// Emits code that subtracts the turns of one iteration of a waiting loop from the turns that are left, and that
+    /// makes the lane yield when none are left.
     fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
@@ -228,8 +228,9 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(go_on);
     }
 
-    /// Emits code that subtracts the turns of one iteration of a waiting loop. Returns the block in which the code
-    /// continues if turns are left. After the call, the builder is in the block that runs if the lane must yield.
+    /// Emits code that subtracts the turns of one iteration of a waiting loop from the turns that are left. Returns
+    /// the block in which the code continues if turns are left. After the call, the builder is in the block that runs
+    /// if the lane must yield.
     pub(crate) fn count_turn(&mut self, inst: Inst) -> ir::Block {
         let offset = offset_of!(NativeContext, turns) as i32;
         let turns = self

@@ -1,4 +1,5 @@
-//! Device functions that were not inlined: recursive functions and functions that are called through handles.
+//! Device functions that were not inlined: recursive functions, functions that are called through handles, and
+//! functions that are too large to inline.
 //!
 //! Each call runs one thread. An array of 16-byte cells passes the arguments and returns the results.
 

@@ -23,7 +23,7 @@ use crate::variables::NamedVariable;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unsupported(pub(crate) String);
 
-/// Values that are equal for all lanes that the function runs.
+/// Values that are equal for all lanes of a CTA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fixed {
     /// Address of the `NativeContext`.
@@ -80,7 +80,7 @@ pub(crate) struct Lane<'a, 'b> {
     /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
     /// ends exactly at the end of its accessible pages.
     pub(crate) trusted: bool,
-    /// What the checking tools observe.
+    /// What checking runs and tools observe.
     pub(crate) request: Request,
     /// The pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,

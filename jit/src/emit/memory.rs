@@ -34,7 +34,8 @@ pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Va
 }
 
 impl Lane<'_, '_> {
-    /// Emits an operation with an effect on memory.
+    /// Emits an operation that accesses memory, converts or examines an address, reports to tools, or executes
+    /// `brkpt`.
     pub(crate) fn access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         match data.opcode {
             Opcode::Ld => self.load(inst, data),

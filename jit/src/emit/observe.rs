@@ -45,7 +45,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which records another event of this lane.
+    /// Emits a call of the host, which records an event of this lane that is not a memory access.
     pub(crate) fn observe_event(&mut self, inst: Inst, data: &InstData) {
         let args = self.function.dfg.args(inst).to_vec();
         let cells = self.area(0, args.len().max(1));

@@ -5,11 +5,12 @@
 //! host decides which of them continue, and the same code runs those lanes. When all warps have reached the same
 //! barrier, the barrier is complete and the next phase begins. When all warps have exited, the next CTA begins.
 //!
-//! The function returns [`status::GENERAL`] if the scheduler of [`margay_exec`] must handle a case: lanes that yield,
-//! named or counted barriers, warps at different barriers, and lanes that reconverge from different sync points.
-//! Invariant: when the function returns `GENERAL`, the headers of the frames record where each lane waits and which
-//! lanes have exited. `phase` in the context then records the resume point at which the phase began, and `moved` the
-//! number of warps that have run since.
+//! The function returns [`status::GENERAL`] if the CTA scheduler ([`margay_exec`]) must handle a case: lanes that
+//! yield, barriers whose number is not constant or that do not wait for all threads, lanes or warps that wait at
+//! different barriers, and lanes that may still reconverge with lanes that have yielded. Invariant: when the function
+//! returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited. `phase` in
+//! the context then records the resume point at which the phase began, and `moved` the number of warps that have run
+//! since.
 
 use std::mem::offset_of;
 
@@ -40,9 +41,10 @@ struct Driver<'a> {
     sync_points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
-    /// What the checking tools observe.
+    /// What checking runs and tools observe.
     request: Request,
-    /// Lanes that have exited before the end of their CTA, if a tool checks synchronisation.
+    /// Nonzero if lanes have exited before the end of their CTA. Computed only if a checking run examines
+    /// synchronisation.
     gone: Variable,
     /// Base of the window of shared memory, for vector code.
     shared: Option<ir::Value>,
@@ -57,9 +59,10 @@ struct Driver<'a> {
     running: Variable,
     /// Resume point at which the phase began.
     phase: Variable,
-    /// Nonzero if the CTA is converged: all its threads have reached the same barriers since the CTA began.
+    /// Nonzero if it is known that the CTA is converged: all its threads have reached the same barriers since the CTA
+    /// began.
     converged: Variable,
-    /// Nonzero if the CTA is converged and the warp continues from the phase's resume point.
+    /// Nonzero if `converged` is nonzero and the warp continues from the phase's resume point.
     warp_converged: Variable,
     /// The barrier that warps have reached in this phase, or [`SyncPoint::EXIT`] before the first warp has reached a
     /// barrier.
@@ -75,19 +78,19 @@ struct Driver<'a> {
     /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
-    /// Reached when all remaining lanes of the warp wait at the barrier whose index is the parameter, or when all lanes
-    /// have exited.
+    /// Reached when all lanes of the warp that have not exited wait at the barrier whose index is the parameter, or
+    /// when all lanes have exited.
     warp_done: ir::Block,
     /// Reached when the lanes of the warp have diverged, or only some of them have run.
     sort_out: ir::Block,
-    /// Reached when only the scheduler can continue the warp.
+    /// Reached when only the CTA scheduler can continue the warp.
     leave_here: ir::Block,
     abort: ir::Block,
     /// Reached when all warps have run.
     phase_done: ir::Block,
-    /// The block that leaves the CTA to the scheduler.
+    /// The block that leaves the CTA to the CTA scheduler.
     general: ir::Block,
-    /// Number of warps that have run in the phase when the CTA is left to the scheduler.
+    /// Number of warps that have run in the phase when the CTA is left to the CTA scheduler.
     moved: Variable,
     /// Variables of the scalar code of a region: the lanes that have not run, the running lane, the sync point of the
     /// first lane, and whether other lanes wait at other sync points.
@@ -95,7 +98,7 @@ struct Driver<'a> {
     /// Variables for values of lanes, by type. Regions reuse these variables, because the builder's memory grows with
     /// the number of variables times the number of blocks.
     spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// The state that the uniform path leaves to the loop over warps, in vector code.
+    /// Variables with the state that the uniform path passes to the loop over warps, in vector code.
     rest: Rest,
     /// The uniform path, in vector code.
     sweep: Option<Sweep>,
@@ -413,7 +416,7 @@ impl<'a> Driver<'a> {
         alive
     }
 
-    /// Records which lanes of a warp have exited. `alive` is the mask of the lanes that have not.
+    /// Records whether lanes of a warp have exited. `alive` is the mask of the lanes that have not exited.
     fn note_gone(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
         if self.request.synchronisation {
             let warp = b.use_var(self.warp);
@@ -425,8 +428,9 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits what tools need when all threads have reached a barrier: the scheduler completes a barrier before which
-    /// threads have exited.
+    /// Emits what checking runs need when all threads that have not exited have reached a barrier. If synchronisation
+    /// is checked and other threads have exited before, the CTA scheduler completes the barrier. If the order of
+    /// accesses is checked, the code reports the barrier.
     fn watch_barrier(&self, b: &mut FunctionBuilder<'_>) {
         if self.request.synchronisation {
             let [whole, apart] = std::array::from_fn(|_| b.create_block());
@@ -518,13 +522,13 @@ impl<'a> Driver<'a> {
         b.inst_results(call).first().copied()
     }
 
-    /// Emits a jump that leaves the CTA to the scheduler. `moved` warps have run in this phase.
+    /// Emits a jump that leaves the CTA to the CTA scheduler. `moved` warps have run in this phase.
     fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
         b.def_var(self.moved, moved);
         b.ins().jump(self.general, &[]);
     }
 
-    /// Emits the block to which [`Driver::general`] jumps.
+    /// Emits the block to which the code of [`Driver::general`] jumps. The block leaves the CTA to the CTA scheduler.
     fn give_up(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.general);
         b.set_cold_block(self.general);
@@ -639,8 +643,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Returns whether phases contain the code after a sync point. If only the scheduler can complete a sync point, the
-    /// scheduler also runs the code after it.
+    /// Returns whether phases contain the code after a sync point. If only the CTA scheduler can complete a sync
+    /// point, the CTA scheduler also runs the code after it.
     fn is_entered(&self, index: usize) -> bool {
         self.sync_points.completion(index) != Completion::General
     }
@@ -916,7 +920,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits a jump for a warp whose remaining lanes all wait at one sync point.
+    /// Emits a jump for a warp in which all lanes that have not exited wait at one sync point.
     fn go_to(&mut self, b: &mut FunctionBuilder<'_>, sync_point: SyncPoint) {
         if sync_point == SyncPoint::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);
@@ -954,15 +958,16 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits what tools need when all remaining lanes of a warp wait at a barrier of the warp. Returns false if the
-    /// scheduler must continue the warp.
+    /// Emits what checking runs need when all lanes of a warp that have not exited wait at a `bar.warp.sync`. Returns
+    /// false if the CTA scheduler must continue the warp. Emits nothing for other sync points.
     fn watch_warp(&self, b: &mut FunctionBuilder<'_>, index: usize) -> bool {
         let place = self.sync_points.get(SyncPoint(index as u32));
         let barrier = place.filter(|place| place.desc.opcode == Opcode::BarWarp);
         let Some(place) = barrier.filter(|_| self.request.watches()) else {
             return true;
         };
-        // The scheduler examines other masks, and masks that contain lanes which have exited.
+        // The CTA scheduler examines member masks that are not constant, and masks that contain lanes which have
+        // exited.
         let Some(&LaneStorage::Constant(mask)) = place.args.first() else {
             b.ins().jump(self.leave_here, &[]);
             return false;
@@ -987,7 +992,8 @@ impl<'a> Driver<'a> {
         true
     }
 
-    /// Emits a call that reports to the checking tools that threads have synchronised.
+    /// Emits a call that reports to the checking tools that threads have synchronised. `who` is the index of a warp,
+    /// or [`WHOLE_CTA`].
     fn tell(&self, b: &mut FunctionBuilder<'_>, who: ir::Value) {
         let table = offset_of!(NativeContext, helpers) as i32;
         let table = b.ins().load(types::I64, fixed(), self.ctx, table);

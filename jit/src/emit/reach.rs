@@ -42,7 +42,7 @@ pub(crate) const NEAR: i128 = 60 << 10;
 /// dimension.
 pub use margay_ir::analysis::pointers::{MARGIN, MAX_BLOCKS};
 
-/// Maximum size of a hull in bytes. No device has more shared memory per block.
+/// Maximum size in bytes of a hull of accesses ([`Lane::hull`]). No device has more shared memory per block.
 const LARGEST_HULL: i128 = 256 << 10;
 
 /// The memory in which an access must stay.

@@ -17,7 +17,7 @@ use crate::abi::{FunctionEntry, Helpers, NativeContext, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
 
-/// Number of cells in each of the shared stack slots for operands and results.
+/// Number of cells, of 16 bytes each, in each of the shared stack slots for operands and results.
 const SHARED_CELLS: usize = 16;
 
 /// Maximum number of nested native calls. A deeper call ends the launch with a stack overflow.

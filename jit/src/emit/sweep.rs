@@ -1,16 +1,17 @@
 //! The uniform path: runs phases of whole CTAs as a plain loop over chunks.
 //!
-//! A phase runs on the uniform path if all threads of a CTA continue from one barrier, in warps without missing lanes.
-//! If all lanes of every chunk then reach the same next barrier or the end, no frame headers are written, no lanes are
-//! counted, and uniform and affine values are saved by lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform
-//! path if it stops at another sync point, or if only some of its lanes stop at the common one. In this case, the host
-//! writes the headers as if all chunks had run in the loops over warps ([`Helpers::settle`]), and those loops continue
-//! with this chunk. Pending spills are flushed before any other code reads the frames. Only the uniform path, and whole
-//! converged warps that continue from a barrier, can read lazy spills.
+//! A phase runs on the uniform path if all threads of a CTA continue from one barrier or start the kernel, and no
+//! lanes of its warps are missing. If all lanes of every chunk then reach the same next barrier or the end of the
+//! kernel, the code neither writes frame headers nor tracks which lanes have run, and it saves uniform and affine
+//! values by lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform path if it stops at another sync point,
+//! or if only some of its lanes stop at the common sync point. In this case, the host writes the headers as if all
+//! chunks had run in the loops over warps ([`Helpers::settle`]), and those loops continue with this chunk. Pending
+//! spills are flushed before any other code reads the frames. Only the uniform path, and whole chunks of converged
+//! warps that continue from a barrier, can read lazy spills.
 //!
-//! Invariant: while `on` is nonzero, every chunk before `at` has stopped at `agreed`, and no chunk after `at`
-//! has run. While `debt` is nonzero, threads before `owing` may have pending spills at `owed`, and threads that
-//! have not run in the phase may have pending spills at its resume point.
+//! Invariant: while `on` is nonzero, every chunk before thread `at` has stopped at `agreed` in this phase, and no
+//! chunk after the chunk at `at` has run. While `debt` is nonzero, threads below `owing` may have pending spills at
+//! `owed`, and threads that have not run in the phase may have pending spills at its resume point.
 
 use std::mem::offset_of;
 
@@ -34,7 +35,7 @@ pub(crate) struct Rest {
     pub(crate) running: Variable,
     pub(crate) warp_converged: Variable,
     pub(crate) agreed: Variable,
-    /// Lanes of the warp that have not run.
+    /// Lanes of the warp that have not run from the current resume point.
     pub(crate) rest: Variable,
     pub(crate) common: Variable,
     pub(crate) diverged: Variable,
@@ -47,7 +48,7 @@ pub(crate) struct Sweep {
     on: Variable,
     /// First thread of the chunk that runs on the uniform path.
     at: Variable,
-    /// Nonzero if a lane of the CTA has exited before the other lanes.
+    /// Nonzero if a lane of the CTA has exited before the other lanes, or if lanes of the last warp are missing.
     lost: Variable,
     /// Nonzero while there may be pending spills.
     debt: Variable,
@@ -70,7 +71,7 @@ pub(crate) struct Sweep {
     width: u32,
     /// For each sync point, whether it is a barrier without results, which can end a phase on the uniform path.
     barriers: Vec<bool>,
-    /// Mask of the resume points at which a phase may begin on the uniform path.
+    /// Mask of the resume points, of the first 64, at which a phase may begin on the uniform path.
     entries: u64,
     head: ir::Block,
     /// Reached when a whole chunk has stopped at the sync point that is the parameter.
@@ -80,14 +81,15 @@ pub(crate) struct Sweep {
 /// The code that runs after a flush of pending spills.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// The chunk that ended the uniform path is finished.
+    /// Records where the chunk that ended the uniform path has stopped, and continues with the loop over chunks of its
+    /// warp.
     Slice,
-    /// The loop over warps begins a phase.
+    /// Begins a phase in the loop over warps.
     Phase,
     /// Flushes the pending spills of the threads that have not yet run in the current phase. These spills belong to the
     /// resume point of the phase.
     Others,
-    /// The scheduler continues the CTA.
+    /// Leaves the CTA to the CTA scheduler.
     General,
 }
 
@@ -210,7 +212,8 @@ impl Sweep {
         b.ins().jump(self.head, &[]);
     }
 
-    /// Emits the code that runs after the flush before a phase of the loop over warps. This code continues at `warps`.
+    /// Emits the code of [`Then::Phase`]. It records that no spills are pending and continues at `warps`, the loop
+    /// over warps.
     pub(crate) fn written(&self, b: &mut FunctionBuilder<'_>, warps: ir::Block) {
         b.switch_to_block(self.after[Then::Phase as usize]);
         let zero = b.ins().iconst(types::I32, 0);
@@ -274,7 +277,7 @@ impl Sweep {
         b.ins().jump(slice_done, &[]);
     }
 
-    /// Flushes all pending spills, before the scheduler continues the CTA. `moved` warps have run in the phase
+    /// Flushes all pending spills, before the CTA scheduler continues the CTA. `moved` warps have run in the phase
     /// that began at the resume point `phase`.
     pub(crate) fn pay_all(&self, b: &mut FunctionBuilder<'_>, phase: Variable, moved: Variable) {
         let [owes, paid] = std::array::from_fn(|_| b.create_block());
@@ -370,8 +373,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Emits the stop of a chunk. `whole` is true if all lanes of the chunk run. The builder is then in a block that
-    /// runs only if the uniform path is not active.
+    /// Emits the stop of a chunk. `whole` is true if all lanes of the chunk run. After the call, the builder is in a
+    /// block that runs only if the uniform path is not active.
     pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint, whole: bool) {
         let [sweeps, on] = std::array::from_fn(|_| b.create_block());
         let under_way = b.use_var(self.on);
@@ -396,13 +399,13 @@ impl Sweep {
         b.def_var(self.lost, lost);
     }
 
-    /// Returns `gone`, or a nonzero value if warps that the uniform path has run have exited before others.
+    /// Returns `gone`, or a nonzero value if warps that the uniform path has run have exited before other warps.
     pub(crate) fn lost_of_whole_warps(
         &self,
         b: &mut FunctionBuilder<'_>,
         gone: ir::Value,
     ) -> ir::Value {
-        // In a CTA with an incomplete warp, `lost` counts the lanes that are missing.
+        // If the last warp of the CTA is incomplete, `lost` is also nonzero because of the missing lanes.
         let odd = b.ins().band_imm_u(self.threads, 31);
         let lost = b.use_var(self.lost);
         let zero = b.ins().iconst(types::I32, 0);
@@ -410,9 +413,9 @@ impl Sweep {
         b.ins().bor(gone, lost)
     }
 
-    /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for the case
-    /// that the uniform path is not active. If the sync point cannot end a phase on the uniform path, emits nothing and
-    /// returns `None`.
+    /// Begins the code for a whole chunk that reaches a sync point on the uniform path. Returns the block for the case
+    /// that the uniform path is not active. If the sync point cannot end a phase on the uniform path, emits nothing
+    /// and returns `None`.
     pub(crate) fn at_barrier(
         &self,
         b: &mut FunctionBuilder<'_>,

@@ -1,6 +1,7 @@
 //! The warp form: runs the lanes of a mask from one resume point to their next sync points.
 //!
-//! Lanes run one after the other, lowest first. The sync point of each lane is stored in the frame's header.
+//! Lanes run one after the other, lowest first. The number of the sync point where each lane stops is stored in the
+//! frame's header.
 
 use std::mem::offset_of;
 

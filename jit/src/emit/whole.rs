@@ -3,8 +3,8 @@
 //! PTX guarantees no order among the elements of a vector (ISA 8.2.2). But GPUs access up to 16 bytes at once, and
 //! programs rely on this: for example they store a flag together with the value that the flag guards. An access of up
 //! to 8 bytes is one scalar access of the host, and an access of 16 bytes is one access of a vector register. The
-//! latter is atomic only on CPUs that guarantee atomic accesses of 16 bytes (x86-64 with AVX, if the address is
-//! aligned, as PTX requires). Longer vectors are accessed 16 bytes at a time.
+//! access of 16 bytes is atomic only on CPUs that guarantee atomic accesses of 16 bytes (x86-64 with AVX, if the
+//! address is aligned, as PTX requires). Longer vectors are accessed 16 bytes at a time.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 

@@ -99,7 +99,7 @@ pub(super) fn unpack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Op
     Some(())
 }
 
-/// Returns the halves of a value that was concatenated in the same block. The code generator follows chains of `iconcat`
+/// Returns the halves of a value that an `iconcat` has concatenated. The code generator follows chains of `iconcat`
 /// and `isplit` for each of their values, which takes quadratic time.
 fn concatenated(dfg: &DataFlowGraph, whole: ir::Value) -> Option<(ir::Value, ir::Value)> {
     let inst = dfg.value_def(dfg.resolve_aliases(whole)).inst()?;

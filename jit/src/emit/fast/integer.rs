@@ -11,7 +11,8 @@ use margay_ops::types::OpType;
 use super::float;
 use crate::emit::Lane;
 
-/// Returns the Cranelift type of a plain integer operation, which neither saturates nor writes a carry.
+/// Returns the Cranelift type of a plain integer operation, which neither saturates, nor clamps to zero (`.relu`), nor
+/// writes a carry.
 fn plain(data: &InstData) -> Option<Type> {
     let mods = data.mods;
     if mods.sat() || mods.carry_out() || mods.relu() {
