@@ -1,9 +1,10 @@
 //! The kernel ABI: the binary interface between generated code and its host.
 //!
-//! Generated code receives a [`NativeContext`] and calls the host through [`Helpers`]. Each worker has one context and
-//! rewrites it for each CTA. Generated code reaches all data through pointers in the context, with two exceptions: the
-//! code itself contains the addresses of the descriptions of slow operations and of the kernel's sync points
-//! (`addresses`). Invariant: field offsets come from `offset_of!` and are never written by hand.
+//! Generated code receives a [`NativeContext`] and calls the host through [`Helpers`]. The host creates a context for
+//! each range of CTAs that it runs, and code that runs several CTAs updates the CTA's coordinates in the context.
+//! Generated code reaches all data through pointers in the context, with two exceptions: the code itself contains the
+//! addresses of the descriptions of slow operations and of the kernel's sync points (`addresses`). Invariant: field
+//! offsets come from `offset_of!` and are never written by hand.
 
 use std::ffi::c_void;
 
@@ -16,7 +17,7 @@ use crate::sync_points::SyncPointPlaces;
 pub mod status {
     /// All lanes stopped at a sync point or exited, or the device function returned.
     pub const OK: i32 = 0;
-    /// A helper recorded a fault in the host's data.
+    /// A helper found a fault and stored it in the host's data ([`NativeContext::host`](super::NativeContext::host)).
     pub const HELPER: i32 = 1;
     /// The kernel executed `trap`.
     pub const TRAP: i32 = 2;
@@ -24,26 +25,28 @@ pub mod status {
     pub const UNREACHABLE: i32 = 3;
     /// The kernel executed `brkpt`.
     pub const BREAKPOINT: i32 = 4;
-    /// A thread's stack is full.
+    /// A thread's call stack exceeds its local memory, or native calls are nested too deeply.
     pub const STACK: i32 = 5;
-    /// The kernel called a handle that names no function that can be called.
+    /// The kernel made a call through a handle that names no callable function.
     pub const INVALID_PC: i32 = 6;
-    /// No fault occurred, but only the scheduler can continue the CTA whose data the context contains.
+    /// No fault occurred, but only the CTA scheduler can continue the CTA whose data the context contains.
     pub const GENERAL: i32 = 7;
 }
 
 /// Results of [`Helpers::sort_out`].
 pub mod sorted {
-    /// The lanes in `group` continue after the sync point `sync_point`.
+    /// The lanes in the context's field `group` continue after the sync point in its field `sync_point`.
     pub const GROUP: i32 = 0;
-    /// All lanes of the warp that have not exited wait at the barrier `sync_point`, or all lanes have exited.
+    /// All lanes of the warp that have not exited wait at the barrier in the context's field `sync_point`, or all
+    /// lanes have exited.
     pub const ARRIVED: i32 = 1;
-    /// Only the scheduler can decide which lanes continue.
+    /// Only the CTA scheduler can decide which lanes continue.
     pub const GENERAL: i32 = 2;
 }
 
-/// Number of turns that a lane may use before it yields. An iteration of a waiting loop that only reads memory uses one
-/// turn.
+/// Initial value of [`NativeContext::turns`]: number of turns that the lanes of a CTA together may use before the
+/// running lane yields. An iteration of a waiting loop, in which a lane may wait for memory, uses one turn if it only
+/// reads memory.
 pub const TURNS: i32 = 1 << 14;
 
 /// Number of turns that an iteration of a waiting loop with atomics, fences or volatile accesses uses. Such a loop
@@ -80,13 +83,13 @@ pub struct NativeContext {
     pub cta: u64,
     /// Linear index of the running thread, counted from the first thread of the CTA. Generated code writes this field.
     pub thread: u32,
-    /// PTX line of the instruction that ended the call with a status; 0 if no instruction has. Generated code writes
-    /// this field.
+    /// PTX line of the instruction at which the native function returned a status other than [`status::OK`]; 0 if
+    /// there is none. Generated code writes this field.
     pub ended_line: u32,
-    /// `.loc` of the instruction that ended the call, as in `margay_ir::function::SourceLoc`.
+    /// `.loc` of the instruction in `ended_line`, as in `margay_ir::function::SourceLoc`.
     pub ended_loc: u32,
-    /// The handle that names no function, if the call ended with [`status::INVALID_PC`]. [`UNKNOWN_HANDLE`] if vector
-    /// code ended the call.
+    /// The handle that names no callable function, if the native function returned [`status::INVALID_PC`];
+    /// [`UNKNOWN_HANDLE`] if vector code returned this status.
     pub ended_handle: u64,
     /// Value of `%nwarpid`: the number of warps of a CTA.
     pub warps: u32,
@@ -103,7 +106,7 @@ pub struct NativeContext {
     pub sync_point: u32,
     /// Addresses of the module's symbols.
     pub symbols: *const u64,
-    /// Coordinates of each thread.
+    /// Coordinates of each thread in its CTA, by linear index of the thread.
     pub tid: *const [u32; 4],
     /// The functions of the module.
     pub functions: *const FunctionEntry,
@@ -127,7 +130,7 @@ pub struct NativeContext {
     /// [`PERMITTED`] ranges of device memory that threads may read, then as many that they may write, then as many of
     /// shared memory.
     pub permitted: [PermittedRange; 3 * PERMITTED],
-    /// Where generated code records reads, in runs that check their order.
+    /// The log to which generated code appends reads if a checking run examines the order of accesses.
     pub read_log: *mut ReadLog,
     /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
@@ -166,9 +169,10 @@ pub struct Helpers {
     /// Performs an atomic read-modify-write at a host address and writes the old content to the last argument.
     pub update:
         unsafe extern "C" fn(*mut NativeContext, *const Desc, u64, *const Bits, *mut Bits) -> i32,
-    /// Reads a clock register.
+    /// Reads a clock register. Arguments: context, index of the special register in `margay_ops::sreg::SpecialReg`.
     pub clock: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
-    /// Reads a special register that generated code does not compute itself.
+    /// Reads a special register that generated code does not compute itself. Arguments: context, index of the special
+    /// register in `margay_ops::sreg::SpecialReg`.
     pub special: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
     /// Performs a system call. Arguments: context, ID of the system call, operands, results.
     pub syscall: unsafe extern "C" fn(*mut NativeContext, u32, *const Bits, *mut Bits) -> i32,
@@ -187,7 +191,7 @@ pub struct Helpers {
     /// Performs `cp.async`. Arguments: context, target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
     /// Computes the results of a collective at which all lanes of a warp wait. Arguments: context, frame, sync point,
-    /// lanes. Returns a nonzero value and changes nothing if the scheduler must complete the collective.
+    /// lanes. Returns a nonzero value and changes nothing if the CTA scheduler must complete the collective.
     pub collective:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Decides which lanes of a diverged warp continue, from the header of the warp's frame. Arguments: context, frame,
@@ -197,12 +201,12 @@ pub struct Helpers {
     /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, size of a frame in
     /// bytes.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),
-    /// Decides about accesses whose address test failed. Arguments: context, host address of the first lane's access,
-    /// distance in bytes between the accesses of neighbouring lanes, properties of the accesses, thread of the first
-    /// lane. Returns a nonzero value if the launch must end. In this case, the helper has added the faulting lane's
-    /// index to the thread index in the context.
+    /// Decides whether accesses whose address test failed are allowed. Arguments: context, host address of the first
+    /// lane's access, distance in bytes between the accesses of neighbouring lanes, properties of the accesses, thread
+    /// of the first lane. Returns a nonzero value if the launch must end. In this case, the helper has added the
+    /// faulting lane's index to the thread index in the context.
     pub verify: unsafe extern "C" fn(*mut NativeContext, u64, i64, Verify, u32) -> i32,
-    /// Decides about accesses as [`Helpers::verify`] does, but with a separate host address for each lane.
+    /// Makes the same decision as [`Helpers::verify`], but with a separate host address for each lane.
     pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
     /// Examines an access that a checking run observes. Arguments: context, host address, properties of the access
     /// ([`ObservedAccess::to_bits`](margay_ir::observe::ObservedAccess::to_bits)), source position (PTX line in the low
@@ -225,7 +229,7 @@ pub struct Helpers {
     /// the access or if an active lane may not access its address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
-    /// Tells tools about the accesses of several lanes. Arguments: context, memory for addresses, properties and source
+    /// Reports the accesses of several lanes to tools. Arguments: context, memory for addresses, properties and source
     /// position of the access as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`] with the
     /// active lanes and the thread of the first lane.
     ///
@@ -234,16 +238,19 @@ pub struct Helpers {
     /// contains the number of bytes that each lane reads.
     pub observe_lanes:
         unsafe extern "C" fn(*mut NativeContext, *const u64, u64, u64, *const u8, u64),
-    /// Tells tools about another event in several lanes. Arguments: context, payload of the `observe.event`, source
-    /// position as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`] with the active lanes and the
-    /// thread of the first lane. The memory contains, for each operand, an element for each lane.
+    /// Reports an event of several lanes that is not a memory access to tools. Arguments: context, payload of the
+    /// `observe.event`, source position as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`]
+    /// with the active lanes and the thread of the first lane. The memory contains, for each operand, an element for
+    /// each lane.
     pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
-    /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode, number of groups, thread.
+    /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode (a
+    /// `margay_ops::mods::Mode` as `u32`), number of groups, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at
     /// a barrier. Arguments: context, index of the warp or [`WHOLE_CTA`].
     pub synchronised: unsafe extern "C" fn(*mut NativeContext, u32),
-    /// Reports a fence to the checking tools. Arguments: context, scope, thread.
+    /// Reports a fence to the checking tools. Arguments: context, scope (a `margay_ops::mods::Scope` as `u32`),
+    /// thread.
     pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
     /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,
@@ -312,7 +319,8 @@ impl ReadRecord {
     }
 }
 
-/// The shape of the lanes that [`Helpers::check_lanes`] examines.
+/// The shape of the lanes that [`Helpers::check_lanes`] examines or that [`Helpers::observe_lanes`] and
+/// [`Helpers::observe_event`] report.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CheckedLanes {
     /// The number of lanes.
@@ -325,7 +333,7 @@ pub struct CheckedLanes {
     pub writes_back: bool,
     /// The number of operands of the access. Each operand has one element for each lane.
     pub operands: u32,
-    /// The number of bytes of an operand: 4 or 8.
+    /// The number of bytes of an element of an operand: 4 or 8.
     pub operand_bytes: u32,
 }
 

@@ -66,7 +66,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Returns the site of a relocation, or `None` if the relocation is of another kind.
+    /// Returns the site of a relocation, or `None` if the relocation is not the absolute address of a [`Target`] in
+    /// eight bytes.
     pub(crate) fn of(function: &ir::Function, reloc: &FinalizedMachReloc) -> Option<Site> {
         let FinalizedRelocTarget::ExternalName(ExternalName::User(name)) = reloc.target else {
             return None;

@@ -74,14 +74,14 @@ pub struct CompiledKernel {
     pointers: Pointers,
     /// The reasons why the kernel's code is slower than possible.
     pub fallbacks: Fallbacks,
-    /// What the checking tools observe.
+    /// What checking runs and tools observe.
     request: Request,
     /// Size of the function.
     shape: Shape,
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
-    /// The barriers that threads can skip and then execute the code after them; computed at their first use.
+    /// The barriers that a thread can skip before it executes the code after the barrier; computed at their first use.
     skipped: OnceLock<FxHashSet<Inst>>,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
@@ -196,7 +196,7 @@ impl CompiledKernel {
         })
     }
 
-    /// Sets what tools observe. Must be called before code is compiled.
+    /// Sets what checking runs and tools observe. Must be called before code is compiled.
     pub fn observed(self, request: Request) -> CompiledKernel {
         CompiledKernel { request, ..self }
     }
@@ -228,7 +228,7 @@ impl CompiledKernel {
         self.regions.sync_point_data(&self.function, sync_point)
     }
 
-    /// Returns whether threads can skip the barrier at a sync point and then execute the code after it.
+    /// Returns whether a thread can skip the barrier at a sync point before it executes the code after the barrier.
     pub fn is_skipped(&self, sync_point: SyncPoint) -> bool {
         let resume_point = self.regions.resume_points.get(sync_point.0 as usize);
         let inst = resume_point.and_then(|resume_point| resume_point.sync_point);
@@ -329,8 +329,8 @@ impl CompiledKernel {
         )
     }
 
-    /// Compiles vector code. Compiles scalar code instead if the specialisation is scalar or if compiling vector code
-    /// fails.
+    /// Compiles vector code. Compiles scalar code instead if the specialisation is scalar, or if compiling vector code
+    /// fails and no tool observes whole warps.
     fn in_slices(
         &self,
         compiler: &Compiler,
@@ -374,8 +374,8 @@ impl CompiledKernel {
         })
     }
 
-    /// Checks that one record can describe all lanes of a warp that execute an instruction together: all code of the
-    /// kernel runs in chunks of 32 lanes.
+    /// Checks that a tool can get one record for all lanes of a warp that execute an instruction together, that is,
+    /// that all code of the kernel runs in chunks of 32 lanes.
     ///
     /// # Errors
     /// [`CompileError::Unsupported`] with the reason why some code may run lane by lane.
@@ -455,7 +455,8 @@ impl CompiledKernel {
         Specialisation::of(shape.unwrap_or([widths.wide, 1, 1]), widths).trusted(compiler.isolated)
     }
 
-    /// Returns where the operands of the sync points are stored in the frames.
+    /// Returns where the operands and results of the sync points are stored in the frames, and how the sync points are
+    /// completed.
     pub fn sync_points(&self) -> &SyncPointTable {
         &self.sync_points
     }
@@ -478,7 +479,7 @@ impl CompiledKernel {
         size
     }
 
-    /// Checks that all regions may be compiled, each as a separate function.
+    /// Checks that all regions together are small enough to be compiled, each as a separate function.
     ///
     /// # Errors
     /// Returns [`CompileError::Budget`] if compiling the regions would take too long.
@@ -492,9 +493,9 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// Returns an estimate of the number of stores that yielding lanes execute, times the number of instructions of the
-    /// function. The estimate is the number of live values after each sync point that only the scheduler can complete,
-    /// such as a `yield`, summed over these sync points.
+    /// Returns an estimate of the number of store instructions in the code for lanes that yield, times the number of
+    /// instructions of the function. The estimate is the number of live values after each sync point that only the CTA
+    /// scheduler can complete, such as a `yield`, summed over these sync points.
     fn stores_to_yield(&self) -> usize {
         let resume_points = self.regions.resume_points.iter().enumerate();
         let yields = |index| self.sync_points.completion(index) == Completion::General;

@@ -5,7 +5,7 @@ use crate::fallback::Fallback;
 /// The reason why a function has no native code.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The function uses an operation that only the interpreter supports.
+    /// Native code does not support an operation of the function.
     #[error("no native code for {0}")]
     Unsupported(String),
     /// Native code would take too much time or memory to compile.

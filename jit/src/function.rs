@@ -11,8 +11,8 @@ use crate::code_memory::CodeMemory;
 pub(crate) const PLACE_LANE: u32 = 26;
 pub(crate) const PLACE_INST: u32 = (1 << PLACE_LANE) - 1;
 
-/// Returns the word that Cranelift keeps as the source location ([`SourceLoc`](cranelift_codegen::ir::SourceLoc)) of the
-/// code of `inst` for one lane of a chunk.
+/// Returns the word that Cranelift keeps as the source location ([`SourceLoc`](cranelift_codegen::ir::SourceLoc)) of
+/// the code of `inst` for one lane of a chunk.
 pub(crate) fn place_word(inst: Inst, lane: u32) -> u32 {
     inst.0 & PLACE_INST | lane << PLACE_LANE
 }

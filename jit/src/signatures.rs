@@ -1,4 +1,4 @@
-//! IDs of signatures, with which generated code tests calls through handles.
+//! IDs of signatures. Generated code compares these IDs before it makes a call through a handle.
 //!
 //! A function that is called through a handle reads its parameters from the caller's stack and writes its results
 //! there. Therefore the caller first tests that the function has the signature of the call.

@@ -15,11 +15,12 @@ use crate::fallback::{Fallback, Fallbacks};
 /// Approximate maximum number of vector instructions of a native function. More instructions would take too long to
 /// compile.
 const BUDGET: usize = 20_000;
-/// Maximum number of live vectors at the start of a block, except for chunks of 4 lanes. The machine has 16 vector
-/// registers, but a moderate number of spills costs little.
+/// Maximum number of live vectors at the start of a block, except for chunks of 4 lanes. An x86-64 machine with AVX
+/// has 16 vector registers, but a moderate number of spills costs little.
 const MAX_LIVE: usize = 40;
-/// Maximum number of live vectors for chunks of a whole warp in a kernel with collectives. With narrower chunks, the
-/// host would have to perform the collectives.
+/// Maximum number of live vectors for chunks of a whole warp in a kernel with ops that synchronise the lanes of a warp
+/// (`Effects::SYNC_WARP`), other than matrix multiplies. With narrower chunks, the host would have to perform the
+/// collectives among these ops.
 const MAX_LIVE_WARP: usize = 160;
 /// Maximum number of blocks. The time to order the blocks of masked code grows with the number of blocks and the
 /// nesting depth of loops.
@@ -33,8 +34,8 @@ const MAX_EDGES: usize = 4 * MAX_BLOCKS;
 /// reload these vectors. Code with twice this number compiles in seconds.
 const MAX_SAVED: usize = 1_600;
 
-/// Maximum number of live vectors anywhere, including inside blocks, for chunks of a whole warp in a kernel without
-/// collectives.
+/// Maximum number of live vectors anywhere, including inside blocks, for chunks of a whole warp in a kernel whose only
+/// ops that synchronise the lanes of a warp are matrix multiplies, if it has any.
 const MAX_LIVE_WIDE: usize = 32;
 
 /// Number of lanes per chunk of a kernel, which is 1 for scalar code.

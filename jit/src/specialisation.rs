@@ -4,7 +4,7 @@ use margay_ir::analysis::uniformity::Assumptions;
 
 use crate::slices::Widths;
 
-/// A specialisation of a kernel's code: the assumptions of the code about the blocks and pointers of a launch.
+/// A specialisation of a kernel's code: the assumptions of the code about the CTA shape and the pointers of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Specialisation(u8);
 

@@ -43,7 +43,7 @@ pub enum Completion {
     Barrier,
     /// All warps of the CTA must arrive at the same barrier, and the host then computes the results.
     Reduction,
-    /// Only the scheduler can complete the sync point.
+    /// Only the CTA scheduler can complete the sync point.
     General,
 }
 
@@ -55,8 +55,8 @@ impl Completion {
         match desc.opcode {
             Opcode::Converge => Completion::Nothing,
             Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
-            // Lanes that wait here may have masks that include lanes which wait elsewhere. The host must check the
-            // masks.
+            // The member mask of a lane that waits here may include lanes that wait elsewhere, so the host must check
+            // the masks.
             Opcode::BarWarp
             | Opcode::Shfl
             | Opcode::Vote
@@ -170,7 +170,8 @@ impl SyncPointTable {
     }
 
     /// Returns whether all threads of a CTA that reach the sync point with index `index` together also continue
-    /// together: the threads of the CTA or of a warp wait for each other, and a member mask contains all lanes.
+    /// together. This is the case if they continue without waiting, if all threads of the CTA wait for each other, or
+    /// if the lanes of each warp wait for each other and a member mask contains all lanes.
     pub(crate) fn continues_together(&self, index: usize) -> bool {
         let places = &self.0[index];
         let mask = mask_operand(&places.desc).and_then(|index| places.args.get(index));

@@ -42,7 +42,7 @@ pub(super) struct Folder {
 struct Rights {
     /// The user whose files are trusted.
     user: u32,
-    /// Largest file that this process may write, in bytes. A larger write would send a signal.
+    /// Largest file that this process may write, in bytes. A write past this size would raise `SIGXFSZ`.
     largest: u64,
 }
 
@@ -57,7 +57,7 @@ impl Folder {
         }
     }
 
-    /// Returns why the folder is not used.
+    /// Returns why the folder is not used, or `None` if it is usable.
     pub(super) fn refusal(&self) -> Option<String> {
         self.rights().err()
     }
@@ -87,7 +87,7 @@ impl Folder {
         (&mut file).take(limit).read_to_end(&mut bytes).ok()?;
         let age = facts.modified().ok().and_then(|time| time.elapsed().ok());
         if age.is_none_or(|age| age > USED) {
-            // If the time cannot be set, the entry is deleted earlier than necessary.
+            // If the time cannot be set, the entry may be deleted earlier than necessary.
             let _ = file.set_modified(SystemTime::now());
         }
         Some(bytes)
