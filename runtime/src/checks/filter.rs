@@ -40,7 +40,7 @@ pub struct KernelFilter(Vec<Part>);
 /// Makes a condition from the text after its key.
 type Make = fn(&str) -> Result<Part, String>;
 
-/// The beginnings of conditions.
+/// The keys of conditions, each with the function that makes a condition.
 const KEYS: [(&str, Make); 5] = [
     ("kne=", |text| Ok(Part::Equals(text.to_owned()))),
     ("kernel_name=", |text| Ok(Part::Equals(text.to_owned()))),
@@ -59,7 +59,7 @@ impl KernelFilter {
     /// `kernel_substring=TEXT`, and `regex=EXPRESSION`, which may match a part of the name and may contain commas.
     ///
     /// # Errors
-    /// A text that names the wrong condition.
+    /// Returns a message that contains the first invalid condition and the reason.
     pub fn parse(text: &str) -> Result<KernelFilter, String> {
         let mut texts: Vec<String> = Vec::new();
         for piece in text.split(',') {
@@ -108,9 +108,9 @@ pub(super) struct LaunchFilter {
     included: Vec<KernelFilter>,
     /// A kernel must match none of these filters.
     excluded: Vec<KernelFilter>,
-    /// Number of launches of matching kernels that are not examined at first.
+    /// Number of launches of matching kernels to skip before the first examined launch.
     skip: u64,
-    /// Number of launches that are examined after these; `None` if there is no limit.
+    /// Number of launches to examine after the skipped ones; `None` if there is no limit.
     count: Option<u64>,
     /// Number of launches of matching kernels so far.
     seen: AtomicU64,

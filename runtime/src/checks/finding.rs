@@ -67,8 +67,8 @@ pub struct ThreadPlace {
     pub block: [u32; 3],
 }
 
-/// All texts that [`Finding::missing`] can contain, from the least to the most specific. Each names what would have
-/// ordered the two accesses of a race.
+/// All texts that [`Finding::missing`] can contain, from the least to the most specific. Each text names a kind of
+/// synchronisation that would have ordered the two accesses of a race.
 const MISSING: [&str; 12] = [
     "warp barrier",
     "barrier",
@@ -84,8 +84,8 @@ const MISSING: [&str; 12] = [
     "cp.async wait",
 ];
 
-/// Returns the more specific of two texts of [`MISSING`]. For different threads, different things may be missing at the
-/// same places, and the report must not depend on which of them comes first.
+/// Returns the more specific of two texts of [`MISSING`]. Races at the same two places can lack different
+/// synchronisation in different threads. The report must not depend on which of these races is found first.
 pub(crate) fn more_specific(
     a: Option<&'static str>,
     b: Option<&'static str>,
@@ -128,7 +128,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The finding in one sentence, without the place.
     pub text: String,
-    /// What the text means in this case.
+    /// Details of this occurrence, which reports add to the text in parentheses.
     pub explanation: Option<String>,
     /// The kernel's (mangled) name.
     pub kernel: Option<String>,
@@ -142,7 +142,7 @@ pub struct Finding {
     pub size: Option<u64>,
     /// The first thread in which the finding occurred.
     pub thread: Option<ThreadPlace>,
-    /// The index of a warp in the block, and the mask of its lanes that are concerned.
+    /// The warp and the lanes in which the finding occurred: the index of the warp in the block, and a mask of lanes.
     pub lanes: Option<(u32, u32)>,
     /// The address.
     pub address: Option<u64>,

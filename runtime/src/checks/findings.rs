@@ -38,8 +38,9 @@ struct Key {
     host: Option<(Option<u64>, String, Vec<usize>)>,
 }
 
-/// Returns the position in the source, or the PTX line if there is none. Loops that the compiler has unrolled have
-/// several PTX lines for one line of the source.
+/// Returns the part of a place that identifies a finding: the position in the source or, if it is unknown, the PTX
+/// line. If the source position is known, the PTX line does not count, because loops that the compiler has unrolled
+/// have several PTX lines for one line of the source.
 fn location(place: &Place) -> Place {
     Place {
         ptx_line: place.ptx_line.filter(|_| place.source.is_none()),
@@ -86,14 +87,14 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Findings {
     found: Mutex<IndexMap<Key, Entry>>,
-    /// The index in `found` of each finding by its number.
+    /// The index in `found` of each finding. The key is the number of the finding (`Entry::id`).
     places: Mutex<FxHashMap<u64, usize>>,
     next: AtomicU64,
-    /// A count differs from the count that the log states.
+    /// Whether the count of a finding differs from the count that the log states.
     changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
-    /// Whether the run has stated that launches ran in one order ([`Findings::ran_in_one_order`]).
+    /// Whether the run has reported that launches ran in one order ([`Findings::ran_in_one_order`]).
     ordered: AtomicBool,
     /// Whether the race detector has stopped in a launch ([`Detector::has_given_up`]).
     ///
@@ -105,7 +106,7 @@ pub struct Findings {
     tools: Tools,
     options: Options,
     filter: LaunchFilter,
-    /// Device memory that suppressed accesses use: for loads, and for other accesses.
+    /// Addresses of the device memory that suppressed accesses use: one for loads, one for other accesses.
     spare: OnceLock<[u64; 2]>,
     /// The launches that a finding has ended.
     ended: Mutex<FxHashSet<u64>>,
@@ -148,29 +149,31 @@ impl Findings {
         ends
     }
 
-    /// Records a suppressed access of a launch, which causes `fault` on a GPU.
+    /// Records the first suppressed access of a launch, if the options require this ([`AfterError::SetError`]). On a
+    /// GPU, the access causes `fault`.
     pub(crate) fn suppressed(&self, launch: u64, fault: impl FnOnce() -> Fault) {
         if self.options.after_error == AfterError::SetError {
             self.suppressed.lock().entry(launch).or_insert_with(fault);
         }
     }
 
-    /// Removes and returns the fault of the first suppressed access of a launch that is over, if it is an error of the
-    /// context.
+    /// Removes and returns the fault of the first suppressed access of a launch that is over. Returns `None` unless
+    /// the options make such a fault an error of the context ([`AfterError::SetError`]).
     pub(crate) fn take_suppressed(&self, launch: u64) -> Option<Fault> {
         let fault = self.suppressed.lock().remove(&launch)?;
         self.explained.lock().insert(fault.kind);
         Some(fault)
     }
 
-    /// Returns whether `is` is true for the kind of an error that contexts return because of suppressed accesses. Findings
-    /// report these accesses.
+    /// Returns whether `is` is true for the kind of an error that a context returns because of a suppressed access. A
+    /// finding already reports this access, so apicheck does not report calls that fail with this error.
     pub(crate) fn explains(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         self.explained.lock().iter().any(|&kind| is(kind))
     }
 
-    /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch, and
-    /// only the kernel is to end. Must be called at most once for each launch.
+    /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch,
+    /// and the options state that a finding ends only its kernel ([`AfterError::EndKernel`]). Must be called at most
+    /// once for each launch.
     pub(crate) fn spares_context(&self, launch: u64) -> bool {
         let by_finding = self.ended.lock().remove(&launch);
         by_finding && self.options.after_error == AfterError::EndKernel
@@ -188,8 +191,8 @@ impl Findings {
         self.filter.selects(kernel)
     }
 
-    /// Returns whether locks or queues made the synchronisation of threads depend on their order. The races that were
-    /// found are then those of the one order in which the launches ran.
+    /// Returns whether the order in which threads ran determined which of them synchronised with each other, for
+    /// example through locks or queues. If it did, another order can have other races than those that were found.
     pub fn ran_in_one_order(&self) -> bool {
         self.ordered.load(Ordering::Relaxed)
     }
@@ -260,8 +263,8 @@ impl Findings {
     /// Records a finding. If the same finding occurred before, adds its count to the known finding. `call` is the stack
     /// of the call that launched the kernel, or of the call that the finding is about.
     ///
-    /// Returns a number for [`Findings::again`]; `None` if the finding is dropped. Does not return if the first finding
-    /// ends the process.
+    /// Returns a number for [`Findings::again`]; `None` if the finding is dropped. Does not return if the options
+    /// state that the first finding ends the process.
     pub(crate) fn add(&self, finding: Finding, call: Option<&CallStack>) -> Option<u64> {
         if !self.tools.contains(finding.kind.tool()) || !self.options.reports(finding.kind) {
             return None;
@@ -279,7 +282,7 @@ impl Findings {
             return Some(id);
         }
         if let Some(call) = call {
-            // This can take long, so no lock is held.
+            // The search for the names of frames can take long, so this function holds no lock during the search.
             finding.host = call.frames().to_vec();
         }
         let mut found = self.found.lock();
@@ -360,7 +363,7 @@ impl Findings {
         self.write(&self.line(record));
     }
 
-    /// States that the races of the run are those of one order of the threads.
+    /// Reports that the races of the run are those of one order of the threads.
     fn tell_order(&self) {
         match self.log {
             Some(_) => self.log_event(json!({"event": "order"})),
@@ -371,7 +374,7 @@ impl Findings {
         }
     }
 
-    /// Writes to the log what happened in the process, if there is a log.
+    /// Writes an event of the process to the log, if there is a log.
     fn log_event(&self, event: serde_json::Value) {
         if self.log.is_some() {
             self.write(&self.line(event));

@@ -18,8 +18,8 @@ static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec
 /// Whether there has been a checking run that records initialisation or races, or has red zones.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Number of contiguous unwritten bytes from which a copy to the host is an error. Fewer bytes can be the padding of a
-/// structure.
+/// Minimum number of contiguous unwritten bytes that make a copy to the host an error. Fewer bytes can be the padding
+/// of a structure.
 const NOT_PADDING: u64 = 16;
 
 /// Adds a checking run.
@@ -41,8 +41,7 @@ fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
     });
 }
 
-/// Calls `action` for the checking run whose memory contains an address, and for this memory, if it records
-/// initialisation.
+/// Does the same as [`with`], and also passes the memory of the checking run to `action`.
 fn with_memory(address: u64, action: impl Fn(&AddressSpace, &Findings, &Initialised)) {
     with_run(address, |memory, findings| {
         if let Some(initialised) = &findings.shadow().initialised {
@@ -71,7 +70,7 @@ thread_local! {
     static SUBMITTED: RefCell<Option<CallStack>> = const { RefCell::new(None) };
 }
 
-/// Returns the stack of the current call, if findings about copies can name it.
+/// Returns the stack of the current call, if a checking run can report findings about copies.
 pub(crate) fn submission() -> Option<CallStack> {
     ANY.load(Ordering::Relaxed).then(CallStack::capture)
 }
@@ -101,7 +100,8 @@ pub(crate) fn examine_zones(address: u64) {
     });
 }
 
-/// Examines the red zones of all allocations of an owner; of all allocations, when the process exits.
+/// Examines the red zones of all allocations of an owner. If `owner` is `None` (when the process exits), examines all
+/// allocations, and the findings contain no stack of a call.
 pub(crate) fn examine_all_zones(memory: &AddressSpace, owner: Option<u64>) {
     let (start, call) = (memory.range().start, owner.map(|_| CallStack::capture()));
     with_run(start, |memory, findings| {
@@ -132,7 +132,7 @@ fn report_zones(findings: &Findings, found: &Overwritten, call: Option<&CallStac
 pub(crate) struct Zones<const N: usize>([u64; N]);
 
 impl<const N: usize> Zones<N> {
-    /// Begins a copy or fill that accesses the memory at these addresses.
+    /// Examines the red zones of the allocations at these addresses, which a copy or fill is about to access.
     pub(crate) fn of(addresses: [u64; N]) -> Zones<N> {
         let zones = Zones(addresses);
         zones.examine();
@@ -178,8 +178,9 @@ pub(crate) fn reports_unused() -> bool {
 }
 
 /// If the checking run reports unused memory (option `unused_memory`), reports how many bytes of the allocation at
-/// `address` have never been written, and the offset of the first of them. Reports nothing if the share of these bytes is
-/// below the threshold. Must be called before the memory is freed. `call` is the stack of the call that allocated the memory.
+/// `address` have never been written, and the offset of the first of them. Reports nothing if the share of unwritten
+/// bytes is below the threshold. Must be called before the memory is freed. `call` is the stack of the call that
+/// allocated the memory.
 pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
     with(address, |findings, initialised| {
         let Some(threshold) = findings.options().unused_memory else {
@@ -217,8 +218,9 @@ pub(crate) fn written(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.set(address, bytes));
 }
 
-/// Records a copy. If the destination is memory of the host, which `to_host` states for copies that name the direction,
-/// reports the bytes of the source that have not been written.
+/// Records a copy. If the destination is host memory, reports the bytes of the source that have not been written. The
+/// destination is host memory if no checking run owns the memory at `dst`, or if `to_host` is true because the copy
+/// states its direction.
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
     let inside = Cell::new(false);
     with_run(dst, |_, _| inside.set(true));

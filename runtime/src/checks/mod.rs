@@ -12,8 +12,9 @@
 //! - leakcheck: the program frees its memory and destroys its objects.
 //! - apicheck: calls of the driver API have correct arguments and succeed.
 //!
-//! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to standard error and
-//! to the file that `MARGAY_CHECK_LOG` names, and [`crate::Runtime::take_findings`] returns it.
+//! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to the file that
+//! `MARGAY_CHECK_LOG` names or, if this variable is not set, to standard error. [`crate::Runtime::take_findings`]
+//! returns all findings.
 
 mod filter;
 mod finding;

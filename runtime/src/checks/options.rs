@@ -1,4 +1,4 @@
-//! The options of a checking run that the library acts on, as the environment states them.
+//! The options of a checking run that the library implements. It reads them from environment variables.
 //!
 //! `margay check` translates its options to these variables.
 
@@ -24,21 +24,21 @@ pub enum AfterError {
 /// The failed calls that the check of the API reports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum ApiErrors {
-    /// Calls of the program, except those that programs use to ask for a state.
+    /// Calls of the program, except calls with which programs query a state.
     Explicit,
     /// Also calls of CUDA's libraries, for example of cuBLAS.
     #[default]
     Extended,
-    /// Also calls that ask for a state, as CUDA's runtime does when it starts.
+    /// Also calls that query a state. (CUDA's runtime makes such calls when it starts.)
     All,
 }
 
-/// The operations in the order of a stream that are checked against other streams.
+/// The uses of stream-ordered memory that are checked for a missing order between streams.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StreamOrder {
-    /// Use of memory before the stream has allocated it.
+    /// Uses of memory that nothing orders after its allocation.
     pub use_before_alloc: bool,
-    /// Use of memory after the stream has freed it.
+    /// Uses of memory that nothing orders before its free.
     pub use_after_free: bool,
 }
 

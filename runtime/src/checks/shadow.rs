@@ -19,9 +19,9 @@ use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
 pub(crate) struct Shadow {
     /// Which bytes of device memory have been written.
     pub(crate) initialised: Option<Initialised>,
-    /// What orders the accesses of kernels.
+    /// The accesses of kernels, and the synchronisation that orders them.
     pub(crate) races: Option<Mutex<Races>>,
-    /// The launch and the linear index of the CTA that uses the shared memory at an address.
+    /// The last CTA (launch and linear index) that has used the shared memory at each address.
     owners: Mutex<FxHashMap<u64, (u64, u64)>>,
 }
 
@@ -51,7 +51,8 @@ pub(crate) struct SiteInfo {
     pub(crate) access: ObservedAccess,
 }
 
-/// Identifies a site: a number of the kernel's code, a source position and the properties of the access.
+/// Identifies a site: the number of the kernel's code (`KernelCode::unique`), and bits that contain the source
+/// position and the properties of the access.
 pub(crate) type SiteKey = (u64, u64, u64);
 
 /// The race detector with the names of its sites and CTAs.
@@ -66,18 +67,21 @@ pub(crate) struct Races {
     windows: FxHashMap<(u64, u64), CtaId>,
     /// The launches that are not over.
     launches: FxHashSet<u64>,
-    /// The last stores, oldest first: address and bytes. Racing stores of equal bytes are less serious.
+    /// The last stores, oldest first: the address, the bytes, and the number of bytes. A race is less serious if both
+    /// stores write the same bytes.
     recent: VecDeque<(u64, [u8; 16], u32)>,
     /// Races of running launches by the sites of their accesses.
     pairs: IndexMap<(Site, Site), Pair>,
-    /// Races between a kernel of a running launch and a copy or fill. The key is the site of the kernel's access and the
-    /// ID of the copy or fill ([`HostAccess::work`]).
+    /// Races between a kernel of a running launch and a copy or fill. The key is the site of the kernel's access and
+    /// the ID of the copy or fill ([`HostAccess::work`]).
     host_pairs: IndexMap<(Site, u32), Pair>,
     /// Copies and fills that later work may overlap.
     host: Vec<HostAccess>,
-    /// A launch, and the elements of `host` that it may overlap. Most accesses are of one launch.
+    /// A launch, and the elements of `host` that it may overlap. Only one launch is kept, because successive accesses
+    /// are usually those of one launch.
     overlapping: Option<(u64, Vec<HostAccess>)>,
-    /// Digests of the accesses of CTAs to shared memory between two barriers that did not race.
+    /// Digests of accesses to shared memory that did not race. Each digest is that of all accesses of a CTA between
+    /// two barriers.
     clean: FxHashSet<u64>,
     /// The extents of launches whose CTAs the detector knows.
     extents: FxHashMap<u32, Extents>,
@@ -102,7 +106,8 @@ fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
 #[derive(Debug)]
 struct Pair {
     launch: u64,
-    /// The first addresses of a race of volatile accesses, which is no defect if all addresses are flags.
+    /// The first addresses at which volatile accesses raced. The race is no defect if all of them are flags
+    /// ([`Detector::is_flag`]).
     volatile: Vec<u64>,
     finding: Finding,
     /// The order that is missing.
@@ -231,7 +236,8 @@ impl Races {
             }
             races.push(pair);
         }
-        // The copies of an unrolled loop are one finding, and the first one gives its description.
+        // Races between copies of one instruction in an unrolled loop become one finding. The first of them
+        // determines the description of the finding.
         races.sort_by_key(|pair| Reverse(pair.gravity()));
         let races = races.into_iter();
         let races = of_host
@@ -262,12 +268,13 @@ impl Races {
         self.launches.iter().all(|&other| other == launch)
     }
 
-    /// Returns whether the accesses of earlier work use much memory.
+    /// Returns whether the accesses of earlier work use so much memory that they should be forgotten.
     pub(crate) fn is_full(&self) -> bool {
         self.detector.groups() > GROUPS
     }
 
-    /// Forgets the accesses of all earlier work: later accesses happen after them. No launch may run.
+    /// Forgets the accesses of all earlier work. Must not be called while a launch runs, so that all later accesses
+    /// are ordered after the forgotten ones.
     pub(crate) fn forget_earlier(&mut self) {
         self.detector.clear();
         self.ctas.clear();
@@ -278,7 +285,7 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Forgets the copies and fills that are not among `works`.
+    /// Forgets the copies and fills for whose work `is_kept` returns false.
     pub(crate) fn keep_host(&mut self, is_kept: impl Fn(u32) -> bool) {
         if self.host.iter().any(|host| !is_kept(host.work)) {
             self.host.retain(|host| is_kept(host.work));
@@ -404,7 +411,7 @@ impl Races {
         }
     }
 
-    /// Forgets the accesses to memory that has a new use.
+    /// Forgets the accesses to memory that was allocated again.
     pub(crate) fn forget(&mut self, address: u64, bytes: u64) {
         self.detector.forget(address, bytes);
         self.host
@@ -425,7 +432,7 @@ impl Races {
         self.clean.insert(digest);
     }
 
-    /// Returns the site with a key.
+    /// Returns the site with a key. If there is none, creates it.
     pub(crate) fn site(&mut self, key: SiteKey, info: impl FnOnce() -> SiteInfo) -> Site {
         *self.sites.entry(key).or_insert_with(|| {
             self.infos.push(info());
@@ -457,7 +464,7 @@ impl Races {
         (id, true)
     }
 
-    /// Records that a new CTA uses a window. The CTA that has used it before has ended.
+    /// Records that a new CTA uses a window. Ends the CTA that has used this window before.
     pub(crate) fn use_window(&mut self, window: (u64, u64), id: CtaId) {
         if let Some(ended) = self.windows.insert(window, id) {
             self.detector.end_cta(ended);
@@ -472,7 +479,7 @@ impl Races {
         self.recent.push_back((address, bytes, count));
     }
 
-    /// Forgets the recorded stores, because memory contains their bytes.
+    /// Forgets the recorded stores. Memory contains their bytes before the next access is examined.
     pub(crate) fn forget_stores(&mut self) {
         self.recent.clear();
     }

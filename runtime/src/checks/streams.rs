@@ -37,7 +37,7 @@ impl Rows {
         })
     }
 
-    /// Returns the first byte of `bytes` bytes at `address` that a row contains.
+    /// Returns the address of the first of the `bytes` bytes at `address` that a row contains.
     pub(crate) fn first_common(&self, address: u64, bytes: u64) -> Option<u64> {
         let end = address + bytes;
         (0..self.depth).find_map(|slice| {
@@ -58,13 +58,13 @@ impl Rows {
 /// An access of a copy or a fill.
 #[derive(Clone, Debug)]
 pub(crate) struct HostAccess {
-    /// The number of the work.
+    /// The ID of the copy or fill.
     pub(crate) work: u32,
     /// The bytes.
     pub(crate) rows: Rows,
     /// Whether the work writes the bytes.
     pub(crate) writes: bool,
-    /// What the work is.
+    /// The name of the kind of work in reports.
     pub(crate) what: &'static str,
 }
 

@@ -1,10 +1,10 @@
 //! Forwards a signal to the action of the program that our handler replaced.
 //!
-//! The program observes the same behaviour as without our handler. If the program's action is the default action, this
-//! module restores the default action. Then the faulting instruction runs and faults again; a signal that a thread or a
-//! process sent is sent again. Core dumps and wait statuses are therefore correct. If the program ignores the signal of
-//! a fault, the fault ends the process, as the kernel does. The program's handlers run with the signal mask that they
-//! requested, and only once if they use SA_RESETHAND.
+//! The program observes the same behaviour as without our handler. If the program's action is the default action,
+//! this module restores the default action. Then the faulting instruction runs and faults again; a signal that a
+//! thread or a process sent is sent again. Core dumps and wait statuses are therefore correct. If the program ignores
+//! the signal of a fault, the fault ends the process, as it would without our handler. The program's handlers run
+//! with the signal mask that they requested, and only once if they use SA_RESETHAND.
 //!
 //! Invariant: this module owns nothing that must be released, because the program's handler may leave by `longjmp`.
 
@@ -33,7 +33,7 @@ struct Replaced {
 /// forwards signals to the action of that entry point.
 struct Chain {
     replaced: [AtomicPtr<Replaced>; ENTRIES],
-    /// The entry point that is installed now.
+    /// The entry point that was installed last.
     top: AtomicUsize,
     /// The entry point that gets the next new action.
     next: AtomicUsize,
@@ -102,7 +102,7 @@ pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     entry
 }
 
-/// Returns the entry point that is installed for a signal.
+/// Returns the entry point that was installed last for a signal.
 pub(super) fn top(signal: i32) -> usize {
     chain(signal).top.load(Ordering::Acquire)
 }

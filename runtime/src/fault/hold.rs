@@ -14,8 +14,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// How a fault in the range is handled. [`HELD`] means that the faulting thread waits. Any other value is the number of
-/// further faults after which the thread repeats the access.
+/// How a fault in the range is handled. [`HELD`] means that the faulting thread waits. Any other value is the number
+/// of further faults for which the thread repeats the access. If it is 0, the fault is reported.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
 /// Maximum number of faults after a release for which the thread repeats the access. This number is larger than the

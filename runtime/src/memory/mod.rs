@@ -2,16 +2,17 @@
 //!
 //! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. An
 //! allocation makes part of the range accessible (opens it). The pages between allocations remain inaccessible
-//! (closed): if device code accesses such a page, the access faults (`crate::fault`) and does not reach other data. The
-//! rest of an allocation's last page and the free slots of slabs are accessible. Freed parts are made inaccessible again before the next launch runs, and are kept for reuse. The range is
-//! unmapped only when the address space is dropped.
+//! (closed): if device code accesses such a page, the access faults (`crate::fault`) and does not reach other data.
+//! The rest of an allocation's last page and the free slots of slabs are accessible. Freed parts are made
+//! inaccessible again before the next launch runs, and are kept for reuse. The range is unmapped only when the
+//! address space is dropped.
 //!
 //! - `reservation` reserves address ranges from the system, changes the access rights of parts of them, and discards
 //!   the contents of parts. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for reuse.
 //! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if there are
 //!   thousands of such allocations. While there are fewer, each of them has its own pages, so that an access after the
 //!   free faults.
-//! - `red_zones` finds writes outside of allocations, in runs that ask for this.
+//! - `red_zones` finds writes outside of allocations, in checking runs with red zones.
 //! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
 //! - `shared` provides memory files, which several mappings and processes can access. `arena` allocates the memory of
@@ -19,9 +20,9 @@
 //!   addresses that the program chooses. `usage` counts the memory in use.
 //! - `windows` contains the shared and local memory of resident CTAs.
 //!
-//! Invariant: allocations, guards and free parts never overlap. When a launch begins, every accessible byte belongs to
-//! an allocation or to a slab that contains allocations. No request, whatever its size, aborts the process: a request
-//! that fails returns a [`MemoryError`].
+//! Invariant: allocations, guards and free parts never overlap. When a launch begins, every accessible page belongs
+//! to an allocation or to a slab that contains allocations. No request, whatever its size, aborts the process: a
+//! request that fails returns a [`MemoryError`].
 
 mod arena;
 mod extents;

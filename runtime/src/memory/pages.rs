@@ -73,8 +73,8 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Divides a reserved range. `warm_limit` is the maximum total size in bytes
-    /// of idle and warm pieces (the cache limit).
+    /// Divides a reserved range. `warm_limit` is the maximum total size in bytes of idle and warm pieces (the cache
+    /// limit).
     pub(super) fn new(reservation: Reservation, warm_limit: u64) -> Pages {
         let (grain, guard) = if reservation.len() >= ROOMY {
             (HUGE_PAGE, WIDE_GUARD)

@@ -1,9 +1,10 @@
 //! The address space of all devices: allocates and frees memory, looks up allocations, and counts the memory in use.
 //!
-//! Every lookup takes the lock of the index, which maps addresses to allocations, for reading. Every allocation or free
-//! takes the lock of the books, which contain free ranges and slabs. No thread takes the lock of the index while it
-//! holds the lock of the books, so the two locks cannot deadlock. A third lock protects the ranges and mappings of the
-//! virtual memory interface. A thread that needs it takes it first. The counters of memory in use are atomic.
+//! Every lookup takes the lock of the index, which maps addresses to allocations, for reading. Every allocation or
+//! free takes the lock of the books, which contain free ranges and slabs. No thread takes the lock of the index while
+//! it holds the lock of the books, so the two locks cannot deadlock. A third lock protects the ranges and mappings of
+//! the virtual memory interface. A thread that needs the third lock takes it before the other two. The counters of
+//! memory in use are atomic.
 //!
 //! Invariant: an allocation is in the index exactly while the program may use its memory. Only the thread that has
 //! removed an allocation from the index frees its memory.
@@ -156,10 +157,10 @@ pub struct MemoryConfig {
     /// memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
     /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses
-    /// are not reused until [`QUARANTINED`] later allocations were freed. Checking runs use both to find accesses
-    /// after the end of an allocation and to freed memory.
+    /// are not reused until [`QUARANTINED`] later allocations were freed. Checking runs use the distance to find
+    /// accesses after the end of an allocation, and the quarantine to find accesses to freed memory.
     pub red_zone: u64,
-    /// Red zones around each allocation. If they are given, new memory contains zeroes.
+    /// Red zones around each allocation; `None` for no red zones. New memory with red zones contains zeroes.
     pub zones: Option<RedZones>,
     /// Whether the stacks of the calls that allocate and free memory are stored, for reports of checking runs.
     pub keeps_calls: bool,
@@ -316,8 +317,8 @@ impl AddressSpace {
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and host
-        // memory also need addresses.
+        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and
+        // host memory also need addresses.
         let room = match limits::address_space_left() {
             None if !config.low => u64::MAX,
             _ => len / 4 * 3,
@@ -395,7 +396,7 @@ impl AddressSpace {
         };
         let mut record = record.ok_or(MemoryError::NotAllocated(base))?;
         let allocation = record.allocation;
-        // If a stream frees the memory, the call that submitted the free is known.
+        // If a stream frees the memory, `promise` has stored the call that submitted the free.
         record.calls.freed = record.calls.freed.or(call);
         let mut books = self.books.lock();
         match self.red_zone {
@@ -583,7 +584,8 @@ impl AddressSpace {
                 _ => MemoryError::NotMapped(base),
             });
         }
-        // The program owns no memory in the reservation. A range that the index does not hold was freed.
+        // The reserved range contains only memory of this library. Parts of it that are not in the index are not
+        // allocated.
         let reserved = self.range();
         if base < reserved.end && reserved.start < end {
             return Err(MemoryError::NotMapped(base));
@@ -775,7 +777,7 @@ impl Books {
             None => request.bytes,
             Some(zones) => zones.reserved(request.bytes).ok_or_else(out_of_memory)?,
         };
-        // A separate piece ends with an inaccessible page, so it needs no bytes between it and the next one.
+        // Only slots need padding to the next allocation: inaccessible pages follow each separate piece.
         let padded = bytes.saturating_add(space.red_zone);
         let class = slab::class_of(padded).filter(|_| !self.has_own_pages());
         let cost = match class {

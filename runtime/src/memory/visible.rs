@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::{AddressSpace, CONSTANT, MemoryKind, READ_ONLY};
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
-/// The memory outside their own windows that kernels of one address space may access.
+/// The memory that kernels of one address space may access, apart from the windows of their own CTAs.
 #[derive(Clone, Debug)]
 pub struct Visible {
     space: Arc<AddressSpace>,
@@ -53,7 +53,7 @@ impl Visible {
         self.space.kinds().into_iter().all(is_known)
     }
 
-    /// Returns whether an address is in the window of a CTA.
+    /// Returns whether an address is in the address range of the windows of all CTAs.
     pub fn is_in_windows(&self, address: u64) -> bool {
         self.windows.contains(&address)
     }
@@ -66,8 +66,8 @@ impl Visible {
             || !writes && crate::error_texts::holds(address, bytes)
     }
 
-    /// Returns the start and size of the allocation or registration that contains all `bytes` bytes at `address`, if a
-    /// kernel can access them.
+    /// Returns the start and size of the allocation or registration that contains all `bytes` bytes at `address`, if
+    /// a kernel may read them or, if `writes` is true, write them.
     pub fn allocation(&self, address: u64, bytes: u64, writes: bool) -> Option<(u64, u64)> {
         let found = self.space.find(address)?;
         let fixed = READ_ONLY | CONSTANT;

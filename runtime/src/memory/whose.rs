@@ -114,7 +114,8 @@ pub fn grouped_bytes(count: u64) -> String {
     text + if count == 1 { " byte" } else { " bytes" }
 }
 
-/// Where an address is, relative to an allocation.
+/// Where an address is, relative to an allocation: the number of bytes after its start, after its end, or before its
+/// start.
 enum Place {
     Inside(u64),
     After(u64),
@@ -177,7 +178,7 @@ impl AddressSpace {
     /// Describes the allocation that is, or was, at or near an address. Returns `None` for an address outside the
     /// reserved range that belongs to no current or freed allocation or registration.
     pub fn describe(&self, address: u64) -> Option<String> {
-        // No lock is held while a description is made, which can take long if it names calls.
+        // No lock is held while the description is made, because the search for the names of calls can take long.
         match self.nearest(address) {
             Some(found) if self.keeps_calls() => Some(found.with_calls()),
             Some(found) => Some(found.plain()),

@@ -29,11 +29,12 @@ struct BodiesState {
     latest: Vec<(Selection, Arc<Snapshot>)>,
     /// What the checking tools observe.
     request: Request,
-    /// Whether the selection can differ between kernels.
+    /// Whether tools may select different events of different kernels.
     varies: bool,
-    /// The text from which the module was lowered; `None` if it was linked from several texts.
+    /// The text from which the module was lowered; `None` if the module was linked from several texts, or if no tool
+    /// can observe its instructions (`varies` is false).
     text: Option<Arc<SourceFile>>,
-    /// The module with an operation for each instruction of the text, if a tool needs it.
+    /// The module with an operation for each instruction of the text; `None` until a tool selects instructions.
     observed: Option<Box<LazyModule>>,
 }
 

@@ -66,8 +66,7 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
     }
 }
 
-/// Returns the fault kind of a status that generated code returned. `handle` is `ended_handle` of the
-/// native context.
+/// Returns the fault kind of a status that generated code returned. `handle` is `ended_handle` of the native context.
 pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     match code {
         status::TRAP => IrKind::Trap,

@@ -1,8 +1,8 @@
 //! What a launch contributes to the search for hangs (`scheduler::hang`): whether its threads only poll memory, and
 //! what they poll.
 //!
-//! In a run that examines the order of accesses, the accesses show this. In other runs, the code must show it: the
-//! loops in which threads wait contain no stores.
+//! In a run that checks races, the accesses show whether the threads only poll memory. In other runs, the code must
+//! show it: the loops in which threads wait contain no stores.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -207,8 +207,8 @@ fn insts<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item 
         .map(|&inst| function.dfg.insts[inst].opcode)
 }
 
-/// Returns whether the loops in which threads wait, and the loops around them, change no memory. Exchanges do not
-/// count: they store the same value again and again.
+/// Returns whether the loops in which threads wait, and the loops around them, change no memory. Atomic exchanges do
+/// not count, because a loop that waits with them stores the same value again and again.
 fn writes_nothing_while_waiting(function: &Function) -> bool {
     let loops = Loops::new(function, &Cfg::new(function));
     function.blocks().iter().all(|&block| {

@@ -109,14 +109,14 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// States that the next CTAs run from their begin.
+    /// Records that the next CTAs run from their start, so that the checking tools see all their accesses.
     pub(super) fn begin_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.begin_ctas();
         }
     }
 
-    /// States that the CTAs have run to their end.
+    /// Records that the CTAs have run to their end.
     pub(super) fn end_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.end_ctas();
@@ -364,7 +364,7 @@ unsafe extern "C" fn syscall(
         which,
         args,
     ) {
-        // The argument of `free` ends the launch.
+        // The check of the argument of `free` precedes this call and requires that the launch ends.
         Ok(_) if host.wrong_access.is_some() => status::HELPER,
         Ok(results) => {
             for (i, &bits) in results.iter().enumerate() {

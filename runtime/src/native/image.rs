@@ -60,7 +60,7 @@ impl PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with what the checking tools observe.
+    /// Returns this loader with the request of the checking tools.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
     }

@@ -147,7 +147,8 @@ impl NativeKernel {
             compiler,
             widths: compiled.widths(compiler),
             tier_selection: TierSelection::new(match request.watches() {
-                // The host examines the lanes of vector code together, and warps complete collectives in registers.
+                // Vector code runs from the first launch, because the host then examines the lanes of a chunk
+                // together, and warps complete collectives in registers.
                 true => Duration::ZERO,
                 false => compiled.compile_budget(compiler),
             }),
@@ -163,8 +164,8 @@ impl NativeKernel {
             kernel.devices.push(callee.1);
         }
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
-        // compiled here. Most launches run this code; launches whose parameters point outside device memory use another
-        // specialisation.
+        // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
+        // memory use another one.
         let wanted = kernel.specialisation(block).trusted(compiler.isolates());
         if kernel.compiled.is_kept(compiler, wanted) {
             kernel.tier_selection.hurry();

@@ -268,7 +268,8 @@ impl PtxLaunch {
         Some(Reach::new(visible, self.info_for(cta), cta, params))
     }
 
-    /// Returns the examiner of the accesses of a CTA, if this launch is part of a run that checks memory.
+    /// Returns the examiner of the accesses of a CTA, if this launch is part of a checking run that examines
+    /// accesses.
     pub(super) fn examiner(&self, cta: CtaInfo) -> Option<Examiner<'_>> {
         let findings = self.shape.findings.as_deref()?;
         let visible = self.shape.visible.as_deref()?;
@@ -297,7 +298,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Tells the race detector that CTAs of a cluster have passed their barrier.
+    /// Reports to the race detector that the CTAs of a cluster have passed the cluster's barrier.
     pub(super) fn order_cluster(&self, ctas: Vec<(CtaInfo, ClusterLanes)>) {
         let ctas = ctas.into_iter();
         let examined = ctas.filter_map(|(cta, lanes)| Some((self.examiner(cta)?, lanes)));

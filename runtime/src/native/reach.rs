@@ -126,7 +126,7 @@ pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     }
 }
 
-/// Stores the bounds of the memory that the kernel may access in the context.
+/// Stores in the context the bounds of the memory that the kernel may access.
 pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &LaunchInfo) {
     [
         context.reach_base,

@@ -84,7 +84,7 @@ pub(super) unsafe extern "C" fn observe_lanes(
     recorder.access(cta, &lanes);
 }
 
-/// Records another event in several lanes for tools ([`margay_jit::abi::Helpers::observe_event`]).
+/// Records an event other than an access in several lanes for tools ([`margay_jit::abi::Helpers::observe_event`]).
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.

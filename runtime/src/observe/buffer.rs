@@ -52,7 +52,7 @@ impl Storage {
         }
     }
 
-    /// Returns the words of a chunk, which is no longer kept.
+    /// Removes a chunk from the storage and returns its words.
     pub(super) fn take(&self, chunk: Chunk) -> io::Result<Vec<u64>> {
         match chunk {
             Chunk::Memory(words) => {
@@ -85,7 +85,7 @@ impl CtaBuffer {
         self.limit(storage);
     }
 
-    /// Appends another event.
+    /// Appends an event other than an access.
     pub(super) fn event(&mut self, storage: &Storage, what: &RawEvent<'_>) {
         raw::encode_event(what, &mut self.latest);
         self.limit(storage);

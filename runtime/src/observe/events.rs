@@ -157,8 +157,8 @@ pub enum CopyOperation {
     Wait(u32),
     /// `cp.async.wait_all`.
     WaitAll,
-    /// A bulk operation (`cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`) begins. Its accesses follow, up
-    /// to [`CopyOperation::BulkEnd`].
+    /// A bulk operation (`cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`) begins. Its accesses
+    /// follow, up to [`CopyOperation::BulkEnd`].
     BulkBegin,
     /// The accesses of a bulk operation end.
     BulkEnd,
@@ -172,7 +172,8 @@ pub enum CopyOperation {
     ProxyFence,
 }
 
-/// Lanes of a warp that are about to execute an instruction of the PTX text. [`super::Launch::opcode`] returns its opcode.
+/// Lanes of a warp that are about to execute an instruction of the PTX text. [`super::Launch::opcode`] returns its
+/// opcode.
 ///
 /// ```
 /// use margay::observe::{Instruction, Launch};
@@ -220,7 +221,7 @@ pub struct Branch {
     pub taken: u32,
 }
 
-/// Returns the event of a record with these operands; `None` if it is no record.
+/// Returns the event of a record with these operands.
 pub(super) fn of(event: ObservedEvent, place: Place, operands: &[u64]) -> Option<Event<'static>> {
     let Place {
         position,

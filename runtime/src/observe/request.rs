@@ -56,8 +56,8 @@ impl EventKind {
         }
     }
 
-    /// Returns whether this version records events of the kind. The launch of a kernel for which a tool requests another
-    /// kind fails.
+    /// Returns whether this version records events of the kind. If a tool requests a kind that is not implemented,
+    /// launches of the kernel fail.
     ///
     /// ```
     /// use margay::observe::EventKind;
@@ -135,8 +135,8 @@ impl Request {
     }
 
     /// Requests one record for all lanes of a warp that execute an instruction together, as on a GPU: lanes that take
-    /// different branches meet again where the branches join. Without this setting, a record describes any part of the
-    /// lanes, because kernels also run lane by lane or in chunks of 4, 8 or 16 lanes.
+    /// different branches reconverge where the branches join. Without this setting, a record can describe any part of
+    /// the lanes, because kernels also run lane by lane or in chunks of 4, 8 or 16 lanes.
     ///
     /// The setting has a cost: kernels with barriers, collectives, waits or calls run in the interpreter.
     #[must_use]

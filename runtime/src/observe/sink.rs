@@ -1,7 +1,7 @@
 //! The delivery of a launch's records to tools.
 //!
 //! Each worker appends records to the buffer of the CTA that it runs. When CTAs have ended, a worker delivers the
-//! records of all CTAs before which no CTA is missing. One worker at a time delivers.
+//! records of the ended CTAs in grid order, up to the first CTA that has not ended. One worker at a time delivers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +104,7 @@ impl LaunchSink {
     pub(crate) fn ended(&self, first: u64, count: u64) {
         let mut state = self.state.lock();
         state.ended.insert(first, count);
-        // If another worker delivers more slowly than the CTAs run, this worker waits.
+        // If another worker delivers records more slowly than CTAs produce them, this worker waits.
         while state.delivering && self.storage.is_full() && !crate::fault::pending() {
             let pause = std::time::Duration::from_millis(10);
             self.delivered.wait_for(&mut state, pause);
@@ -112,8 +112,8 @@ impl LaunchSink {
         self.deliver_all(state);
     }
 
-    /// Delivers all that is left: the records of CTAs that have not completed, and the end of the kernel. Must be called
-    /// when no CTA runs.
+    /// Delivers all that is left: the remaining records, also those of CTAs that have not completed, and the end of
+    /// the kernel. Must be called when no CTA runs.
     pub(crate) fn finish(&self, completed: bool) {
         let mut state = self.state.lock();
         while state.delivering {

@@ -5,8 +5,9 @@ use crate::engine::KernelInfo;
 
 /// A tool that observes kernels. The module's documentation ([`crate::observe`]) contains an example.
 ///
-/// The methods are called by threads of the runtime. They must not call the runtime, and must not wait for a lock that a
-/// thread of the program holds while it calls the runtime: the calls can wait for each other.
+/// Threads of the runtime and threads of the program call the methods. The methods must not call the runtime, and
+/// must not wait for a lock that a thread of the program holds while it calls the runtime: the two threads could wait
+/// for each other.
 pub trait Tool: Send + Sync {
     /// Returns the name of the tool, for messages.
     fn name(&self) -> &str;
@@ -17,8 +18,8 @@ pub trait Tool: Send + Sync {
     fn request(&self, kernel: &KernelInfo) -> Request;
 
     /// Returns whether the tool wants to receive the events of a launch. The runtime asks once for each launch of a
-    /// kernel with a request, in the order of the launches' preparation. The kernel's code records the events in any
-    /// case, but they are discarded early.
+    /// kernel with a request, in the order of the launches' preparation. If the tool does not want them, the kernel's
+    /// code still contains the operations that record the events, but the runtime discards the events.
     fn observes(&self, launch: &Launch) -> bool {
         let _ = launch;
         true
@@ -33,7 +34,7 @@ pub trait Tool: Send + Sync {
         false
     }
 
-    /// Receives what the program does, on the thread that does it.
+    /// Receives what the program does, on the thread of the program that does it.
     fn host(&self, event: &HostEvent<'_>) {
         let _ = event;
     }

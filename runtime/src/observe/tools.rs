@@ -64,7 +64,7 @@ pub(crate) struct Tools {
     all: Vec<Registered>,
     /// Maximum number of words of records that a launch keeps in memory.
     limit: usize,
-    /// The tools that observe the host, by index.
+    /// The indices in `all` of the tools that observe the host.
     of_host: Box<[usize]>,
 }
 

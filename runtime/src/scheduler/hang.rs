@@ -4,8 +4,8 @@
 //! - No unit of any launch has made progress for [`PATIENCE`], and none can start.
 //! - All threads of the program that have used the driver wait, and no copy or host function runs
 //!   ([`super::Scheduler::set_host_test`]).
-//! - The engine has seen, for a further while, that the threads change no memory and read no time, and that they poll
-//!   only memory that neither the host nor another process can write without the driver
+//! - For a further [`OBSERVATION`], the engine has observed that the threads change no memory and read no clock, and
+//!   that they poll only memory that neither the host nor another process can write without the driver
 //!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)).
 //!
 //! A checking run ends such a launch. Other runs print a warning.
@@ -22,7 +22,7 @@ use crate::error::{Fault, FaultKind};
 
 /// Time without progress after which the engines observe what threads poll.
 const PATIENCE: Duration = Duration::from_millis(1000);
-/// Time for which the engines observe it.
+/// Time for which the engines observe what threads poll.
 const OBSERVATION: Duration = Duration::from_millis(200);
 /// Maximum number of waiting units that the report describes.
 const SHOWN: usize = 8;
@@ -97,7 +97,8 @@ impl Shared {
         }
     }
 
-    /// Returns the active runs if none of them can go on without a change of memory, and if the host does not act.
+    /// Returns the active runs if none of them can continue before memory changes, and if the host cannot change
+    /// memory before a launch ends.
     fn stuck_runs(&self) -> Option<Vec<Arc<Run>>> {
         if !self.host_waits.get().is_some_and(|waits| waits()) {
             return None;

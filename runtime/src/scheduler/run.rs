@@ -66,7 +66,8 @@ fn shuffled(index: u64, count: u64, seed: u64) -> u64 {
         }
         a
     };
-    // Multiples of a number without common factor are a permutation.
+    // If `step` and `count` have no common factor, the multiples of `step` modulo `count` are a permutation of
+    // `0..count`.
     let first = seed % count + count / 2;
     let step = (first.max(1)..).find(|&step| divides(step, count) == 1);
     let product = u128::from(index) * u128::from(step.unwrap_or(1)) + u128::from(seed);
@@ -352,7 +353,9 @@ impl Run {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Returns whether each parked unit was resumed since workers had taken the numbers `before` of pieces of the runs.
+    /// Returns whether workers have taken four pieces of the run for each parked unit since `before`, so that each
+    /// parked unit was resumed. `before` contains the ID of each run and the number of pieces that had been taken
+    /// from it at an earlier time.
     pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
         let before = before.iter().find(|(id, _)| *id == self.id());
         let parked = self.parked_count.load(Ordering::SeqCst);

@@ -63,7 +63,7 @@ impl Examiner<'_> {
             _ if self.visible.was_freed(address) || self.was_freed_in_heap(address) => {
                 Kind::UseAfterFree
             }
-            // Only writes get here, because the whole variable is readable.
+            // Only writes reach this arm, because all reads inside a constant variable are permitted.
             StateSpace::Const if space != StateSpace::Const => Kind::WrongSpace,
             _ if !self.visible.is_managed(address) => Kind::WrongSpace,
             _ => Kind::OutOfBounds,
@@ -206,7 +206,7 @@ impl Examiner<'_> {
         }
         let services = &self.launch.shape.services;
         if services.heap_region().contains(&address) {
-            // Blocks of the heap come and go while the launch runs.
+            // Threads allocate and free blocks of the heap while the launch runs, so `recent` contains no blocks.
             let block = services.heap_block(address);
             return block.is_some_and(|block| within(&block, address, bytes));
         }

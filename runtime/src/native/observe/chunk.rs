@@ -130,7 +130,7 @@ impl Chunk<'_> {
     }
 
     /// Returns the lowest address of the active lanes, and the number of bytes up to the end of the highest access of
-    /// `bytes` bytes; `None` if the lanes have no common stride.
+    /// `bytes` bytes; `None` if the lanes have no common stride or their addresses wrap.
     pub(super) fn hull(&self, bytes: u32) -> Option<(u64, u64)> {
         let Addresses::Strided { stride, .. } = self.addresses else {
             return None;
@@ -144,7 +144,7 @@ impl Chunk<'_> {
         (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
     }
 
-    /// Returns the same as [`Chunk::hull`], also for lanes that have no common stride; `None` if the lanes are far apart.
+    /// Returns the same as [`Chunk::hull`], also for lanes that have no common stride.
     fn span(&self, bytes: u32) -> Option<(u64, u64)> {
         match self.addresses {
             Addresses::Strided { .. } => self.hull(bytes),
@@ -179,7 +179,8 @@ impl Chunk<'_> {
 }
 
 /// Returns the lowest address of the active lanes, the number of bytes up to the end of the highest access of `bytes`
-/// bytes, and the bits that are set in any of the addresses; `None` if the lanes are far apart.
+/// bytes, and the bits that are set in any of the addresses; `None` if no lane is active or the number of bytes
+/// overflows.
 fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
     let (mut low, mut high, mut together) = (u64::MAX, 0, 0);
     for (lane, &address) in each.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! Passes reads that generated code has recorded to the race detector.
 //!
-//! In kernels whose threads only barriers order, the detector finds the same races if it gets the reads of an epoch (the
-//! time between two barriers of a CTA) later than they occur, but before the epoch ends. This has two advantages:
+//! In kernels whose threads only barriers order, the detector finds the same races if it gets the reads of an epoch
+//! (the time between two barriers of a CTA) later than they occur, but before the epoch ends. This has two
+//! advantages:
 //!
 //! - Reads of shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same way
 //!   as an earlier epoch did. If no access of that epoch raced, the detector need not see the reads.
@@ -18,13 +19,13 @@ use super::{Addresses, Chunk, Examiner, Observed};
 /// The accesses of the current CTA to shared memory since its last barrier.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
-    /// Whether all accesses since the barrier, or since the begin of the CTA, are known.
+    /// Whether all accesses since the barrier, or since the start of the CTA, are known.
     whole: bool,
     /// Whether an access raced.
     pub(super) raced: bool,
-    /// A digest of the accesses that the detector got at once.
+    /// A digest of the accesses that were passed to the detector when they occurred.
     immediate: u64,
-    /// The reads that the detector has not got, and a digest of them.
+    /// The recorded reads that were not passed to the detector. The next field is a digest of them.
     reads: Vec<ReadRecord>,
     digest: u64,
 }
@@ -35,7 +36,8 @@ const MOST_READS: usize = 1 << 17;
 /// Number of runs that are extended at a time.
 const OPEN_RUNS: usize = 16;
 
-/// A read, and the number of threads that perform it: those of the record, and the following ones.
+/// The first read of a run, and the number of threads in the run so far: those of this read and those of the reads
+/// that continue it.
 type OpenRun = (ReadRecord, u32);
 
 fn mix(digest: u64, word: u64) -> u64 {
@@ -61,17 +63,18 @@ impl Examiner<'_> {
         self.log.cursor()
     }
 
-    /// States that the next CTAs run from their begin.
+    /// Records that the next CTAs run from their start, so that all accesses of their first epochs are known.
     pub(in crate::native) fn begin_ctas(&mut self) {
         self.epoch.whole = true;
     }
 
-    /// States that all CTAs have run to their end.
+    /// Records that all CTAs have run to their end, and passes their recorded reads to the detector.
     pub(in crate::native) fn end_ctas(&mut self) {
         self.pass_reads(true);
     }
 
-    /// Records an access to shared memory that the detector gets at once.
+    /// Adds an access that is passed to the detector when it occurs to the digest of the epoch, if it accesses shared
+    /// memory.
     pub(super) fn note_immediate(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         if !self.launch.code.barriers_only {
             return;
@@ -102,7 +105,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes all recorded reads to the detector. `over` states that the epoch ends.
+    /// Passes all recorded reads to the detector. `over` states whether the epoch ends.
     pub(super) fn pass_reads(&mut self, over: bool) {
         if self.log.len() != 0 {
             self.sort_reads();
@@ -210,7 +213,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes a run to the detector. Returns false if the detector needs the reads of each warp.
+    /// Passes a run to the detector. Returns false if the reads of the run must be passed separately for each warp
+    /// instead.
     fn keeps_run(&mut self, at: &Observed<'_>, run: &Run) -> bool {
         let Some(races) = &self.findings.shadow().races else {
             return true;
@@ -225,8 +229,8 @@ impl Examiner<'_> {
         races.detector.read_run(id, (site, access), run)
     }
 
-    /// Passes the reads of shared memory to the detector, unless an earlier epoch without races had the same accesses.
-    /// `over` states that the epoch ends.
+    /// Passes the reads of shared memory to the detector, unless an earlier epoch without races had the same
+    /// accesses. `over` states whether the epoch ends.
     fn end_epoch(&mut self, over: bool) {
         let known = self.epoch.whole && over;
         let start = mix(self.launch.code.unique, self.cta.shared_base);
@@ -255,7 +259,7 @@ impl Examiner<'_> {
                 }
             }
         }
-        // The memory of the reads is used again.
+        // The next epoch reuses the vector's memory.
         let mut reads = reads;
         reads.clear();
         self.epoch = Epoch {

@@ -50,7 +50,7 @@ impl Log {
         (bytes / size_of::<ReadRecord>()).min(self.records.len())
     }
 
-    /// Returns whether the log has space for few more records.
+    /// Returns whether the log was opened and has no space for another record.
     pub(super) fn is_nearly_full(&self) -> bool {
         !self.records.is_empty() && self.len() == self.records.len()
     }

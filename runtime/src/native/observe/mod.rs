@@ -81,9 +81,9 @@ pub(super) struct Examiner<'a> {
     written: View,
     /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
-    /// Sites that were used last, by the PTX line.
+    /// Sites that were used last. The index is the PTX line modulo [`KNOWN_SITES`].
     known_sites: [Option<(SourceLoc, u64, Site)>; KNOWN_SITES],
-    /// The findings that this examiner has reported.
+    /// The numbers of the findings that this examiner has reported ([`Findings::add`]).
     reported: FxHashMap<ReportKey, u64>,
     /// The fault and the thread of the access of a chunk that ends the launch.
     wrong_access: Option<(FaultKind, u32)>,
@@ -119,7 +119,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Examines an access to `address` by a thread of the CTA with index `cta`. `operands` are the operands of the
-    /// access. Returns the address that the thread accesses instead.
+    /// access. Returns the address that the thread must access: `address` or, if the access is suppressed, that of
+    /// spare memory.
     ///
     /// # Errors
     /// The fault of the access, if a wrong access ends the launch.

@@ -15,8 +15,9 @@ use crate::fault::{AccessFault, access};
 /// The lane whose access has faulted, and the fault.
 type Faulted = (u32, AccessFault);
 
-/// Loads what each active lane reads at the address that it uses ([`Chunk::used`]) into `results`, which contains, for each element of an access, a
-/// cell for each lane. Elements that the program does not use are not loaded.
+/// Loads the value of each active lane from the address that the lane uses ([`Chunk::used`]). Stores it in `results`,
+/// which contains a row for each element of the access, with a cell for each lane. Elements that the program does not
+/// use are not loaded.
 pub(in crate::native) fn load(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -70,8 +71,8 @@ pub(in crate::native) fn store(
     Ok(())
 }
 
-/// Returns the first active lane and the range of its cells and those of the other active lanes, if they are adjacent in
-/// memory as in the cells, and may access their addresses in one piece.
+/// Returns the first active lane and the range of the cells of all active lanes, in bytes. Returns `None` unless the
+/// values of these lanes are adjacent in memory, as they are in the cells, and a single copy may access all of them.
 fn adjacent(
     access: &ObservedAccess,
     what: PerformedAccess,

@@ -60,7 +60,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records another event in lanes of a warp of the CTA with linear index `cta`.
+    /// Records an event other than an access in lanes of a warp of the CTA with linear index `cta`.
     pub(in crate::native) fn event(&mut self, cta: u64, lanes: &ObservedLaneEvent<'_>) {
         self.move_to(cta);
         let operand = |index: usize, lane: usize| lanes.operands[index][lane] as u32;
@@ -103,8 +103,9 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records an access by strided lanes: the address of lane `n` in the state space is `base + stride * n`, counted
-    /// from the first lane of `lanes`. Returns false if the lanes must be recorded with [`Recorder::access`].
+    /// Records an access by strided lanes: the address of thread `first + n` in the state space is `base + stride *
+    /// n`, and bit `n` of `mask` states whether this thread accesses memory. Returns false if the lanes must be
+    /// recorded with [`Recorder::access`].
     pub(in crate::native) fn strided(
         &mut self,
         cta: u64,
@@ -134,7 +135,8 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Returns the memory to which all addresses of instructions in a state space refer; `None` if the addresses decide.
+    /// Returns the memory to which all addresses of instructions in a state space refer; `None` if it depends on the
+    /// address.
     fn space_of_all(&self, space: StateSpace) -> Option<Space> {
         match space {
             StateSpace::Global => Some(Space::Global),
