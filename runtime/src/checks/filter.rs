@@ -90,7 +90,7 @@ impl KernelFilter {
     }
 }
 
-/// Returns whether each line of a text is a filter.
+/// Returns whether each line of a text is a valid filter.
 pub(crate) fn are_filters(text: &str) -> bool {
     text.lines().all(|line| KernelFilter::parse(line).is_ok())
 }
@@ -128,7 +128,8 @@ impl LaunchFilter {
         }
     }
 
-    /// Returns whether a launch of a kernel is examined. Must be called once for each launch.
+    /// Returns whether a launch of a kernel is examined. Must be called exactly once for each launch, because each
+    /// call counts one launch.
     pub(super) fn selects(&self, kernel: &str) -> bool {
         let any = |filters: &[KernelFilter]| filters.iter().any(|filter| filter.matches(kernel));
         if !self.included.is_empty() && !any(&self.included) || any(&self.excluded) {

@@ -39,7 +39,7 @@ impl Access {
         }
     }
 
-    /// Returns the name at the beginning of a sentence.
+    /// Returns the name with a capital letter, for the beginning of a sentence.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Access::Read => "Read",
@@ -156,7 +156,7 @@ pub struct Finding {
     pub count: u64,
     /// The host's stack: of the call that launched the kernel, or of the call that the finding is about.
     pub host: Vec<HostFrame>,
-    /// The host's stack at the call that allocated the memory, if it is not [`Finding::host`].
+    /// The host's stack at the call that allocated the memory; empty if [`Finding::host`] is this stack.
     pub origin: Vec<HostFrame>,
 }
 

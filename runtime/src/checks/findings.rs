@@ -69,7 +69,7 @@ impl Key {
 #[derive(Debug)]
 struct Entry {
     finding: Finding,
-    /// The number that identifies the finding in the log.
+    /// The number of the finding, which identifies it in the log.
     id: u64,
     /// The count that the log states.
     logged: u64,
@@ -101,7 +101,7 @@ pub struct Findings {
     /// [`Detector::has_given_up`]: margay_shadow::race::Detector::has_given_up
     gave_up: AtomicBool,
     log: Option<PathBuf>,
-    /// A text that each line of the log repeats.
+    /// The value of `MARGAY_CHECK_LABEL`, which each line of the log contains.
     label: Option<String>,
     tools: Tools,
     options: Options,
@@ -137,7 +137,8 @@ impl Findings {
         &self.options
     }
 
-    /// Records that a launch has done something that would end it on a GPU. Returns whether the launch must end.
+    /// Records that a launch has performed an operation that would end it on a GPU. Returns whether the launch must
+    /// end.
     pub(crate) fn ends(&self, launch: u64) -> bool {
         let ends = matches!(
             self.options.after_error,
@@ -179,7 +180,8 @@ impl Findings {
         by_finding && self.options.after_error == AfterError::EndKernel
     }
 
-    /// Returns whether a launch is examined. Must be called once for each launch.
+    /// Returns whether a launch is examined. Must be called exactly once for each launch, because each call counts
+    /// one launch.
     pub(crate) fn selects(&self, kernel: &str, config: &LaunchConfig) -> bool {
         if self.options.list_launches {
             let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
@@ -238,7 +240,8 @@ impl Findings {
         self.log_counts();
     }
 
-    /// Stores the addresses of device memory that suppressed accesses use, each with space for any access.
+    /// Stores the addresses of device memory that suppressed accesses use. Each address has space for the largest
+    /// access.
     pub(crate) fn set_spare(&self, spare: [u64; 2]) {
         let _ = self.spare.set(spare);
     }
@@ -263,8 +266,8 @@ impl Findings {
     /// Records a finding. If the same finding occurred before, adds its count to the known finding. `call` is the stack
     /// of the call that launched the kernel, or of the call that the finding is about.
     ///
-    /// Returns a number for [`Findings::again`]; `None` if the finding is dropped. Does not return if the options
-    /// state that the first finding ends the process.
+    /// Returns the number of the finding, for [`Findings::again`]; `None` if the finding is dropped. Does not return
+    /// if the options state that the first finding ends the process.
     pub(crate) fn add(&self, finding: Finding, call: Option<&CallStack>) -> Option<u64> {
         if !self.tools.contains(finding.kind.tool()) || !self.options.reports(finding.kind) {
             return None;
@@ -308,8 +311,8 @@ impl Findings {
         Some(id)
     }
 
-    /// Records the fault that has ended a launch, if a tool reports it. `call` is the stack of the call that submitted
-    /// the launch.
+    /// Records a finding about the fault that has ended a launch, if the fault is a deadlock or a hang. `call` is the
+    /// stack of the call that submitted the launch.
     pub(crate) fn add_fault(&self, fault: &Fault, call: Option<&CallStack>) {
         let text = match fault.kind {
             FaultKind::Deadlock => "Barrier error detected. Threads wait for each other",
@@ -332,8 +335,8 @@ impl Findings {
         self.add(finding, call);
     }
 
-    /// Counts one more occurrence of the finding with a number. Returns false if the finding is not in the table any
-    /// more.
+    /// Counts one more occurrence of the finding with the number `id`. Returns false if the finding is not in the
+    /// table any more.
     pub(crate) fn again(&self, id: u64) -> bool {
         let mut found = self.found.lock();
         let index = self.places.lock().get(&id).copied();
@@ -343,7 +346,7 @@ impl Findings {
         entry.map(|entry| entry.finding.count += 1).is_some()
     }
 
-    /// Adds the count of a finding to the finding with this key, if it is known.
+    /// If a finding with this key is known, adds the count of `finding` to it and returns its number.
     fn add_to_known(&self, key: &Key, finding: &Finding) -> Option<u64> {
         let mut found = self.found.lock();
         let known = found.get_mut(key)?;
@@ -381,7 +384,7 @@ impl Findings {
         }
     }
 
-    /// Returns a line of the log.
+    /// Returns the line of the log for a record, to which it adds the process ID and the label.
     fn line(&self, mut record: serde_json::Value) -> String {
         record["pid"] = std::process::id().into();
         if let Some(label) = &self.label {

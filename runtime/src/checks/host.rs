@@ -1,7 +1,7 @@
 //! What the host does with device memory: allocations, copies and fills change which bytes count as written.
 //!
-//! Copies do not know their runtime, so this module keeps a list of all checking runs of the process. The address
-//! determines to which run memory belongs.
+//! The functions that copy memory have no reference to a runtime, so this module keeps a list of all checking runs of
+//! the process. It finds the run whose memory contains an address.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +86,7 @@ pub(crate) fn perform<R>(call: Option<CallStack>, copy: impl FnOnce() -> R) -> R
     result
 }
 
-/// Examines the red zones of the allocation that contains an address.
+/// Reports a finding if the red zones of the allocation that contains an address have changed.
 pub(crate) fn examine_zones(address: u64) {
     with_run(address, |memory, findings| {
         if let Some(found) = memory.overwritten(address) {

@@ -18,7 +18,7 @@ pub enum Tool {
     Memory,
     /// Reads of memory that nobody has written.
     Initialisation,
-    /// Accesses to the same memory that nothing orders.
+    /// Unordered accesses to the same memory.
     Race,
     /// Undefined synchronisation between threads.
     Synchronisation,
@@ -115,7 +115,7 @@ macro_rules! kinds {
 kinds! {
     /// An access outside of the memory that the thread may access.
     OutOfBounds Memory Error "out-of-bounds";
-    /// An access whose address is not a multiple of the number of bytes.
+    /// An access whose address is not aligned to the size of the access.
     Misaligned Memory Error "misaligned";
     /// An access to memory that the program has freed.
     UseAfterFree Memory Error "use-after-free";
@@ -127,11 +127,11 @@ kinds! {
     DoubleFree Memory Error "double-free";
     /// `free` in device code, of an address that `malloc` did not return.
     InvalidFree Memory Error "invalid-free";
-    /// A use of stream-ordered memory that nothing orders after its allocation.
+    /// A use of stream-ordered memory that is not ordered after the allocation.
     UseBeforeAllocation Memory Error "use-before-allocation";
-    /// A free of stream-ordered memory that nothing orders after its allocation.
+    /// A free of stream-ordered memory that is not ordered after the allocation.
     FreeBeforeAllocation Memory Error "free-before-allocation";
-    /// A use of stream-ordered memory that nothing orders before its free.
+    /// A use of stream-ordered memory that is not ordered before the free.
     UseAfterStreamFree Memory Error "use-after-stream-free";
     /// A read of bytes that nobody has written.
     Uninitialized Initialisation Error "uninitialized";
@@ -141,7 +141,7 @@ kinds! {
     UninitializedCopy Initialisation Error "uninitialized-copy";
     /// An allocation that contains bytes which nobody has written.
     UnusedMemory Initialisation Warning "unused-memory";
-    /// Two accesses to the same memory, of which at least one is a write, that nothing orders.
+    /// Two unordered accesses to the same memory, at least one of which is a write.
     Race Race Error "race";
     /// See [`Undefined::NotInMask`].
     NotInMask Synchronisation Error "not-in-mask";

@@ -1,14 +1,15 @@
 //! Checking runs: they report operations that CUDA and PTX leave undefined, while kernels otherwise run as usual.
 //!
-//! [`crate::RuntimeBuilder::check`], or the variable `MARGAY_CHECK` with a list of names, selects [`Tool`]s:
+//! [`crate::RuntimeBuilder::check`], or the variable `MARGAY_CHECK` with a list of names, selects [`Tool`]s. Each
+//! tool checks a property of the program:
 //!
 //! - memcheck: each access is aligned, and inside one allocation or variable that the thread may access. A wrong access
 //!   is reported and suppressed: a load or an atomic operation returns zeros, and a store has no effect.
 //! - initcheck: each byte that a kernel reads, or that a copy to the host reads, has been written.
 //! - racecheck: two accesses to the same byte, of which one is a write, are ordered by barriers, fences, atomic
 //!   operations or streams.
-//! - synccheck: how threads wait for each other: member masks, source lanes of shuffles, barriers in divergent code,
-//!   the IDs and thread counts of barriers ([`Undefined`]).
+//! - synccheck: threads synchronise as PTX requires. This tool checks member masks, source lanes of shuffles,
+//!   barriers in divergent code, and the IDs and thread counts of barriers ([`Undefined`]).
 //! - leakcheck: the program frees its memory and destroys its objects.
 //! - apicheck: calls of the driver API have correct arguments and succeed.
 //!

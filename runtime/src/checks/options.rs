@@ -6,7 +6,7 @@ use super::Kind;
 use crate::environment::{env, number};
 use crate::memory::RedZones;
 
-/// What ends when a kernel does something wrong that would end it on a GPU.
+/// What ends if a kernel performs an invalid operation that would end it on a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum AfterError {
     /// Nothing: the wrong operation is suppressed, and the kernel continues.
@@ -21,7 +21,7 @@ pub enum AfterError {
     EndContext,
 }
 
-/// The failed calls that the check of the API reports.
+/// The failed calls that apicheck reports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum ApiErrors {
     /// Calls of the program, except calls with which programs query a state.
@@ -36,9 +36,9 @@ pub enum ApiErrors {
 /// The uses of stream-ordered memory that are checked for a missing order between streams.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StreamOrder {
-    /// Uses of memory that nothing orders after its allocation.
+    /// Uses of memory that are not ordered after its allocation.
     pub use_before_alloc: bool,
-    /// Uses of memory that nothing orders before its free.
+    /// Uses of memory that are not ordered before its free.
     pub use_after_free: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Options {
     pub unused_memory: Option<u8>,
     /// See [`StreamOrder`].
     pub stream_order: StreamOrder,
-    /// Launches run before the call that launches them returns.
+    /// A launch is complete before the call that submits it returns.
     pub blocking_launches: bool,
     /// The log lists all launches.
     pub list_launches: bool,

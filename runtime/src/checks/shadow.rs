@@ -55,15 +55,15 @@ pub(crate) struct SiteInfo {
 /// position and the properties of the access.
 pub(crate) type SiteKey = (u64, u64, u64);
 
-/// The race detector with the names of its sites and CTAs.
+/// The race detector, and the instructions and CTAs for which its numbers of sites and CTAs stand.
 #[derive(Debug, Default)]
 pub(crate) struct Races {
     pub(crate) detector: Detector,
     sites: FxHashMap<SiteKey, Site>,
     infos: Vec<SiteInfo>,
-    /// The CTAs of running launches, by launch and linear index.
+    /// The detector's numbers of the CTAs of running launches, by launch and linear index of the CTA.
     ctas: FxHashMap<(u64, u64), CtaId>,
-    /// The last CTA that has used each window of shared and local memory, by the starts of both.
+    /// The last CTA that has used each window, by the start addresses of the window's shared and local memory.
     windows: FxHashMap<(u64, u64), CtaId>,
     /// The launches that are not over.
     launches: FxHashSet<u64>,
@@ -83,16 +83,16 @@ pub(crate) struct Races {
     /// Digests of accesses to shared memory that did not race. Each digest is that of all accesses of a CTA between
     /// two barriers.
     clean: FxHashSet<u64>,
-    /// The extents of launches whose CTAs the detector knows.
+    /// The extents of the launches whose CTAs the detector contains, by launch.
     extents: FxHashMap<u32, Extents>,
 }
 
-/// The extents of a launch.
+/// The extents of a launch's grid and blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extents {
-    /// Number of CTAs in each direction.
+    /// Number of CTAs in each dimension.
     pub(crate) grid: [u32; 3],
-    /// Number of threads of a CTA in each direction.
+    /// Number of threads of a CTA in each dimension.
     pub(crate) block: [u32; 3],
 }
 
@@ -155,7 +155,8 @@ const FLAGS: usize = 64;
 const RECENT: usize = 64;
 /// Maximum number of digests of accesses that did not race.
 const CLEAN: usize = 1 << 16;
-/// Number of groups of accesses above which the accesses of earlier launches are forgotten as soon as no launch runs.
+/// Number of groups of accesses ([`Detector::groups`]) above which the accesses of earlier launches are forgotten as
+/// soon as no launch runs.
 const GROUPS: usize = 1 << 20;
 
 impl Races {
@@ -164,8 +165,8 @@ impl Races {
         self.launches.insert(launch);
     }
 
-    /// Counts one more occurrence of a race between two sites. Returns whether [`Races::add_pair`] must be called: the
-    /// race is new, or this occurrence is worse than the one that the finding describes.
+    /// Counts one more occurrence of a race between two sites. Returns whether [`Races::add_pair`] must be called:
+    /// the race is new, or this occurrence is more serious than the one that the finding describes.
     pub(crate) fn count_pair(
         &mut self,
         pair: (Site, Site),
@@ -210,7 +211,8 @@ impl Races {
         self.pairs.insert(pair, pair_of);
     }
 
-    /// Records that a launch is over, and returns its races, the worst ones first.
+    /// Records that a launch is over, and returns its races. Races with copies and fills come first, then the other
+    /// races, the most serious ones first.
     pub(crate) fn end_launch(&mut self, launch: u64) -> Vec<(Finding, Option<CallStack>)> {
         let mut of_host = Vec::new();
         for (key, pair) in std::mem::take(&mut self.host_pairs) {
@@ -293,7 +295,7 @@ impl Races {
         }
     }
 
-    /// Records that a new piece of work may overlap earlier work.
+    /// Records that the launch, copy or fill `work` may run at the same time as each one in `earlier`.
     pub(crate) fn add_overlaps(&mut self, work: u32, earlier: &[u32]) {
         for &other in earlier {
             self.detector.add_overlap(work, other);
@@ -373,13 +375,13 @@ impl Races {
             })
     }
 
-    /// Counts one more occurrence of a race of a site with a copy. Returns whether the race is known.
+    /// Counts one more occurrence of a race between a site and a copy or fill. Returns whether the race is known.
     pub(crate) fn count_host_pair(&mut self, pair: (Site, u32)) -> bool {
         let known = self.host_pairs.get_mut(&pair);
         known.map(|known| known.finding.count += 1).is_some()
     }
 
-    /// Adds a race of a site with a copy.
+    /// Adds a race between a site and a copy or fill.
     pub(crate) fn add_host_pair(
         &mut self,
         pair: (Site, u32),
@@ -445,7 +447,7 @@ impl Races {
         &self.infos[site as usize]
     }
 
-    /// Returns a CTA, and whether it is new.
+    /// Returns the detector's number of a CTA, and whether the CTA is new.
     pub(crate) fn cta(
         &mut self,
         (launch, index): (u64, u64),

@@ -8,11 +8,11 @@
 //! addresses are scarce, all of them are emptied and joined with their free neighbours.
 //!
 //! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
-//! of the range. The footprint of such a piece is an odd number of pages. If pieces started at multiples of a power of
-//! two, they would compete for a few sets of the processor's caches and translation buffers. Pieces smaller than
-//! [`WIDE_FROM`] have narrow guards, because the processor prefetches across a narrow guard. With a wide guard, the
-//! first accesses to every array take an additional microsecond, which is a tenth of the time to access 100 KiB (`cargo
-//! xtask guards`).
+//! of the range. The footprint of such a piece is an odd number of pages. If pieces started at multiples of a power
+//! of two, they would compete for a few sets of the processor's caches and translation buffers. Pieces smaller than
+//! [`WIDE_FROM`] have narrow guards, because the processor's prefetcher crosses narrow guards but not wide ones. With
+//! a wide guard, the first accesses to every array take an additional microsecond, which is a tenth of the time to
+//! access 100 KiB (`cargo xtask guards`).
 //!
 //! Invariant: a large piece starts at a multiple of `grain`, any other piece at a multiple of the page size. The
 //! footprint of a piece is its length plus a guard of at least `guard` bytes, or of the number of bytes that

@@ -1,4 +1,4 @@
-//! Red zones: bytes before and after each allocation with a known content. If the content has changed, the program has
+//! Red zones: bytes with known content before and after each allocation. If the content has changed, the program has
 //! written outside of the allocation.
 //!
 //! Invariant: an allocation of `n` bytes with red zones starts at a multiple of [`ALIGNMENT`], like any other
@@ -9,7 +9,7 @@ use super::{ALIGNMENT, AddressSpace, Allocation, MemoryError, round_up};
 use crate::call_stack::CallStack;
 use crate::fault::access;
 
-/// The red zones of all allocations of an address space.
+/// The size and the content of the red zones of an address space's allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedZones {
     /// Number of bytes on each side of an allocation; not 0.

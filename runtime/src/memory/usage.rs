@@ -60,7 +60,7 @@ impl Usage {
         limit.saturating_sub(used)
     }
 
-    /// Adds `bytes` to the memory in use if the limit permits this; returns whether the limit does.
+    /// Adds `bytes` to the memory in use unless the sum would exceed the limit. Returns whether it added them.
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
         let (sum, others, limit) = self.place(kind, device);
         let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
@@ -90,7 +90,7 @@ impl Usage {
         }
     }
 
-    /// Records that memory that a stream was going to free has been freed.
+    /// Records that a stream has freed `bytes` bytes that it was going to free ([`Usage::promise`]).
     pub(super) fn keep(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_sub(bytes, Ordering::Relaxed);

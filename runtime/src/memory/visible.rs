@@ -96,7 +96,7 @@ impl Visible {
         self.space.describe(address)
     }
 
-    /// Checks an access that the host performs for a thread whose CTA it does not know. Permits the memory of
+    /// Checks an access that the host performs for a thread whose CTA is unknown. Permits the memory of
     /// [`Visible::device`] and the windows of all CTAs.
     ///
     /// # Errors

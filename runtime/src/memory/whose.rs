@@ -1,6 +1,6 @@
 //! Describes the memory that is, or was, at an address in words, for reports of faults.
 //!
-//! The functions of this module are called only after a fault, so they need not be fast.
+//! The functions that describe memory are called only for reports, so they need not be fast.
 
 use std::collections::VecDeque;
 use std::fmt::Write;

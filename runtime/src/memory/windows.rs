@@ -1,10 +1,10 @@
 //! Shared and local memory of resident CTAs.
 //!
-//! A slot has one window for shared memory and one for local memory. In generated code, offsets in a window have 32
-//! bits. If the system grants enough addresses, a window spans 4 GiB, and inaccessible memory follows it. So an access
-//! at any offset that the code computes is in the CTA's own memory or faults, and needs no check. Otherwise windows are
-//! smaller and *masked*: generated code must mask every offset with [`WindowGeometry::shared_mask`] or
-//! [`WindowGeometry::local_mask`].
+//! Each resident CTA uses one slot, which has one window for shared memory and one for local memory. In generated
+//! code, offsets in a window have 32 bits. If the system grants enough addresses, a window spans 4 GiB, and
+//! inaccessible memory follows it. So an access at any offset that the code computes is in the CTA's own memory or
+//! faults, and needs no check. Otherwise windows are smaller and *masked*: generated code must mask every offset with
+//! [`WindowGeometry::shared_mask`] or [`WindowGeometry::local_mask`].
 //!
 //! A window stays accessible up to the largest size class (a power of two) that was requested for it, except in
 //! checking runs ([`CtaWindow::close_beyond`]). At the start of a CTA, its windows contain the bytes that the previous
