@@ -33,7 +33,7 @@ pub(super) fn place(fault: &Fault) -> String {
     text
 }
 
-/// Returns the fault kind of a failed access by a helper.
+/// Returns the fault kind of an access that a helper performed and that faulted.
 pub(super) fn of_access(fault: AccessFault) -> IrKind {
     let write = Some(fault.access == AccessKind::Write);
     match fault.kind {

@@ -551,8 +551,8 @@ unsafe extern "C" fn verify_lanes(
     unsafe { decide(context, reach.refused(what, address, thread), what) }
 }
 
-/// Returns the status of an access check to generated code. If a lane's access is refused, records the fault and the
-/// lane.
+/// Converts the result of an access check to the status that generated code receives. If a lane's access is refused,
+/// records the fault and the lane.
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].

@@ -64,7 +64,8 @@ impl InterpretedCta {
         };
         self.threads = interpreter.into_threads();
         let ended = launch.hand_on_findings(&self.info, &mut self.state);
-        // A wrong access ends the launch even if no instruction uses the loaded value.
+        // If the examiner has decided that an access ends the launch, the launch ends even if the access itself did
+        // not fault.
         let outcome = match machine.take_wrong_access() {
             Some(fault) => Err(fault),
             None => outcome,

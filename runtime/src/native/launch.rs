@@ -289,8 +289,8 @@ impl PtxLaunch {
         }
     }
 
-    /// Returns how many of `count` CTAs one call of native code may run at most: if tools observe the launch, only few,
-    /// because their records stay in memory until the call returns.
+    /// Returns how many of `count` CTAs one call of native code may run at most: if tools observe the launch, only
+    /// few, because the records of these CTAs stay in memory until the call returns.
     fn most(&self, count: u64) -> u64 {
         match self.sink {
             Some(_) => count.min(OBSERVED_CTAS),

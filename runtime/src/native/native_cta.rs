@@ -349,7 +349,7 @@ fn fault_of(
         ptx_line: context.ended_line,
         loc: context.ended_loc,
     };
-    // An access that ends a launch in a checking run states its own thread and position.
+    // If an access ends the launch in a checking run, `wrong_access` contains its thread and position.
     if let Some((thread, loc)) = host.wrong_access.take()
         && let Some(kind) = host.fault.take()
     {

@@ -431,7 +431,7 @@ pub(super) unsafe extern "C" fn reduce(
 }
 
 /// Writes the frame headers of a CTA in which each warp has 32 lanes. The threads from `first` up to but not
-/// including `end` have reached `sync_point`; later threads are still at the sync points that their headers contain.
+/// including `end` have reached `sync_point`; later threads have not run in this phase.
 pub(super) unsafe extern "C" fn settle(
     context: *mut NativeContext,
     frames: *mut u8,

@@ -27,9 +27,10 @@ const MEASUREMENT_PART: u64 = 2;
 const WORSE: (u128, u128) = (5, 4);
 /// Number of CTAs in the first part of a launch outside a measurement run.
 const FIRST_PART: u64 = 16;
-/// Nanoseconds between the first two measurement runs, and after a measurement run with a different result. After a
-/// measurement run with the same result, the time is [`FARTHER`] times as long as before. The time is always at least
-/// [`LOST`] times the time that the slower code took in the last measurement run.
+/// Number of nanoseconds for which the chosen code runs between the first two measurement runs, and after a
+/// measurement run with a different result. After a measurement run with the same result, the time is [`FARTHER`]
+/// times as long as before. The time is always at least [`LOST`] times the time that the slower code took in the last
+/// measurement run.
 const BETWEEN: u64 = 10_000_000;
 const FARTHER: u64 = 4;
 const LOST: u64 = 20;

@@ -53,7 +53,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns the kind of an access to memory that the thread may not access.
+    /// Returns the kind of the finding about an access to memory that the thread may not access.
     #[cold]
     fn kind_outside(&self, space: StateSpace, address: u64) -> Kind {
         const NULL_PAGES: u64 = 64 << 10;

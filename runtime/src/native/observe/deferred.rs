@@ -73,8 +73,8 @@ impl Examiner<'_> {
         self.pass_reads(true);
     }
 
-    /// Adds an access that is passed to the detector when it occurs to the digest of the epoch, if it accesses shared
-    /// memory.
+    /// Adds the shared-memory accesses of a chunk to the epoch's digest of accesses that are passed to the detector
+    /// when they occur.
     pub(super) fn note_immediate(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         if !self.launch.code.barriers_only {
             return;

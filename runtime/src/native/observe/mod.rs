@@ -85,7 +85,7 @@ pub(super) struct Examiner<'a> {
     known_sites: [Option<(SourceLoc, u64, Site)>; KNOWN_SITES],
     /// The numbers of the findings that this examiner has reported ([`Findings::add`]).
     reported: FxHashMap<ReportKey, u64>,
-    /// The fault and the thread of the access of a chunk that ends the launch.
+    /// The first access of a chunk that ends the launch: its fault and its thread.
     wrong_access: Option<(FaultKind, u32)>,
     /// The reads that generated code has recorded.
     log: Log,
@@ -181,7 +181,7 @@ impl<'a> Examiner<'a> {
         None
     }
 
-    /// Removes and returns the fault and the thread of the access of a chunk that ends the launch.
+    /// Removes and returns the fault and the thread of the first access of a chunk that ends the launch.
     pub(super) fn take_wrong_access(&mut self) -> Option<(FaultKind, u32)> {
         self.wrong_access.take()
     }

@@ -45,7 +45,7 @@ pub(super) fn described(access: &ObservedAccess, writes: bool, window: Window) -
     }
 }
 
-/// Returns the words that a report uses for what would order two accesses.
+/// Returns the text that reports contain for a missing order of two accesses.
 fn missing_text(missing: Missing) -> &'static str {
     match missing {
         Missing::WarpBarrier => "warp barrier",
@@ -178,7 +178,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Adds races of an access to `address` to the findings. `stored` are the bytes that the access stores.
+    /// Adds the races of an access at `address` to the findings. `stored` are the bytes that the access stores.
     fn add_races(
         &self,
         races: &mut Races,
@@ -265,7 +265,7 @@ impl Examiner<'_> {
             if self.info.cluster_size() == 1 {
                 races.use_window(window, id);
             }
-            // The CTA uses shared memory that another CTA has used before.
+            // Another CTA may have used the shared memory of this CTA before. Its accesses are forgotten.
             let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
             let start = self.cta.shared_base + self.shared_offset();
             if own != 0 {
@@ -317,7 +317,8 @@ impl Examiner<'_> {
         let (own, other) = (races.info(site), races.info(other_site));
         let here = (own, races.thread_place(id, race.thread));
         let there = (other, races.thread_place(other_cta, other_thread));
-        // The order in which the accesses occurred means nothing, so the report has the order of the source.
+        // Another run can execute the two accesses in the other order, so the report lists them in the order of the
+        // source.
         let order = |info: &SiteInfo| (info.place.ptx_line, std::sync::Arc::clone(&info.kernel));
         let (first, second) = match order(other) <= order(own) {
             true => (there, here),
@@ -357,8 +358,8 @@ impl Examiner<'_> {
         finding
     }
 
-    /// Passes the begin or the end of an asynchronous operation, an operation on groups of copies, or a fence between
-    /// proxies to the race detector.
+    /// Passes an operation on asynchronous copies to the race detector: the beginning or the end of a copy, an
+    /// operation on groups of copies, or a fence between proxies.
     pub(in crate::native) fn copy_group(&mut self, cta: u64, thread: u32, mode: Mode, count: u32) {
         self.move_to(cta);
         self.pass_reads(false);

@@ -103,9 +103,9 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records an access by strided lanes: the address of thread `first + n` in the state space is `base + stride *
-    /// n`, and bit `n` of `mask` states whether this thread accesses memory. Returns false if the lanes must be
-    /// recorded with [`Recorder::access`].
+    /// Records an access by strided lanes: the address of thread `first + n` in the state space is `base` plus `n`
+    /// times `stride`, and bit `n` of `mask` states whether this thread accesses memory. Returns false if the lanes
+    /// must be recorded with [`Recorder::access`].
     pub(in crate::native) fn strided(
         &mut self,
         cta: u64,
