@@ -225,7 +225,7 @@ pub struct Access<'a> {
     pub is_generic: bool,
     /// Whether the access belongs to a `cp.async`.
     pub is_asynchronous: bool,
-    /// Number of bytes that each lane accesses: an element times the number of elements.
+    /// Number of bytes that each lane accesses: the size of an element times the number of elements.
     pub bytes: u32,
     /// Number of bytes of an element.
     pub element_bytes: u32,
@@ -237,7 +237,7 @@ pub struct Access<'a> {
     pub operation: &'static str,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The lanes of the warp that access memory. It is never 0.
+    /// The mask of the lanes that access memory; never 0.
     pub mask: u32,
     /// The address of each of these lanes.
     pub addresses: Addresses<'a>,
@@ -288,7 +288,8 @@ impl Addresses<'_> {
     }
 }
 
-/// Events of one launch in their order: those of a CTA or of a part of it, or the beginning or the end of the kernel.
+/// Events of one launch in the order in which they occurred: all events of a CTA, some of the events of a CTA, or the
+/// beginning or the end of the kernel.
 ///
 /// ```
 /// use margay::observe::{Event, Events};

@@ -9,7 +9,7 @@ use super::{Event, MemoryOrder, MemoryScope, Position};
 
 /// Lanes of a warp that are about to execute a barrier or a collective.
 ///
-/// The event states that the lanes arrive. The lanes of a barrier may arrive with several events.
+/// The event occurs when the lanes arrive. The lanes of a warp may arrive at one barrier in several events.
 ///
 /// ```
 /// use margay::observe::{SyncOperation, Synchronisation};
@@ -88,7 +88,7 @@ pub enum BarrierKind {
     Reduce,
 }
 
-/// Lanes of a warp that are about to execute a fence. Fences between proxies are no such events.
+/// Lanes of a warp that are about to execute a fence. Fences between proxies do not cause this event.
 ///
 /// ```
 /// use margay::observe::{Fence, MemoryScope};

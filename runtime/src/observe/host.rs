@@ -2,7 +2,7 @@
 
 use crate::engine::KernelInfo;
 
-/// What the program does. The event occurs on the thread of the program that calls the runtime.
+/// What the program does. Tools receive the event on the thread of the program that calls the runtime.
 ///
 /// A tool that returns true from [`super::Tool::observes_host`] receives these events of all contexts of the runtime.
 /// Waits, events, host functions, arrays and mappings of virtual memory cause no events.

@@ -60,17 +60,17 @@
 //!
 //! # Delivery
 //!
-//! [`Tool::events`] runs on the worker threads of the runtime. For each launch, calls occur one after the other: first
-//! the beginning of the kernel, then the CTAs in grid order, at last the end of the kernel. A launch is complete only
-//! after the tool has received its last event, so results of a tool are complete when the program has waited for the
-//! launch. Calls for different launches can run at the same time.
+//! [`Tool::events`] runs on the worker threads of the runtime. For each launch, calls occur one after the other:
+//! first the beginning of the kernel, then the CTAs in grid order, and finally the end of the kernel. A launch is
+//! complete only after the tool has received its last event, so results of a tool are complete when the program has
+//! waited for the launch. Calls for different launches can run at the same time.
 //!
 //! Records wait in memory until all earlier CTAs have ended. If the records of a launch need more than 64 MiB
 //! ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file, which has no name. No record is
 //! dropped.
 //!
 //! If a tool panics, the tool receives no further events, a message goes to standard error, and
-//! [`crate::Runtime::tool_failures`] returns the reason. The kernel goes on.
+//! [`crate::Runtime::tool_failures`] returns the reason. The kernel continues.
 
 mod buffer;
 mod event;

@@ -76,8 +76,8 @@ impl EventKind {
 
 /// The events that a tool wants to receive from launches of a kernel.
 ///
-/// The default is nothing. A tool whose request for a kernel is empty receives no events of the kernel. All other tools
-/// receive the beginning and the end of each launch.
+/// The default requests nothing. A tool whose request for a kernel is empty receives no events of the kernel. All
+/// other tools receive the beginning and the end of each launch.
 ///
 /// ```
 /// use margay::observe::{AccessKind, EventKind, Request, Space};
@@ -150,7 +150,7 @@ impl Request {
         self.accesses == [0; 3] && self.kinds == 0 && !self.launches
     }
 
-    /// Returns a requested kind of event that is not implemented.
+    /// Returns the first requested kind of event that is not implemented, if there is one.
     pub(super) fn unsupported(&self) -> Option<EventKind> {
         let kinds = EventKind::ALL.into_iter();
         let mut wanted = kinds.filter(|kind| self.kinds & kind.bit() != 0);

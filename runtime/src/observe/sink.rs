@@ -34,11 +34,11 @@ pub(crate) struct LaunchSink {
 struct State {
     /// Whether the beginning of the kernel has been delivered.
     begun: bool,
-    /// The lowest CTA that has not been delivered.
+    /// The lowest CTA whose records have not been delivered.
     next: u64,
     /// Ranges of CTAs that have ended: the first CTA and the number of CTAs.
     ended: BTreeMap<u64, u64>,
-    /// Whether a worker delivers at the moment.
+    /// Whether a worker is delivering records.
     delivering: bool,
 }
 
@@ -100,7 +100,7 @@ impl LaunchSink {
         }
     }
 
-    /// Notes that the CTAs `first .. first + count` have ended, and delivers what can be delivered.
+    /// Notes that the CTAs `first .. first + count` have ended, and delivers the records that can now be delivered.
     pub(crate) fn ended(&self, first: u64, count: u64) {
         let mut state = self.state.lock();
         state.ended.insert(first, count);
@@ -187,7 +187,7 @@ impl LaunchSink {
         }
     }
 
-    /// Delivers an event of the kernel.
+    /// Delivers an event that belongs to no CTA.
     fn tell(&self, event: Event<'_>) {
         self.pass(None, (Some(event), None), &[]);
     }

@@ -123,7 +123,7 @@ impl Tools {
         failed.collect()
     }
 
-    /// Asks the tools what they want to observe of a kernel. Returns `None` if that is nothing.
+    /// Asks the tools what they want to observe of a kernel. Returns `None` if no tool wants to observe it.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if a tool requests an event that is not implemented.

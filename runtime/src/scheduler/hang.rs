@@ -1,6 +1,6 @@
 //! Finds launches that can never end: all their threads poll memory that nothing will change.
 //!
-//! A launch is such a *hang* if all of this holds:
+//! A launch is such a *hang* if all of these conditions hold:
 //! - No unit of any launch has made progress for [`PATIENCE`], and none can start.
 //! - All threads of the program that have used the driver wait, and no copy or host function runs
 //!   ([`super::Scheduler::set_host_test`]).
@@ -35,14 +35,14 @@ pub(super) struct Search {
     suspicion: Mutex<Option<Suspicion>>,
 }
 
-/// A time without progress.
+/// A period without progress.
 struct Suspicion {
     /// The value of [`Search::progress`].
     progress: u64,
     since: Instant,
     /// When the observation began, and the number of pieces that workers had taken from each run then.
     observed: Option<(Instant, Vec<(u64, usize)>)>,
-    /// Whether the result is known.
+    /// Whether the search in this period is complete.
     is_decided: bool,
 }
 
@@ -54,7 +54,7 @@ impl Search {
 }
 
 impl Shared {
-    /// Looks for hangs. A worker calls this function before it sleeps because all parked units wait.
+    /// Looks for hangs. If all parked units wait, a worker calls this function before it sleeps.
     pub(super) fn look_for_hang(self: &Arc<Shared>) {
         let Some(mut state) = self.hangs.suspicion.try_lock() else {
             return;

@@ -92,7 +92,7 @@ struct Shared {
     host_waits: OnceLock<HostTest>,
 }
 
-/// A test of what the host does.
+/// A function that returns whether the host only waits.
 type HostTest = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Scheduler {

@@ -182,7 +182,7 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     }
 }
 
-/// Counts the resumed units that still had to wait since a unit last made progress.
+/// Counts, from the last progress of any unit on, the resumed units that still had to wait.
 #[derive(Default)]
 struct Waits {
     turns: usize,
