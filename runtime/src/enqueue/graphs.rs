@@ -10,7 +10,8 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`](crate::Error::InvalidValue)
-    /// if an allocation of the last launch was not freed and the graph has no node that frees it.
+    /// if an allocation of the last launch was not freed, the graph has no node that frees it, and
+    /// `InstantiateFlags::auto_free` is not set.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         stream.check()?;
         match stream.is_watched() {

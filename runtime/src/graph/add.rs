@@ -33,8 +33,8 @@ impl GraphState {
         });
     }
 
-    /// If `op` frees memory, checks that the graph may contain such a node, and records the node in the allocation.
-    /// Accepts all other operations.
+    /// If `op` frees memory, checks that the graph may contain such a node, and records in the allocation that the node
+    /// frees it. Accepts all other operations.
     fn check_memory(&self, op: &NodeOp) -> Result<()> {
         let NodeOp::MemFree(freed) = op else {
             return Ok(());
@@ -51,7 +51,7 @@ impl GraphState {
     }
 }
 
-/// Maximum number of graphs inside each other. Operations on a graph and its nested graphs use the stack for each level.
+/// Maximum nesting depth of graphs. Operations on nested graphs are recursive and use stack memory for each level.
 const MAX_NESTED: usize = 100;
 
 impl Graph {
@@ -269,7 +269,8 @@ impl Graph {
     ///
     /// # Errors
     /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if `child` is
-    /// this graph or contains this graph, or if `child` has conditional nodes or an executable graph.
+    /// this graph or contains this graph, if `child` has conditional nodes, or if it has memory nodes and an executable
+    /// graph.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         if self.and_around().any(|graph| graph == *child) {
             return Err(Error::invalid("a graph cannot be inside itself"));

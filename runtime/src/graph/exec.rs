@@ -51,7 +51,7 @@ pub enum InstantiateReason {
     InvalidStructure = 2,
     /// A node is not permitted in the graph that contains it.
     NotSupported = 3,
-    /// No conditional node uses a conditional handle of the graph.
+    /// The graph has a conditional handle that no conditional node uses.
     HandleUnused = 5,
 }
 
@@ -262,8 +262,8 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Returns a graph with the same nodes and edges. If an executable graph is launched into a capturing stream, this
-    /// graph is added to the captured graph.
+    /// Returns a graph with the same nodes and edges; disabled nodes become empty nodes. If an executable graph is
+    /// launched into a capturing stream, this graph is added to the captured graph.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the graph has memory or conditional nodes.
@@ -302,7 +302,7 @@ impl Plan {
         Ok(graph)
     }
 
-    /// Returns the allocations of the graph's allocation nodes that the graph does not free.
+    /// Returns the allocations of the graph's allocation nodes, without those that the graph itself frees.
     pub(super) fn left_allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         self.allocations()
             .filter(|allocation| !allocation.is_freed_inside())

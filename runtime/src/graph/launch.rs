@@ -29,7 +29,7 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`] if an allocation of the
-    /// last launch was not freed and the graph has no node that frees it.
+    /// last launch was not freed, the graph has no node that frees it, and `InstantiateFlags::auto_free` is not set.
     pub(crate) fn submit(&self, stream: &Stream) -> Result<()> {
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);

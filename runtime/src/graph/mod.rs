@@ -262,7 +262,7 @@ impl Graph {
         })
     }
 
-    /// Returns this graph and the graphs around it, from the inside to the outside.
+    /// Returns this graph and the graphs that contain it, from the innermost to the outermost.
     fn and_around(&self) -> impl Iterator<Item = Graph> {
         std::iter::successors(Some(self.clone()), |graph| {
             let owner = graph.inner.state.lock().owner.clone();

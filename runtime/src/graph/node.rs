@@ -199,8 +199,8 @@ pub struct KernelNode {
 }
 
 impl KernelNode {
-    /// Creates a kernel node with the shape in `config`. The cluster, cooperation and priority of `config` are not
-    /// used, because they are attributes of the node ([`KernelAttributes::of`]).
+    /// Creates a kernel node with the shape in `config`. The cluster shape, the cooperative flag and the priority of
+    /// `config` are not used, because they are attributes of the node ([`KernelAttributes::of`]).
     pub fn new(kernel: Kernel, config: LaunchConfig, params: Params, origin: Origin) -> KernelNode {
         KernelNode {
             kernel,
@@ -213,7 +213,8 @@ impl KernelNode {
         }
     }
 
-    /// Returns the launch configuration: the shape of this node, with the cluster and the cooperation of `attributes`.
+    /// Returns the launch configuration: the shape of this node, with the cluster shape and the cooperative flag of
+    /// `attributes`.
     pub fn launch(&self, attributes: &KernelAttributes) -> LaunchConfig {
         LaunchConfig {
             grid: self.grid,

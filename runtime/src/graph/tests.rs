@@ -123,7 +123,7 @@ fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     }
 }
 
-/// Graphs inside each other end with an error before their depth exceeds the stack of a thread.
+/// If graphs are nested too deeply, adding a graph returns an error, so no operation overflows the stack of a thread.
 #[test]
 fn graphs_are_nested_up_to_a_limit() {
     let bench = Bench::new(1, Vec::new());
