@@ -1,5 +1,5 @@
-//! Copies and fills: their description, checks, submission and execution. A [`Transfer`] describes the copies of all
-//! copy functions, in one to three dimensions.
+//! Copies and fills: their description, checks, submission and execution. All copy functions describe their copies as a
+//! [`Transfer`], in one to three dimensions.
 //!
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
@@ -244,7 +244,8 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 }
 
 impl Fill {
-    /// Returns the event of a fill that is submitted to a stream, or as a node of a graph.
+    /// Returns the event that tools receive for the fill. `stream` is the ID of its stream; `None` for a node of a
+    /// graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Fill {
             bytes: u64::from(self.width) * self.count * self.rows,
@@ -390,7 +391,8 @@ impl Transfer {
         rows && slices
     }
 
-    /// Returns the event of a copy that is submitted to a stream, or as a node of a graph.
+    /// Returns the event that tools receive for the copy. `stream` is the ID of its stream; `None` for a node of a
+    /// graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Copy {
             direction: match self.direction {

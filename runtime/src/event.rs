@@ -33,7 +33,7 @@ pub(crate) use shared::SharedEvent;
 pub struct EventFlags {
     /// Waiting threads sleep instead of spinning (a hint).
     pub blocking_sync: bool,
-    /// No time is recorded; elapsed times are an error.
+    /// No time is recorded; queries of elapsed times return an error.
     pub disable_timing: bool,
     /// The event can be shared with other processes.
     pub interprocess: bool,
@@ -175,8 +175,8 @@ impl Event {
         self.inner.shared.as_ref()
     }
 
-    /// Makes the marker that `submit` returns the last record. `submit` runs while the event is locked. If two threads
-    /// record the event concurrently, the record that is submitted last is therefore the one that is kept.
+    /// Stores the marker that `submit` returns as the last record. `submit` runs while the event is locked. If two
+    /// threads record the event concurrently, the record that is submitted last is therefore the one that is kept.
     pub(crate) fn record_with(&self, submit: impl FnOnce() -> Result<Arc<Task>>) -> Result<()> {
         let mut record = self.inner.record.lock();
         *record = Record::Task(submit()?);
@@ -197,12 +197,12 @@ impl Event {
         }
     }
 
-    /// Makes `task`, a marker, the last record.
+    /// Stores `task`, a marker, as the last record.
     pub(crate) fn recorded_by(&self, task: &Arc<Task>) {
         *self.inner.record.lock() = Record::Task(Arc::clone(task));
     }
 
-    /// Makes a record in a capture the last record.
+    /// Stores a record in a capture as the last record.
     pub(crate) fn set_captured(&self, recorded: Recorded) {
         *self.inner.record.lock() = Record::Captured(recorded);
     }

@@ -1,8 +1,8 @@
 //! Random programs over streams and events, checked against CUDA's ordering rules.
 //!
 //! Every operation takes a number from one counter when it begins and when it ends. An oracle computes which pairs of
-//! operations are ordered, from CUDA's rules alone and without tasks or tails. Of each ordered pair, the first
-//! operation must end before the second begins.
+//! operations are ordered, from CUDA's rules alone and without the runtime's tasks and queues. Of each ordered pair,
+//! the first operation must end before the second begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -299,7 +299,7 @@ fn copies_and_fills_keep_the_order_and_pageable_memory_is_staged() {
     };
     let memory = context.alloc(1 << 20).expect("room");
     stream.host_function(wait).expect("submitted");
-    // The copy is too large for the submitting thread, and the gate that it waits for is closed.
+    // The copy must wait for the host function, which waits until `gate` is 1.
     let mut source = vec![7u8; 1 << 20];
     let copy = crate::Transfer::to_device(memory, source.as_ptr(), 1 << 20);
     // SAFETY: the source is staged before the call returns.

@@ -50,7 +50,7 @@ pub(crate) struct Queue {
     destroyed: AtomicBool,
     /// Whether captures must be consulted before work is submitted.
     watched: AtomicBool,
-    /// What is complete before the next work starts, in runs that record the order of work.
+    /// The work that is complete before the next work of the queue starts, in runs that record the order of work.
     past: Mutex<Clock>,
 }
 
@@ -131,7 +131,7 @@ struct Order {
     per_thread: FxHashMap<u64, Arc<Queue>>,
     /// The task that the first work of each new queue waits for (`cuCtxWaitEvent`).
     gate: Option<Arc<Task>>,
-    /// What is complete when the work of removed queues is complete.
+    /// The work that is complete when the work of all removed queues is complete.
     removed: Clock,
 }
 
@@ -322,7 +322,7 @@ impl Queues {
         }
     }
 
-    /// Makes the later work of a queue come after a task that was not appended to it.
+    /// Records that the later work of a queue runs after a task that was not appended to the queue.
     pub(crate) fn join_task(&self, queue: &Queue, task: &Task) {
         if let Some(past) = task.past().filter(|_| self.timeline.is_some()) {
             queue.past.lock().join(past);

@@ -150,7 +150,8 @@ impl Stream {
         task
     }
 
-    /// Records the launch with the ID `launch` as the last work of the stream, before it begins.
+    /// Records that the last work of the stream is the launch with the ID `launch`. Must be called before the launch
+    /// begins.
     pub(crate) fn launches(&self, launch: u64) {
         let queues = &self.context.inner().queues;
         queues.after_last(&self.queue, |timeline, at, past| {

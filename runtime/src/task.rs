@@ -87,7 +87,7 @@ pub(crate) enum Work {
 /// A copy, fill or release of memory.
 pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Polls memory once, and returns whether the wait is over.
+/// Polls memory once, and returns whether the wait has ended.
 pub(crate) type WaitJob = Box<dyn FnMut() -> Result<bool> + Send>;
 
 /// Work that creates more tasks and completes its own task after them.
@@ -114,8 +114,8 @@ pub(crate) struct Task {
     time: AtomicU64,
     state: Mutex<TaskState>,
     changed: Condvar,
-    /// What is complete when this task is complete, in runs that record the order of work, for tasks that other streams
-    /// or the host can wait for.
+    /// The work that is complete when this task is complete. It is set only in runs that record the order of work, for
+    /// tasks that other streams or the host can wait for.
     past: OnceLock<Box<Clock>>,
 }
 
@@ -168,12 +168,12 @@ impl Task {
         task
     }
 
-    /// Returns what is complete when this task is complete, if that is known.
+    /// Returns the work that is complete when this task is complete, if it was recorded.
     pub(crate) fn past(&self) -> Option<&Clock> {
         self.past.get().map(Box::as_ref)
     }
 
-    /// Stores what is complete when this task is complete.
+    /// Stores the work that is complete when this task is complete.
     pub(crate) fn set_past(&self, past: Clock) {
         let _ = self.past.set(Box::new(past));
     }

@@ -1,9 +1,9 @@
 //! The order that CUDA guarantees between pieces of work, and the check of stream-ordered memory in checking runs.
 //!
-//! Each queue has a [`Clock`], which counts for each other queue how much of its work is complete before the next work
-//! of this queue can start. The clocks follow the rules of streams, events and waiting host threads, and do not depend
-//! on which work is complete by chance. All host threads share one clock, so that order between host threads, which
-//! this library cannot see, causes no false reports.
+//! Each queue has a [`Clock`]. It contains, for every queue, the number of pieces of work that are complete before the
+//! next work of the clock's queue can start. The clocks follow the rules of streams, events and waiting host threads,
+//! and do not depend on which work is complete by chance. All host threads share one clock, so that order between host
+//! threads, which this library cannot see, causes no false reports.
 //!
 //! Launches and copies whose order the clocks do not state may run at the same time. The race detector compares their
 //! accesses.
@@ -37,7 +37,7 @@ pub(crate) struct Point {
 }
 
 impl Clock {
-    /// Adds everything that is complete before another point.
+    /// Adds all work that `other` contains.
     pub(crate) fn join(&mut self, other: &Clock) {
         self.is_open |= other.is_open;
         for (&queue, &number) in &other.known {
@@ -62,7 +62,7 @@ impl Clock {
         Point { queue, number }
     }
 
-    /// Adds order that cannot be determined.
+    /// Records that there may be more order than `known` states.
     pub(crate) fn open(&mut self) {
         self.is_open = true;
     }
@@ -120,7 +120,7 @@ impl Timeline {
         }
     }
 
-    /// Adds what a host thread has waited for.
+    /// Adds the work that a host thread has waited for to the host's clock.
     pub(crate) fn host_waited(&self, past: &Clock) {
         self.host.lock().join(past);
     }
@@ -270,8 +270,8 @@ impl Timeline {
         }
     }
 
-    /// Adds work, and tells the race detector which earlier work it may overlap. Forgets work that is ordered before
-    /// all work that has not begun.
+    /// Adds a piece of work, and passes the earlier work that may overlap it to the race detector. Removes completed
+    /// work that is ordered before all running and all later work.
     fn add_work(
         &self,
         works: &mut Vec<Work>,

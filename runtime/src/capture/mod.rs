@@ -4,9 +4,10 @@
 //! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is the state of a capture: its graph, the streams in the
 //! capture, and for each of these streams the nodes on which the stream's next node depends.
 //!
-//! Invariants: one lock protects all sequences, and only calls that involve captures take it. A stream is *watched*
-//! while it is in a sequence. A context's legacy stream is watched while a blocking stream of that context is in a
-//! sequence. A call on a stream needs only one load to find out whether the stream is watched.
+//! Invariants: one lock protects all sequences. Calls that do not involve captures take it only while a capture is
+//! active. A stream is *watched* while it is in a sequence. A context's legacy stream is watched while a blocking
+//! stream of that context is in a sequence. A call on a stream needs only one load to find out whether the stream is
+//! watched.
 
 mod ops;
 
@@ -293,8 +294,8 @@ impl Sequence {
         }
     }
 
-    /// Returns whether the dependencies of all other branches are, directly or indirectly, dependencies of the first
-    /// branch.
+    /// Returns whether all other branches are joined to the first branch: the first branch depends, directly or
+    /// indirectly, on all dependencies of the other branches, including branches whose streams were destroyed.
     fn is_joined(&self) -> Result<bool> {
         let mut joined: rustc_hash::FxHashSet<u64> = rustc_hash::FxHashSet::default();
         let first = self.branches[0].dependencies.iter();

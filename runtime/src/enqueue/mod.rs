@@ -369,7 +369,7 @@ impl Stream {
         self.context().fault_status()
     }
 
-    /// Destroys a stream that was created. Work that was submitted to the stream still completes.
+    /// Destroys a stream that the program created. Work that was submitted to the stream still completes.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] for default streams and for a stream that is already destroyed.

@@ -62,7 +62,7 @@ impl SharedEvent {
         self.page.memory()
     }
 
-    /// Adds a record of this process.
+    /// Adds a record that this process makes. Dropping the returned value completes the record.
     pub(crate) fn record(self: &Arc<Self>) -> Completion {
         let process = std::process::id();
         self.word(PROCESS)
@@ -85,7 +85,7 @@ impl SharedEvent {
         self.word(RECORDED).load(Ordering::SeqCst)
     }
 
-    /// Returns whether the work of a record is over.
+    /// Returns whether the work before a record is complete.
     pub(crate) fn is_complete(&self, record: u64) -> bool {
         self.word(COMPLETE).load(Ordering::SeqCst) >= record
     }
@@ -95,7 +95,7 @@ impl SharedEvent {
         start_of(process) != Some(self.word(STARTED).load(Ordering::SeqCst))
     }
 
-    /// Waits until the work of a record is over.
+    /// Waits until the work before a record is complete.
     pub(crate) fn wait(&self, record: u64) {
         for look in 1u32.. {
             if self.is_complete(record) {
