@@ -19,7 +19,8 @@
 //!   where the threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
 //!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
-//!   call. When the unit parks, the window stays in the unit's state. There is a window for every unit that may be resident at the same time. Dropping a window frees it.
+//!   call. When the unit parks, the window stays in the unit's state. There is a window for every unit that may be
+//!   resident at the same time. Dropping a window frees it.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
 //!   in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
@@ -155,8 +156,8 @@ pub enum Image<'a> {
     /// PTX text, a fat binary, a cubin or an archive; the first bytes determine the format.
     Bytes(&'a [u8]),
     /// Several inputs of these formats that are linked together: a `.visible` symbol of one input defines the `.extern`
-    /// symbols of this name in the other inputs. The loader reads NVIDIA's device runtime library only if this library
-    /// defines a symbol that no input defines.
+    /// symbols of this name in the other inputs. The loader reads the PTX of NVIDIA's device runtime library only if
+    /// the inputs leave a symbol undefined.
     Linked(&'a [&'a [u8]]),
 }
 
@@ -190,7 +191,7 @@ pub struct LoadOptions {
 
 /// Loads images.
 pub trait Loader: Send + Sync {
-    /// Reads and checks an image, and compiles what must be compiled early.
+    /// Reads and checks an image. An implementation may compile kernels later, in [`Engine::prepare`].
     fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>>;
 }
 
@@ -221,7 +222,7 @@ pub struct BoundImage {
 pub trait Engine: Send + Sync {
     /// Returns the kernel's properties.
     fn info(&self) -> &KernelInfo;
-    /// Returns the memory that the kernel's code needs. The first call reads the code, which may take a while, but not
+    /// Returns the memory that the kernel's code needs. The first call lowers the code, which may take a while, but not
     /// beyond the deadline; later calls are fast.
     fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes>;
     /// Prepares a launch: compiles missing code and lays out frames. The launching thread waits for this call, so that
@@ -286,7 +287,7 @@ pub trait Worker {
     /// [`crate::Error::LaunchOutOfResources`] when a window cannot be this large, or the system provides no more
     /// memory.
     fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow>;
-    /// Returns the window of a completed unit. Dropping a window frees it as well.
+    /// Gives the window of a completed unit back to the worker. Dropping a window frees it as well.
     fn return_window(&mut self, window: CtaWindow);
 }
 
@@ -317,9 +318,10 @@ pub trait Services: Send + Sync {
     /// # Errors
     /// A fault when `address` is not allocated.
     fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault>;
-    /// Returns the addresses of the heap; empty if device code has not called `malloc`.
+    /// Returns the address range of the heap; empty if device code has not called `malloc`.
     fn heap_region(&self) -> Range<u64>;
-    /// Returns the bytes of the block of the heap that contains an address; `None` if no allocated block contains it.
+    /// Returns the address range of the allocated heap block that contains an address; `None` if no allocated block
+    /// contains the address.
     fn heap_block(&self, address: u64) -> Option<Range<u64>>;
     /// Returns whether an address is in a block of the heap that was freed and is not in use again.
     fn was_freed_in_heap(&self, address: u64) -> bool;
@@ -402,11 +404,11 @@ pub struct Polling {
     pub cta: [u32; 3],
     /// The index of the thread in the CTA.
     pub thread: [u32; 3],
-    /// The address.
+    /// The address that the thread polls.
     pub address: u64,
-    /// The line of the PTX text.
+    /// The line of the polling instruction in the PTX text.
     pub ptx_line: Option<u32>,
-    /// The source line.
+    /// The source line of the polling instruction.
     pub source: Option<SourceLine>,
 }
 
@@ -426,7 +428,7 @@ pub enum RunOutcome {
     Done,
     /// The unit `unit.unit` waits. The units before it are complete, and those after it have not started.
     Parked(ParkedUnit),
-    /// Device code failed; the launch is over.
+    /// Device code failed; the launch ends.
     Fault(Fault),
     /// The engine stopped as requested.
     Stopped {

@@ -1,9 +1,9 @@
 //! Errors, and the CUDA result codes that correspond to them.
 //!
 //! Every fallible operation of this crate returns an [`Error`]. Each variant corresponds to one result code of the CUDA
-//! driver interface, except [`Error::Capture`] and [`Error::Fault`], whose kind determines the code. A failure of
-//! device code or of other submitted work is a [`Fault`]. A fault is *sticky*: every later call that needs the context
-//! returns the same fault until the context is reset or destroyed.
+//! driver interface, except [`Error::Capture`] and [`Error::Fault`]: their [`CaptureError`] or [`FaultKind`] determines
+//! the code. A failure of device code or of other submitted work is a [`Fault`]. A fault is *sticky*: every later call
+//! that needs the context returns the same fault until the context is reset or destroyed.
 
 use margay_ir::function::SourceLoc;
 use margay_ir::module::Module;

@@ -37,7 +37,7 @@ errors! {
 }
 
 impl CudaError {
-    /// Returns the device runtime's error for an error of a host function.
+    /// Returns the device runtime's error that corresponds to an error of this crate.
     pub(crate) fn of(error: &crate::Error) -> CudaError {
         use crate::Error as E;
         match error {

@@ -42,7 +42,7 @@ struct HeapState {
     /// Number of bytes after each block that no block uses. If it is not 0, freed blocks are not reused before the heap
     /// is full.
     red_zone: u64,
-    /// Size of each freed block that is not reused yet, by start address.
+    /// Size of each freed block that is not available for reuse yet, by start address.
     resting: BTreeMap<u64, u64>,
 }
 
@@ -97,20 +97,20 @@ impl DeviceHeap {
         found
     }
 
-    /// Returns whether accesses of kernels are examined.
+    /// Returns whether this is a checking run that examines the accesses of kernels.
     fn is_examined(&self) -> bool {
         let machine = self.machine.upgrade();
         let findings = machine.and_then(|machine| machine.findings.clone());
         findings.is_some_and(|findings| findings.tools().examine_accesses())
     }
 
-    /// Returns the addresses of the region; empty if device code has not allocated memory.
+    /// Returns the address range of the region; empty if device code has not allocated memory.
     pub(crate) fn region_range(&self) -> Range<u64> {
         let state = self.state.lock();
         state.base..state.base + state.bytes
     }
 
-    /// Returns the bytes of the allocated block that contains an address.
+    /// Returns the address range of the allocated block that contains an address, without padding.
     pub(crate) fn block(&self, address: u64) -> Option<Range<u64>> {
         let state = self.state.lock();
         let (&start, used) = state.used.range(..=address).next_back()?;
@@ -220,7 +220,7 @@ impl HeapState {
         true
     }
 
-    /// Makes the freed blocks that are not reused yet available again.
+    /// Makes the freed blocks in `resting` available for reuse.
     fn wake(&mut self) {
         for (start, size) in std::mem::take(&mut self.resting) {
             self.give(start, size);

@@ -39,7 +39,7 @@ pub struct Pass {
     pub about: &'static str,
 }
 
-/// Returns the passes in their order.
+/// Returns the passes in the order in which they run.
 pub fn passes() -> impl Iterator<Item = Pass> {
     pass::PASSES.iter().map(|pass| Pass {
         name: pass.name,
@@ -64,9 +64,9 @@ pub struct Timing {
     pub pass: &'static str,
     /// Duration of the pass.
     pub time: Duration,
-    /// Blocks after the pass.
+    /// Number of basic blocks after the pass.
     pub blocks: usize,
-    /// Instructions after the pass.
+    /// Number of instructions after the pass.
     pub instructions: usize,
 }
 
@@ -149,7 +149,7 @@ impl Inspection {
         Ok(Inspection { module })
     }
 
-    /// Returns the names of the kernels and functions that have a body, in their order.
+    /// Returns the names of the kernels and functions that have a body, in the order of the module.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         let bodies = self.module.functions.values().filter(|f| f.has_body());
         bodies.map(|function| function.name.as_str())

@@ -325,9 +325,9 @@ impl Kernel {
         Ok(resident)
     }
 
-    /// Returns the number of blocks and the block size that give the highest occupancy. A block has at most `limit`
-    /// threads; a `limit` of 0 means no limit. `dynamic_shared` returns the bytes of dynamic shared memory for a block
-    /// size.
+    /// Finds the block size with the highest occupancy. Returns the number of blocks of this size that can be resident
+    /// on the device at the same time, and the block size. A block has at most `limit` threads; a `limit` of 0 means no
+    /// limit. `dynamic_shared` returns the bytes of dynamic shared memory for a block size.
     pub fn max_potential_block_size(
         &self,
         dynamic_shared: &mut dyn FnMut(u32) -> u64,
@@ -416,7 +416,7 @@ impl Kernel {
     /// Checks a launch without preparing it. Returns the shape of its clusters and how many units may be resident at
     /// the same time.
     ///
-    /// The first launch of a kernel reads the kernel's code. The call fails if the code has not been read by
+    /// The first launch of a kernel lowers the kernel's code. The call fails if the code has not been lowered by
     /// `deadline`.
     pub(crate) fn check_launch(
         &self,

@@ -58,8 +58,8 @@ struct LaunchedState {
 }
 
 impl LaunchedState {
-    /// Creates the task for a request of device code; `None` if no task is needed. The task starts only after the
-    /// caller has released it.
+    /// Creates the task for a request of device code; `None` if the request creates no task. The task starts only after
+    /// the caller has released it.
     fn submit(
         &mut self,
         owner: &Arc<dyn Owner>,

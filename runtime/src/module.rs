@@ -63,7 +63,7 @@ struct Inner {
     addresses: Vec<u64>,
     /// The addresses of the variables that are freed together with the module.
     owned: Vec<u64>,
-    /// Variables of opaque type, by index.
+    /// Index of each variable of opaque type, and the variable.
     opaque: Vec<(usize, OpaqueVariable)>,
     kernels: Vec<Arc<Entry>>,
     by_name: FxHashMap<String, usize>,
@@ -193,7 +193,7 @@ impl Module {
         Ok((addresses, entries))
     }
 
-    /// Returns whether the context has not been reset since the module was loaded.
+    /// Returns whether the context has not been reset or destroyed since the module was loaded.
     pub(crate) fn is_of_current_life(&self) -> bool {
         self.inner.life == self.context().life()
     }

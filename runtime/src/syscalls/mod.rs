@@ -121,7 +121,7 @@ impl LaunchServices {
 }
 
 impl Services for LaunchServices {
-    // The text is kept until the next synchronising call. If the text exceeds the size of the buffer
+    // The text is kept until the launch has ended. If the text exceeds the size of the buffer
     // (`CU_LIMIT_PRINTF_FIFO_SIZE`), the oldest text is discarded.
     fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault> {
         if format == 0 {

@@ -1,6 +1,6 @@
 //! Formats the output of device-side printf. The format language is the part of C's that CUDA supports (CUDA
 //! programming guide, "Formatted Output"): flags `# ' ' 0 + -`, width and precision with `*`, sizes `h l ll`, types `%
-//! c d i o u x X p e E f F g G a A s`.
+//! c d i o u x X p e E f F g G a A s`. The sizes `hh j z t L` are accepted as well.
 //!
 //! Arguments are packed in memory: each argument is at the next multiple of its size. `char` and `short` are promoted
 //! to `int`, and `float` is promoted to `double`.

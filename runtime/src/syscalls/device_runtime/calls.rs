@@ -535,7 +535,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error if rows or slices overlap. So a copy has no more bytes than the memory range in which its rows are.
+/// Returns an error if rows or slices overlap. Therefore a copy has no more bytes than the address range that contains
+/// its rows.
 fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
     let rows = height <= 1 || place.pitch >= width;
     let plane = place.pitch.checked_mul(height);

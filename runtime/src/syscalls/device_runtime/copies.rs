@@ -54,8 +54,8 @@ impl Job {
     /// Returns a fault of `kernel` for the first address that cannot be accessed.
     pub(crate) fn run(&self, kernel: &str, visible: Option<&Visible>) -> Result<()> {
         let [width, height, depth] = self.extent;
-        // If a range is larger than its memory, the first row outside that memory faults. An empty range has no rows to
-        // access.
+        // If a range is larger than its memory, the first row outside that memory faults and ends the loops. Rows
+        // without bytes never fault, so the function returns here.
         if width == 0 || height == 0 || depth == 0 {
             return Ok(());
         }

@@ -101,7 +101,8 @@ pub(crate) struct DeviceRuntime {
 #[derive(Default)]
 struct DeviceRuntimeState {
     wishes: Vec<(Line, Wish)>,
-    /// Time by which all grids that this launch causes must be complete. It is set when the first of them is launched.
+    /// Time by which all grids that this launch causes must be complete. If the host has launched this grid, the time
+    /// is set when the first of them is launched.
     deadline: Option<Instant>,
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,
@@ -134,8 +135,8 @@ impl DeviceRuntime {
         }
     }
 
-    /// Returns the time by which a grid that is launched now must be complete. All grids that a launch causes share one
-    /// time limit, which is as long as the launch's and begins when the first of them is launched.
+    /// Returns the time by which a grid that is launched now must be complete. All grids that a launch by the host
+    /// causes share one time limit, which is as long as the launch's and begins when the first of them is launched.
     fn deadline(&self) -> Option<Instant> {
         let limit = self.limit?;
         let mut state = self.state.lock();
