@@ -1,7 +1,7 @@
 //! A shared library that recovers from faults, for hosts that are not Rust programs.
 //!
 //! `tests/faults.rs` loads it into Python to check that the signal handlers of Margay and of the host do not interfere.
-//! It does only what the driver library does at its first call.
+//! The library installs the handlers in the same way as the driver library at its first call.
 
 use margay::fault;
 

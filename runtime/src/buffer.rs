@@ -124,7 +124,7 @@ impl<T: Plain> DeviceBuffer<T> {
         self.check_len(values.len())?;
         let target = values.as_mut_ptr().cast();
         let transfer = Transfer::to_host(target, self.ptr, self.bytes() as u64);
-        // SAFETY: the target is borrowed until the copy is complete, and any bytes are a `T`.
+        // SAFETY: the target is borrowed until the copy is complete, and every bit pattern is a valid `T`.
         unsafe { self.context.legacy_stream().copy(transfer) }
     }
 

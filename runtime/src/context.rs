@@ -276,7 +276,7 @@ pub struct PointerInfo {
     pub kind: PointerKind,
     /// Start of the allocation.
     pub base: u64,
-    /// Requested size of the allocation.
+    /// Requested size of the allocation in bytes.
     pub size: u64,
     /// The context that owns the memory.
     pub context: Context,
@@ -647,7 +647,7 @@ impl Context {
         remember(&self.inner.shared_config, config, 2)
     }
 
-    /// Returns the least and the greatest stream priority: (0, -5).
+    /// Returns the lowest and the highest stream priority: 0 and -5.
     pub fn stream_priority_range(&self) -> (i32, i32) {
         (0, -5)
     }

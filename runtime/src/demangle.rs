@@ -13,7 +13,7 @@ pub const MAX_TEXT: usize = 4 << 10;
 /// Maximum length in bytes of a mangled C++ name: 8 KiB.
 const MAX_NAME: usize = 8 << 10;
 
-/// The parts of the name of a C++ function that are written.
+/// The parts of a C++ function's signature that a demangled text contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parts {
     /// The name with the types of the parameters and of the result.
@@ -71,8 +71,8 @@ fn limited(write: impl FnOnce(&mut Limited) -> fmt::Result) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the name of a function with `levels` parameters. The type of each is a template with the previous type as
-    /// both arguments, so the last type has 2 to the power of `levels` parts.
+    /// Returns the name of a function with `levels` parameters. The type of each parameter is a template with the
+    /// previous type as both arguments, so the last type has 2 to the power of `levels` parts.
     fn bomb(levels: usize) -> String {
         let mut name = "_Z7kern0001AIiiE".to_owned();
         for level in 1..levels {

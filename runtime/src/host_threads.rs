@@ -1,6 +1,7 @@
 //! Counts the threads of the program that use the driver, and those of them that wait for work.
 //!
-//! If all of them wait, no call of the program can change device memory before the work is complete.
+//! If all threads that use the driver wait, no call of the program can change device memory before the work is
+//! complete.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +38,7 @@ pub fn note() {
     if in_host_function() {
         return;
     }
-    // A destructor of an ending thread may call the driver.
+    // A destructor of an ending thread may call the driver after `USER` is destroyed. The access then fails.
     let _ = USER.try_with(|user| {
         let mut user = user.borrow_mut();
         if user.is_none() {

@@ -26,9 +26,9 @@ pub(crate) struct Machine {
     pub(crate) reverse: bool,
     /// The findings of a checking run; `None` in other runs.
     pub(crate) findings: Option<Arc<Findings>>,
-    /// The tools of the program.
+    /// The tools that observe the runtime (see [`crate::observe`]).
     pub(crate) tools: Arc<Tools>,
-    /// The order of work, in a run that checks memory.
+    /// Records the order of work, in a run that checks memory or races.
     pub(crate) timeline: Option<Arc<Timeline>>,
     scheduler: Scheduler,
     copies: ServiceThread,
@@ -46,9 +46,9 @@ pub(crate) struct Machine {
 
 /// The mutable state of a device.
 pub(crate) struct DeviceState {
-    /// The device's number: its index among all devices of the machine.
+    /// The device's number: its index among all configured devices, including those that programs do not see.
     number: i32,
-    /// How often the primary context is retained.
+    /// Number of retains of the primary context that are not yet released.
     pub(crate) retained: Mutex<u64>,
 }
 
@@ -174,7 +174,7 @@ impl Machine {
         self.devices.len() as i32
     }
 
-    /// Returns a device's number, which is its index among all devices of the machine.
+    /// Returns a device's number, which is its index among all configured devices.
     pub(crate) fn number(&self, ordinal: i32) -> i32 {
         self.device(ordinal).map_or(ordinal, |state| state.number)
     }

@@ -18,7 +18,7 @@ use crate::pointer::{HostFlags, PointerKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocation {
     pub(crate) base: u64,
-    /// Requested size.
+    /// Requested size in bytes.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
     /// The ID of the owning context; 0 if no context owns the memory (a library's managed variable, memory of a pool).
@@ -157,8 +157,8 @@ impl DeviceMemory {
         DeviceMemory { tools, ..self }
     }
 
-    /// Allocates memory for suppressed accesses of kernels, with space for any access: for loads, and for other
-    /// accesses.
+    /// Allocates the memory that suppressed accesses of kernels use: one block for loads and one for other accesses.
+    /// Each block is large enough for any access.
     pub(crate) fn spare(&self) -> Result<[u64; 2]> {
         let one = || -> Result<u64> {
             let allocation = self.allocate_zeroed(Request {
@@ -294,8 +294,8 @@ impl DeviceMemory {
         self.space.free_owned(context);
     }
 
-    /// Reports the allocations of which nobody has written some bytes, in runs that report unused memory. If `owner` is
-    /// not `None`, reports only the memory of this context.
+    /// In runs that report unused memory, reports the allocations that contain bytes which were never written. If
+    /// `owner` is not `None`, reports only the memory of this context.
     pub(crate) fn report_unused(&self, owner: Option<u64>) {
         if checks::host::reports_unused() {
             for (allocation, call) in self.unfreed(owner) {

@@ -24,7 +24,7 @@ pub(crate) fn thread_id() -> u64 {
     ID.get()
 }
 
-/// Ends the process with exit code 1, after what it has printed has been written.
+/// Writes the buffered output of the C library's streams and ends the process with exit code 1.
 pub(crate) fn end_with_failure() -> ! {
     // SAFETY: a null pointer stands for all streams of the C library.
     unsafe { libc::fflush(std::ptr::null_mut()) };

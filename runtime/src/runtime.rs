@@ -173,7 +173,7 @@ impl RuntimeBuilder {
         // the device and waits for another launch, the other launch needs the remaining windows.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
         let checks = self.checks.unwrap_or_else(Tools::from_env);
-        // The race detector needs all accesses in one order. It reports races of other orders, too.
+        // The race detector needs all accesses in one order. It also reports races that would occur in other orders.
         let in_order = checks.contains(Tool::Race);
         let workers = if deterministic || in_order {
             1
@@ -336,8 +336,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether calls return an error because of accesses that a checking run has reported, and `is` is true for
-    /// the kind of this error.
+    /// Returns whether a launch of a checking run has failed because of accesses that findings report, with a fault for
+    /// whose kind `is` returns true.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))

@@ -1,8 +1,9 @@
 //! The environment variables of the library: the values that each variable accepts, and a warning for every other
 //! value.
 //!
-//! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables (tested). An invalid value
-//! has no effect, except that a number of workers above [`MAX_WORKERS`] is reduced to that number.
+//! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables, except
+//! `CUDA_VISIBLE_DEVICES`, which accepts every value (tested). An invalid value has no effect, except that a number of
+//! workers above [`MAX_WORKERS`] is reduced to that number.
 
 use std::ffi::OsStr;
 use std::sync::Once;

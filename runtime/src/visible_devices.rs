@@ -16,7 +16,7 @@ use crate::environment::number;
 /// Maximum number of devices. The number is limited because each device has its own PCI bus number.
 pub const MAX_DEVICES: u32 = 64;
 
-/// Returns the UUID of the device with a number. It is the same in every process and on every machine.
+/// Returns the UUID of the device with a number. The UUID depends only on the number.
 pub fn uuid_of(number: i32) -> [u8; 16] {
     let mut bytes = *b"Margay-CPU-dev-0";
     bytes[15] += number as u8;

@@ -6,7 +6,7 @@
 //! the call; `released` finds them if the thread has released the interpreter's lock.
 //!
 //! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
-//! can hold. Plain runs capture no stacks.
+//! can hold. Runs without checks capture no stacks.
 
 mod python;
 mod released;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-/// A function of the host program on the stack of a call.
+/// A frame of the host program's call stack.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostFrame {
     /// The function's demangled name, or the name of its library and an offset.
@@ -29,8 +29,8 @@ pub struct HostFrame {
     pub line: Option<u32>,
 }
 
-/// Parts of the paths of files whose functions the program calls, but does not contain: CUDA's headers, the code that
-/// its compiler generates, and language libraries.
+/// Substrings of the paths of source files that do not belong to the program itself: CUDA's headers, code that CUDA's
+/// compiler generates, and libraries of C++ and Rust.
 const FOREIGN_FILES: [&str; 10] = [
     ".cudafe1.",
     "/cuda_runtime.h",
@@ -70,7 +70,7 @@ impl HostFrame {
         json!({"function": self.function, "file": self.file, "line": self.line})
     }
 
-    /// Returns whether the frame has a place in a file of the program itself.
+    /// Returns whether the frame's source line is known and belongs to a file of the program itself.
     fn is_of_program(&self) -> bool {
         self.line.is_some()
             && self
@@ -79,15 +79,15 @@ impl HostFrame {
                 .is_some_and(|file| !FOREIGN_FILES.iter().any(|part| file.contains(part)))
     }
 
-    /// Returns whether the compiler generated the function for the launch of a kernel. The function that calls it also
-    /// belongs to the launch: it has the kernel's name, and the line of the kernel.
+    /// Returns whether the compiler generated the function for the launch of a kernel. The caller of this stub also
+    /// belongs to the launch: it is a host function with the kernel's name and source line.
     fn is_stub(&self) -> bool {
         let file = self.file.as_ref();
         self.function.starts_with("__device_stub__")
             || file.is_some_and(|file| file.contains(".cudafe1."))
     }
 
-    /// Returns whether the function is Python code of a file.
+    /// Returns whether the function is Python code from a `.py` file.
     fn is_python(&self) -> bool {
         let file = self.file.as_ref();
         self.line.is_some() && file.is_some_and(|file| file.ends_with(".py"))
@@ -100,14 +100,14 @@ impl HostFrame {
         file.is_some_and(|file| FOLDERS.iter().any(|folder| file.contains(folder)))
     }
 
-    /// Returns whether the function belongs to CUDA's libraries.
+    /// Returns whether the function has a name like those of CUDA's libraries.
     fn is_of_cuda(&self) -> bool {
         ["cuda", "__cuda", "cu", "libcudart"]
             .iter()
             .any(|prefix| self.function.starts_with(prefix))
     }
 
-    /// Describes the place: `at main.cu:31`, or `in main` if the line is not known.
+    /// Describes the source position: `at main.cu:31`, or `in main` if the line is not known.
     fn place(&self) -> String {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => {
@@ -120,14 +120,15 @@ impl HostFrame {
 }
 
 /// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is
-/// in the first frame that belongs to the program itself. Returns `None` if there are no frames.
+/// that of [`frame_of_program`]. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
     frame_of_program(frames).map(HostFrame::place)
 }
 
-/// Returns the frame of the program itself that made a call; `None` if there are no frames.
+/// Returns the innermost frame of the program's own code; frames of Python code take precedence. If there is no such
+/// frame, returns another frame, if possible one with a known line. Returns `None` if `frames` is empty.
 pub fn frame_of_program(frames: &[HostFrame]) -> Option<&HostFrame> {
-    // The compiler's stub of a launch has two functions.
+    // The host code that the compiler generates for a launch has two frames: the stub and its caller.
     let stub = frames.iter().rposition(HostFrame::is_stub);
     let first = stub
         .map_or(0, |at| at + 2)
@@ -144,8 +145,8 @@ pub fn frame_of_program(frames: &[HostFrame]) -> Option<&HostFrame> {
     found.or(frames.first())
 }
 
-/// Removes the frames of this crate, and the frames that they have called. A Rust program that embeds this crate has
-/// such frames.
+/// Removes the outermost frame of this crate and all frames inside it. The stacks of a Rust program that embeds this
+/// crate contain frames of this crate.
 fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
     const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/");
     let is_own = |frame: &HostFrame| {
@@ -161,14 +162,14 @@ fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
 }
 
 struct Captured {
-    /// Return addresses, innermost first, without the frames of this library.
+    /// Addresses inside the calls on the stack, innermost first, without the calls inside this library.
     addresses: Vec<usize>,
     /// The frames of Python code, innermost first.
     python: Vec<HostFrame>,
     frames: OnceLock<Vec<HostFrame>>,
 }
 
-/// The stack of a call. Clones refer to the same stack.
+/// The host program's stack at a call of the API. Clones refer to the same stack.
 ///
 /// ```
 /// use margay::checks::CallStack;
@@ -218,7 +219,7 @@ impl CallStack {
         site_of(self.frames())
     }
 
-    /// Returns the return addresses, which identify the place of the call.
+    /// Returns the addresses inside the calls on the stack. They identify the place of the call.
     pub(crate) fn addresses(&self) -> &[usize] {
         &self.0.addresses
     }

@@ -1,8 +1,8 @@
 //! The frames of Python code on the calling thread, for CPython 3.9 and later.
 //!
 //! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
-//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames are known
-//! only with a version of the interpreter that [`released`] knows.
+//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames can be read
+//! only if [`released`] supports the interpreter's version.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
@@ -23,7 +23,8 @@ macro_rules! interpreter {
         }
 
         impl Interpreter {
-            /// Finds the functions; returns `None` if the process has no interpreter, or one without some function.
+            /// Finds the functions; returns `None` if the process has no interpreter, or an interpreter that lacks one
+            /// of the functions.
             fn find() -> Option<Interpreter> {
                 Some(Interpreter {
                     $($name: {
@@ -88,7 +89,7 @@ impl Interpreter {
         holds && unsafe { (self.error)() }.is_null()
     }
 
-    /// Returns the frames of a thread that has released the lock.
+    /// Returns the frames of the calling thread if it has released the lock.
     fn released_frames(&self) -> Vec<HostFrame> {
         static TYPES: OnceLock<Option<released::Types>> = OnceLock::new();
         let types = TYPES.get_or_init(|| {

@@ -2,10 +2,10 @@
 //!
 //! Only the thread itself changes its chain of frames, and code objects and their names never change while a frame uses
 //! them, so the thread can read them without the lock. This module calls no function of the interpreter that needs the
-//! lock, counts no references, and checks the types of all objects that it reads.
+//! lock, changes no reference counts, and checks the types of all objects that it reads.
 //!
-//! Invariant: all memory of the interpreter is read with [`access::read`], so a wrong address ends the chain of frames
-//! and not the program.
+//! Invariant: all memory of the interpreter is read with [`access::read`], so a wrong address ends the search for
+//! frames and does not crash the program.
 
 use super::HostFrame;
 use crate::fault::access;
@@ -94,7 +94,7 @@ fn describe(frame: u64, types: &Types) -> Option<HostFrame> {
     })
 }
 
-/// Reads a text object with one byte per character, or with its own UTF-8 form.
+/// Reads a compact text object (`str`) with 1, 2 or 4 bytes per character. Returns `None` for other objects.
 fn text(object: u64, types: &Types) -> Option<String> {
     if !is(object, types.text) {
         return None;
@@ -124,6 +124,7 @@ fn text(object: u64, types: &Types) -> Option<String> {
 }
 
 /// Returns the line of an instruction of a code object, from the object's table of locations (`co_linetable`).
+/// `instruction` is the index of a code unit of two bytes.
 fn line_of(code: u64, instruction: u64, types: &Types) -> Option<u32> {
     let first = word(code + offset::CODE_FIRST_LINE)? as u32;
     let table = word(code + offset::CODE_LINES).filter(|&table| is(table, types.bytes))?;
@@ -131,8 +132,9 @@ fn line_of(code: u64, instruction: u64, types: &Types) -> Option<u32> {
     line_in(&table, first, instruction)
 }
 
-/// Finds the line of an instruction in a table of locations. An entry describes a number of instructions: its first
-/// byte contains the entry's kind and this number, and the kind determines how the change of the line is stored.
+/// Finds the line of an instruction in a table of locations. An entry describes 1 to 8 successive instructions: its
+/// first byte contains the entry's kind and the number of instructions minus 1. The kind determines how the change of
+/// the line is stored.
 fn line_in(table: &[u8], first: u32, instruction: u64) -> Option<u32> {
     let (mut line, mut start, mut at) = (i64::from(first), 0, 0);
     while let Some(&head) = table.get(at) {

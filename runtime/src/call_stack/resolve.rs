@@ -1,5 +1,5 @@
-//! Finds the functions and source lines of addresses: reads the files that `/proc/self/maps` lists, without the dynamic
-//! loader, whose lock the program can hold.
+//! Finds the functions and source lines of addresses: reads the files that `/proc/self/maps` lists. Calls no function
+//! of the dynamic loader, because the program can hold the loader's lock.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ pub(super) fn mappings() -> Vec<Mapping> {
 /// Reads a section that is never freed: the table of files keeps all sections until the process ends.
 type Reader = EndianSlice<'static, RunTimeEndian>;
 
-/// What is known about a file with code.
+/// The data that was read from a file with code.
 #[derive(Default)]
 struct CodeFile {
     lines: Option<addr2line::Context<Reader>>,
@@ -94,7 +94,7 @@ impl CodeFile {
         })
     }
 
-    /// Returns the address that the file gives to the byte at an offset.
+    /// Returns the virtual address that the file's segments assign to the byte at a file offset.
     fn address(&self, offset: u64) -> Option<u64> {
         let inside = |&&(start, size, _): &&(u64, u64, u64)| offset.wrapping_sub(start) < size;
         let (start, _, address) = self.segments.iter().find(inside)?;
@@ -161,7 +161,8 @@ fn lines_of<'a>(
 static FILES: Mutex<Option<HashMap<String, Option<CodeFile>>>> = Mutex::new(None);
 
 /// Returns the frames of a stack from the innermost function to `main`. If the stack contains frames of a Python
-/// interpreter and `python` is not empty, these frames replace the first frame of the interpreter and all later frames.
+/// interpreter and `python` is not empty, the frames of `python` replace the first frame of the interpreter and all
+/// later frames.
 pub(super) fn frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
     // Wrong debug information must not end the program.
     let found = catch_unwind(AssertUnwindSafe(|| all_frames(addresses, python)));
@@ -219,7 +220,7 @@ fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
         name.starts_with("margay::") || name == "_Unwind_Backtrace"
     };
     let own = frames.iter().take_while(|frame| is_own(frame)).count();
-    // The tests of this library have no other frames.
+    // If all frames belong to this library, as in its tests, the frames are kept.
     if own < frames.len() {
         frames.drain(..own);
     }

@@ -31,7 +31,7 @@ extern "C" fn visit(context: *mut Context, state: *mut c_void) -> c_int {
     if address == 0 || addresses.len() == MOST {
         return STOP;
     }
-    // A return address is behind the call, and may belong to the next line or function.
+    // A return address is the end of the call instruction, and may belong to the next line or function.
     addresses.push(if before == 0 { address - 1 } else { address });
     NEXT
 }
@@ -50,7 +50,7 @@ pub(super) fn return_addresses() -> Vec<usize> {
     addresses
 }
 
-/// Returns the addresses of this library; `None` if the library is linked into the program.
+/// Returns the address range of this library; `None` if the library is linked into the program.
 fn own_range() -> &'static Option<(usize, usize)> {
     static RANGE: OnceLock<Option<(usize, usize)>> = OnceLock::new();
     RANGE.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Reports memory that the program has not freed, when its context or the process ends.
+//! Reports memory that the program has not freed when the memory's context or the process ends.
 
 use super::Context;
 use crate::call_stack::CallStack;
@@ -17,7 +17,7 @@ impl Context {
             return;
         }
         self.settle();
-        // NVIDIA's runtime ends its contexts in an exit handler.
+        // NVIDIA's runtime ends its contexts in an exit handler, so `exit` can be on the stack.
         let call = CallStack::capture();
         let at_exit = call.frames().iter().any(|frame| frame.function == "exit");
         let when = (!at_exit).then_some("Found when its context ended");
@@ -25,7 +25,7 @@ impl Context {
         self.report_heap(findings);
     }
 
-    /// Reports the blocks that device code allocated and has not freed.
+    /// Reports the blocks of the device heap that device code has not freed.
     fn report_heap(&self, findings: &Findings) {
         for (address, bytes) in self.inner.heap.unfreed() {
             let text = leaked(bytes, "", address) + " on the device heap";
@@ -34,7 +34,7 @@ impl Context {
     }
 }
 
-/// Reports all memory that the program has not freed.
+/// Reports all memory that the program has not freed. Reports nothing if a context has a fault.
 pub(crate) fn report_all(machine: &Machine) {
     let Some(findings) = finder(machine) else {
         return;
@@ -57,7 +57,8 @@ fn finder(machine: &Machine) -> Option<&Findings> {
     findings.filter(|findings| findings.tools().contains(Tool::Leak))
 }
 
-/// Reports unfreed memory, of one owner if `owner` is not `None`. `when` states when it is found, if not at exit.
+/// Reports the unfreed memory of the context with ID `owner`; of all contexts if `owner` is `None`. `when` is the text
+/// that states when the memory was found; `None` at the exit of the process.
 fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>, when: Option<&str>) {
     for (found, call) in machine.memory.unfreed(owner) {
         let memory::Allocation { base, size, .. } = found;

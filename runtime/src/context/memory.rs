@@ -83,7 +83,7 @@ impl Context {
     /// memory.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the range is not inside the file.
+    /// [`Error::InvalidValue`] when the range is not inside `memory`.
     pub fn import_memory(
         &self,
         memory: &SharedMemory,
@@ -149,7 +149,7 @@ impl Context {
         self.alloc_variable(bytes, kind, false)
     }
 
-    /// Allocates memory for a variable of a module. `constant` states whether it is in constant memory.
+    /// Allocates memory for a variable of a module. `constant` states whether the variable is in constant memory.
     pub(crate) fn alloc_variable(
         &self,
         bytes: u64,

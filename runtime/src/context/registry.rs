@@ -19,7 +19,7 @@ struct Known {
     context: Weak<Inner>,
 }
 
-/// All contexts. A context is removed from this list when its last handle is dropped.
+/// All contexts. The entry of a dropped context is removed when the next context is added.
 static CONTEXTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 fn address(machine: &Machine) -> usize {
@@ -60,7 +60,7 @@ impl Context {
             .map(Context::from)
     }
 
-    /// Returns a device's primary context; `None` when the runtime no longer exists.
+    /// Returns a device's primary context; `None` if the device does not exist or its runtime has been dropped.
     pub(crate) fn primary_of(machine: &Machine, ordinal: i32) -> Option<Context> {
         Context::find(machine, |known| known.primary && known.device == ordinal)
     }

@@ -56,7 +56,7 @@ impl Device {
         self.ordinal
     }
 
-    /// Returns the device's number: its index among all devices of the machine.
+    /// Returns the device's number: its index among all configured devices, including those that programs do not see.
     pub fn number(&self) -> i32 {
         self.machine.number(self.ordinal)
     }
@@ -66,7 +66,7 @@ impl Device {
         self.machine.config.name_of(self.number())
     }
 
-    /// Returns the UUID. It is the same in every process and on every machine.
+    /// Returns the UUID. It depends only on the device's number.
     pub fn uuid(&self) -> [u8; 16] {
         uuid_of(self.number())
     }
@@ -97,7 +97,8 @@ impl Device {
         )
     }
 
-    /// Returns the attribute with this `CUdevice_attribute` number; `None` when no attribute has this number.
+    /// Returns the value of the attribute with this `CUdevice_attribute` number; `None` when no attribute has this
+    /// number.
     pub fn attribute(&self, number: i32) -> Option<i32> {
         match number {
             attributes::PCI_BUS_ID => Some(attributes::PCI_BUS + self.number()),
