@@ -65,7 +65,7 @@ pub(crate) fn measure(scale: Scale, names: &[String]) -> Result<Vec<Checked>, St
         .collect();
     let checking = checking?;
     let one = |case: &Case| {
-        eprintln!("{}", case.name);
+        margay::files::tell(format_args!("{}", case.name));
         let mut ready = Prepared::new(case, scale, &normal)?;
         let mut checked = BTreeMap::new();
         for (name, runtime) in &checking {

@@ -195,7 +195,7 @@ fn middle(kind: &Kind) -> f32 {
 /// Compares the sums of the loads and of all kinds of textures with the expected sums, then measures times. `check`
 /// requests little data.
 pub(crate) fn measure(check: bool) -> Result<Vec<Fetched>, String> {
-    eprintln!("fetches");
+    margay::files::tell(format_args!("fetches"));
     let size = if check { [256, 3] } else { [1024, 512] };
     let told = |e: margay::Error| e.to_string();
     let bench = Bench::new(size).map_err(told)?;

@@ -59,7 +59,7 @@ pub(crate) fn measure(scale: Scale) -> Result<Vec<Interpreted>, String> {
     let case_of = |name: &&str| CASES.iter().find(|case| case.name.contains(name));
     let cases: Vec<&Case> = NAMES.iter().filter_map(case_of).collect();
     let one = |case: &Case| {
-        eprintln!("{}", case.name);
+        margay::files::tell(format_args!("{}", case.name));
         let mut ready = Prepared::new(case, scale, &native)?;
         let native = measure::alone(|| ready.run());
         let mut ready = Prepared::new(case, scale, &interpreter)?;

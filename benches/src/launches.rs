@@ -93,7 +93,7 @@ pub(crate) struct Launched {
 
 /// Measures all kinds of launches, with as many workers as the machine has cores.
 pub(crate) fn measure() -> Result<Vec<Launched>, String> {
-    eprintln!("launches");
+    margay::files::tell(format_args!("launches"));
     let runtime = Runtime::new().map_err(|e| e.to_string())?;
     let kernels = Launches::new(&runtime).map_err(|e| e.to_string())?;
     let row = |what, launches, time| Launched {

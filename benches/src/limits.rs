@@ -34,7 +34,7 @@ const SMALL: usize = 1 << 16;
 
 /// Measures the limits of this processor. `check` requests little data.
 pub(crate) fn measure(check: bool) -> Vec<Limit> {
-    eprintln!("limits");
+    margay::files::tell(format_args!("limits"));
     let mut limits = memory(if check { SMALL } else { FLOATS });
     limits.extend(multiply_adds());
     limits

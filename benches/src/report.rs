@@ -177,7 +177,7 @@ fn compare(
     let cases = comparison::chosen(names)?;
     let field = Field::find(driver)?;
     for case in cases {
-        eprintln!("{}", case.name);
+        margay::files::tell(format_args!("{}", case.name));
         report.kernels.push(field.measure(case, scale));
     }
     report.entrants = field.entrants;

@@ -207,7 +207,7 @@ pub(crate) fn measure() -> Result<Vec<Rates>, String> {
     let runtime = Runtime::builder().without_disk_cache().build();
     let runtime = runtime.map_err(|e| e.to_string())?;
     let rates = texts().into_iter().map(|text| {
-        eprintln!("loading: {}", text.name);
+        margay::files::tell(format_args!("loading: {}", text.name));
         rates(&runtime, &text)
     });
     rates.collect()

@@ -172,7 +172,7 @@ pub(crate) fn measure() -> Result<Vec<Started>, String> {
         ),
     ];
     let measured = rows.into_iter().map(|(what, once, code)| {
-        eprintln!("starting: {what}");
+        margay::files::tell(format_args!("starting: {what}"));
         let cost = once.measure(code)?;
         Ok(Started { what, cost })
     });

@@ -1,7 +1,6 @@
 //! The checks around every entry point: the initialisation state, stream capture, panics and the trace.
 //!
-//! Invariants: no panic crosses the C boundary. In the child of a fork, calls fail before they take a lock or use the
-//! runtime. Exceptions: the functions in [`CONSTANT`], and checking runs.
+//! Invariants: no panic crosses the C boundary. In the child of a fork, calls neither take a lock nor use the runtime.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -287,6 +286,11 @@ pub(crate) fn is_ready() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
+/// Returns whether this process is the child of a process that initialised the library.
+fn is_forked() -> bool {
+    STATE.load(Ordering::Acquire) == FORKED
+}
+
 extern "C" fn forked() {
     STATE.store(FORKED, Ordering::Release);
 }
@@ -295,8 +299,6 @@ fn check_state(name: &str) -> Served {
     match STATE.load(Ordering::Acquire) {
         READY => Ok(()),
         UNINITIALIZED if BEFORE_INIT.contains(&name) => Ok(()),
-        // These functions only read constants.
-        FORKED if CONSTANT.contains(&name) => Ok(()),
         _ => Err(CuResult::NOT_INITIALIZED),
     }
 }
@@ -320,6 +322,9 @@ pub(crate) fn enter(
     if !checking::any() {
         return checked(call, arguments, body);
     }
+    if is_forked() {
+        return in_child(call, body);
+    }
     checking::begin(call.name);
     let start = Instant::now();
     let code = checked(call, arguments, body);
@@ -340,6 +345,9 @@ fn checked(
     arguments: Arguments<'_>,
     body: impl FnOnce() -> Served,
 ) -> CuResult {
+    if is_forked() {
+        return in_child(call, body);
+    }
     if let Err(code) = check_state(call.name) {
         checking::failed(call.name, code);
         return code;
@@ -363,6 +371,23 @@ fn check_capture(call: &Call) -> Served {
     match call.unsafe_in_capture {
         true => Ok(margay::capture::check_unsafe_call()?),
         false => Ok(()),
+    }
+}
+
+/// Runs the body of a function that only reads constants in the child of a fork. A thread that the child lacks may
+/// hold any lock of the library, so a failed call is neither logged nor checked.
+#[cold]
+fn in_child(call: &Call, body: impl FnOnce() -> Served) -> CuResult {
+    if !CONSTANT.contains(&call.name) {
+        return CuResult::NOT_INITIALIZED;
+    }
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => CuResult::SUCCESS,
+        Ok(Err(code)) => code,
+        Err(panic) => {
+            std::mem::forget(panic);
+            CuResult::UNKNOWN
+        }
     }
 }
 
@@ -442,7 +467,7 @@ fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Inst
 #[cold]
 pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
     let code = CuResult::NOT_SUPPORTED;
-    if STATE.load(Ordering::Acquire) == FORKED {
+    if is_forked() {
         return CuResult::NOT_INITIALIZED;
     }
     checking::begin(call.name);

@@ -275,6 +275,36 @@ static void fork_at_work(void) {
     REQUIRE(cuMemFreeHost(word));
 }
 
+static void *fail_until(void *is_over) {
+    while (!__atomic_load_n((int *)is_over, __ATOMIC_SEQ_CST))
+        cuMemFree_v2(16);
+    return NULL;
+}
+
+// Forks while another thread makes calls that fail and are logged. A call that only reads constants fails in the child
+// as it does in the parent, and does not wait for the lock of the log, which nobody in the child releases.
+static void fork_while_calls_fail(void) {
+    pthread_t thread;
+    int is_over = 0, ended = 0;
+    pthread_create(&thread, NULL, fail_until, &is_over);
+    for (int round = 0; round < 40; ++round) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            void *found;
+            int status;
+            alarm(20);
+            _exit(cuGetProcAddress_v2("cuNoSuchFunction", &found, 12000, 0, &status) == NOT_FOUND ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        ended += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    __atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+    pthread_join(thread, NULL);
+    CHECK(ended == 40);
+}
+
 int main(int count, char **arguments) {
     if (count > 1)
         return leave_by(arguments[1]);
@@ -282,6 +312,7 @@ int main(int count, char **arguments) {
     host_functions(context);
     forks();
     fork_at_work();
+    fork_while_calls_fail();
     errors(context);
     threads();
     exits(arguments[0], "main");

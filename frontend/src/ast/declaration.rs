@@ -161,6 +161,8 @@ pub struct Function {
     pub body: Option<List<Statement>>,
     /// The source range from the linkage or the keyword to the end of the head.
     pub span: Span,
+    /// The source range from the linkage or the keyword to the end of the body; the same as `span` if there is no body.
+    pub whole: Span,
 }
 
 /// A directive between a function's head and its body, or at the end of a prototype.

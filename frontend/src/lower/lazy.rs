@@ -23,7 +23,7 @@ pub struct LazyModule {
     parsed: Parsed,
     resolution: Resolution,
     state: ModuleState,
-    /// Total size in bytes of the heads, as PTX text, of all functions that have been lowered.
+    /// Total size in bytes, as PTX text, of all functions that have been lowered.
     done: usize,
     /// Index of the first function that has not been considered for lowering ahead of its use.
     ahead: usize,
@@ -92,9 +92,9 @@ impl LazyModule {
 
     /// Lowers a function and all functions that it may call. Returns whether there are new bodies.
     ///
-    /// If there are new bodies, the call also lowers functions ahead of their use, in module order. The heads of these
-    /// functions are in total about as long as the heads of all functions that earlier calls have lowered. A program
-    /// that uses all functions of a module in turn therefore needs few calls that lower anything.
+    /// If there are new bodies, the call also lowers functions ahead of their use, in module order. The text of these
+    /// functions is in total about as long as that of all functions that earlier calls have lowered. A program that
+    /// uses all functions of a module in turn therefore needs few calls that lower anything.
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl LazyModule {
     }
 }
 
-/// Lowers a function and all functions that it may call. Returns the total size in bytes of the heads of the functions
-/// that were not lowered before.
+/// Lowers a function and all functions that it may call. Returns the total size in bytes, as PTX text, of the
+/// functions that were not lowered before.
 fn lower_reachable(
     lowering: &mut ModuleLowering<'_>,
     function: FuncId,
@@ -140,7 +140,7 @@ fn lower_reachable(
     Ok(bytes)
 }
 
-/// Lowers a function, unless it is already lowered or has no body. Returns the size of its head in bytes, or 0 if this
+/// Lowers a function, unless it is already lowered or has no body. Returns the size of its text in bytes, or 0 if this
 /// call did not lower it.
 fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
     if lowering.module.functions[id].has_body() || !lowering.is_defined(id) {
@@ -148,7 +148,7 @@ fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Di
     }
     lowering.define(id)?;
     let head = lowering.heads.get(&lowering.target_of(id));
-    Ok(head.map_or(0, |&head| lowering.ast[head].span.len() as usize))
+    Ok(head.map_or(0, |&head| lowering.ast[head].whole.len() as usize))
 }
 
 /// Returns the functions that a lowered function may call.

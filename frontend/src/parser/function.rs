@@ -26,6 +26,7 @@ impl Parser<'_> {
             directives,
             body: None,
             span: self.since(start),
+            whole: self.since(start),
         };
         if self.at(Token::Semicolon) && !directives.is_empty() {
             return self.unexpected("`{`: directives belong to a definition");
@@ -55,6 +56,7 @@ impl Parser<'_> {
             directives,
             body: None,
             span: self.since(start),
+            whole: self.since(start),
         };
         self.function_end(function)
     }
@@ -63,6 +65,7 @@ impl Parser<'_> {
     /// device function without a semicolon if another item follows.
     fn function_end(&mut self, function: Function) -> Parse<()> {
         let is_func = function.kind == FunctionKind::Func;
+        let start = function.span.start;
         let id = self.module.arena.add(function);
         self.module.items.push(Item::Function(id));
         let token = self.token;
@@ -72,7 +75,9 @@ impl Parser<'_> {
                     self.body_parameters = Some(Vec::new());
                 }
                 let body = self.body();
-                self.module.arena[id].body = Some(body);
+                let whole = self.since(start);
+                let function = &mut self.module.arena[id];
+                (function.body, function.whole) = (Some(body), whole);
                 if let Some(parameters) = self.body_parameters.take() {
                     let parameters = self.module.arena.add_list(parameters);
                     self.module.arena[id].parameters = parameters;
