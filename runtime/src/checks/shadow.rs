@@ -187,6 +187,19 @@ impl Races {
         gravity(severity, missing) > known.gravity()
     }
 
+    /// Returns whether the finding of two sites exists and describes a race that is at least as serious as one with
+    /// this severity and missing order.
+    pub(crate) fn covers(&self, pair: (Site, Site), severity: Severity, missing: Missing) -> bool {
+        let known = self.pairs.get(&pair);
+        known.is_some_and(|known| gravity(severity, missing) <= known.gravity())
+    }
+
+    /// Counts `count` more occurrences of a race between two sites. Returns whether its finding exists.
+    pub(crate) fn add_count(&mut self, pair: (Site, Site), count: u64) -> bool {
+        let known = self.pairs.get_mut(&pair);
+        known.map(|known| known.finding.count += count).is_some()
+    }
+
     /// Adds a race between two sites. If it is known, the new finding replaces the old one.
     pub(crate) fn add_pair(
         &mut self,

@@ -242,18 +242,18 @@ impl Page {
     /// For each unit that contains a cell in `from..to`, moves the accesses that `units` records to the cells of the
     /// unit.
     #[inline]
-    fn expand(&mut self, from: usize, to: usize) {
+    fn expand(&mut self, from: usize, to: usize, lists: &mut Lists) {
         let units = u64::MAX >> (63 - (to - 1) / UNIT) & u64::MAX << (from / UNIT);
         let mut whole = self.whole & units;
         while whole != 0 {
             let unit = whole.trailing_zeros() as usize;
             whole &= whole - 1;
-            self.expand_unit(unit);
+            self.expand_unit(unit, lists);
         }
     }
 
     #[cold]
-    fn expand_unit(&mut self, unit: usize) {
+    fn expand_unit(&mut self, unit: usize, lists: &mut Lists) {
         self.whole &= !(1 << unit);
         let Some(units) = &mut self.units else {
             return;
@@ -267,12 +267,15 @@ impl Page {
                 .into_iter()
                 .chain(read)
                 .for_each(|entry| cell.set(entry));
+            if let Some(other) = accesses.other_write.entry(at, true) {
+                cell.set_list(lists.add(cell.list(), other));
+            }
         }
     }
 
     /// Forgets the accesses to the cells in `from..to` that `units` records. Accesses to other cells of their units
     /// remain.
-    fn forget_units(&mut self, from: usize, to: usize) {
+    fn forget_units(&mut self, from: usize, to: usize, lists: &mut Lists) {
         let inside = (from.div_ceil(UNIT), to / UNIT);
         if let Some(units) = &mut self.units {
             for unit in inside.0..inside.1 {
@@ -281,7 +284,7 @@ impl Page {
             }
         }
         if from < to {
-            self.expand(from, to);
+            self.expand(from, to, lists);
         }
     }
 
@@ -317,8 +320,9 @@ impl Cells {
     /// Returns the cell with an index: the address divided by four.
     #[inline]
     pub(super) fn cell(&mut self, index: u64) -> &mut Cell {
-        let (page, at) = self.place(index);
-        page.expand(at, at + 1);
+        let (found, at) = self.find(index);
+        let page = &mut self.pages[found];
+        page.expand(at, at + 1, &mut self.lists);
         &mut page.cells()[at]
     }
 
@@ -329,7 +333,7 @@ impl Cells {
         let (found, at) = self.find(index);
         let end = (at + most).min(PAGE_CELLS);
         let page = &mut self.pages[found];
-        page.expand(at, end);
+        page.expand(at, end, &mut self.lists);
         (&mut page.cells()[at..end], &self.lists)
     }
 
@@ -424,7 +428,7 @@ impl Cells {
     pub(super) fn with_further(&mut self, index: u64) -> (&mut Cell, &[Entry]) {
         let (found, at) = self.find(index);
         let page = &mut self.pages[found];
-        page.expand(at, at + 1);
+        page.expand(at, at + 1, &mut self.lists);
         let cell = &mut page.cells()[at];
         let list = cell.list();
         (cell, self.lists.get(list))
@@ -465,7 +469,8 @@ impl Cells {
             let start = (from / 4).max(first);
             let end = to.div_ceil(4).min(first + PAGE_CELLS as u64);
             let page = &mut self.pages[found];
-            page.expand((start - first) as usize, (end - first) as usize);
+            let cells = ((start - first) as usize, (end - first) as usize);
+            page.expand(cells.0, cells.1, &mut self.lists);
             let Some(cells) = &page.cells else {
                 continue;
             };
@@ -487,7 +492,7 @@ impl Cells {
                 let to = from + (next - index) as usize;
                 let page = &mut self.pages[found];
                 page.marks = None;
-                page.forget_units(from, to);
+                page.forget_units(from, to, &mut self.lists);
                 for cell in page.cells.iter_mut().flat_map(|cells| &mut cells[from..to]) {
                     self.lists.release(cell.list());
                     *cell = Cell::default();

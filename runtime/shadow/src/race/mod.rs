@@ -155,6 +155,25 @@ pub struct Race {
     /// Whether only one operation is missing: a fence in the later thread between its strong read of a flag and its
     /// access. The earlier thread has released its access. Many programs lack this fence, and they work on GPUs.
     pub reader_lacks_fence: bool,
+    /// Number of neighbouring threads for which the race is reported. This is more than one only for races of a write
+    /// by neighbouring lanes with a write by the same lanes of another CTA: each thread of one access races with the
+    /// thread of the other access at the same position.
+    pub threads: u32,
+}
+
+impl Race {
+    /// Returns the race of one thread of a race of several threads, each of which accesses `bytes` bytes.
+    #[must_use]
+    pub fn of_thread(&self, number: u32, bytes: u32) -> Race {
+        let (site, cta, thread) = self.earlier;
+        Race {
+            earlier: (site, cta, thread + number),
+            thread: self.thread + number,
+            address: self.address + u64::from(number) * u64::from(bytes),
+            threads: 1,
+            ..*self
+        }
+    }
 }
 
 /// An access of a thread that conflicts with other work (not a launch) that may run at the same time.

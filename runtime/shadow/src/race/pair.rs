@@ -145,6 +145,7 @@ impl Detector {
             both_write: false,
             volatile: included && volatile,
             reader_lacks_fence: assumed,
+            threads: 1,
         })
     }
 
@@ -182,6 +183,7 @@ impl Detector {
             both_write: false,
             volatile: false,
             reader_lacks_fence: false,
+            threads: 1,
         })
     }
 
@@ -221,6 +223,7 @@ impl Detector {
             both_write: false,
             volatile: false,
             reader_lacks_fence: false,
+            threads: 1,
         })
     }
 

@@ -5,8 +5,8 @@
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
-use super::unit::{UNIT, Whole};
-use super::{Access, Detector, Group, Race, Site};
+use super::unit::{UNIT, Whole, Writes};
+use super::{Access, Detector, Group, Missing, Race, Site};
 
 /// How the addresses of lanes are related.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,17 @@ impl Now {
             }
     }
 
+    /// Returns whether no access of another CTA of the launch happens before the next access.
+    fn has_unordered_ctas(&self) -> bool {
+        self.barriers_only && self.plain && !self.overlapped
+    }
+
+    /// Returns whether the group contains weak accesses by the same instruction in another CTA of the launch.
+    fn is_write_elsewhere(&self, group: &Group) -> bool {
+        let alike = group.site == self.site && group.strong.is_none() && group.copy.is_none();
+        alike && group.launch == self.launch && group.cta != self.cta
+    }
+
     /// Returns what is known about the accesses of a group.
     fn about(&self, groups: &[Group], group: GroupId) -> About {
         let group = &groups[group as usize - 1];
@@ -82,6 +93,38 @@ const FEW: usize = 8;
 /// Number of further reads of a cell, by different warps or instructions, after which no more reads are recorded until
 /// the next barrier, if only barriers order the threads. A later write races with some of these reads.
 const ENOUGH: usize = 4;
+
+/// Returns two recorded writes of a cell for which a new write need not be recorded: weak writes by the same
+/// instruction in other clusters, to all bytes that the new write is to. `cluster_of` returns the cluster of a write's CTA.
+///
+/// If only barriers order the threads of each CTA, every later access that races with the new write also races with
+/// one of the two, or with a later write that has replaced one of them. Its thread is at least as far from the thread of
+/// that write.
+fn enough_writes(
+    groups: &[Group],
+    now: &Now,
+    new: Entry,
+    recorded: impl Iterator<Item = Entry>,
+    cluster_of: impl Fn(CtaId) -> u64,
+) -> Option<[Entry; 2]> {
+    if !now.has_unordered_ctas() {
+        return None;
+    }
+    let mut first: Option<(Entry, u64)> = None;
+    for entry in recorded {
+        let group = &groups[entry.group as usize - 1];
+        if !entry.writes || new.bytes & !entry.bytes != 0 || !now.is_write_elsewhere(group) {
+            continue;
+        }
+        let cluster = cluster_of(group.cta);
+        match first {
+            Some((other, of)) if of != cluster => return Some([other, entry]),
+            Some(_) => {}
+            None => first = Some((entry, cluster)),
+        }
+    }
+    None
+}
 
 /// Records the weak access `entry` to a cell, unless `Detector::touch` must compare it with the earlier accesses.
 /// Returns whether the access was recorded, or need not be recorded.
@@ -255,7 +298,8 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 impl Detector {
     /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0, `active` are the lanes that
     /// access `bytes` bytes each as `shape` states, and `address` returns the address of a lane. Calls `report` with
-    /// the lane for each race with an earlier access.
+    /// the lane for each race with an earlier access, or with the first lane for races of several threads
+    /// ([`Race::threads`]).
     pub fn access_lanes(
         &mut self,
         id: CtaId,
@@ -313,7 +357,28 @@ impl Detector {
         if shape == Shape::Adjacent && one.is_multiple_of(4) && bytes.is_multiple_of(4) {
             let start = (one / 4, leader.lane() + lowest);
             let run = (active.count_ones(), bytes / 4);
-            left &= !(self.record_run(&now, (group, writes), start, run) << lowest);
+            let (recorded, raced) = self.record_run(&now, (group, writes), start, run);
+            left &= !(recorded << lowest);
+            for (done, writes) in raced {
+                let lane = lowest + done / run.1;
+                let by = Thread {
+                    cta: id,
+                    index: first + lane,
+                };
+                for write in writes {
+                    if let Some(entry) = write.entry(0, true) {
+                        let race = self.race_of_writes(by, &entry);
+                        report(
+                            lane,
+                            Race {
+                                address: one + u64::from(done) * 4,
+                                threads: UNIT as u32 / run.1,
+                                ..race
+                            },
+                        );
+                    }
+                }
+            }
         }
         for lane in lanes(left) {
             let by = Thread {
@@ -328,7 +393,27 @@ impl Detector {
                     bytes: mask,
                     writes,
                 };
-                if !record(&mut self.cells, &self.groups, &now, index, entry) {
+                if record(&mut self.cells, &self.groups, &now, index, entry) {
+                    continue;
+                }
+                let (cell, further) = self.cells.with_further(index);
+                let recorded = cell.write().into_iter().chain(further.iter().copied());
+                let cluster_of = |cta: CtaId| self.ctas[cta as usize].cluster;
+                let enough = writes
+                    .then(|| enough_writes(&self.groups, &now, entry, recorded, cluster_of))
+                    .flatten();
+                if let Some(enough) = enough {
+                    for write in enough {
+                        let from = u64::from((write.bytes & mask).trailing_zeros());
+                        report(
+                            lane,
+                            Race {
+                                address: index * 4 + from,
+                                ..self.race_of_writes(by, &write)
+                            },
+                        );
+                    }
+                } else {
                     self.touch(
                         by,
                         (site, access, None),
@@ -369,14 +454,15 @@ impl Detector {
 
     /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, for all cells
     /// for which the short path is possible. `start` is the first cell and the lane of its access. Returns the lanes
-    /// whose accesses are recorded, as bits relative to the first of these lanes.
+    /// whose accesses are recorded, as bits relative to the first of these lanes. For each unit whose earlier writes
+    /// race with the accesses, also returns the unit's first cell, relative to the first cell of the accesses, and these writes.
     fn record_run(
         &mut self,
         now: &Now,
         (group, writes): (GroupId, bool),
         (index, lane): (u64, u32),
         (count, per): (u32, u32),
-    ) -> u32 {
+    ) -> (u32, Vec<(u32, Writes)>) {
         let total = (count * per) as usize;
         let (mut last, mut known) = (NONE, About::Open);
         let mut other = (NONE, About::Open);
@@ -393,6 +479,15 @@ impl Detector {
             known
         };
         let (mut done, mut open) = (0, 0u32);
+        let mut raced = Vec::new();
+        // The cluster of the accesses of a group if they are writes by the same instruction in another CTA.
+        let ctas = &self.ctas;
+        let races = |group: GroupId| {
+            let group = &groups[group as usize - 1];
+            now.is_write_elsewhere(group)
+                .then(|| ctas[group.cta as usize].cluster)
+        };
+        let may_race = writes && now.has_unordered_ctas();
         while done < total {
             let first = index + done as u64;
             let before = first as usize % UNIT;
@@ -403,10 +498,20 @@ impl Detector {
             if count == UNIT
                 && let Some(whole) = Whole::new(group, lane + done as u32 / per, per)
                 && let Some(unit) = self.cells.unit(first)
-                && unit.record(whole, writes, &mut about)
             {
-                done += UNIT;
-                continue;
+                if unit.record(whole, writes, &mut about) {
+                    done += UNIT;
+                    continue;
+                }
+                if may_race {
+                    let over = |group| now.about(groups, group) == About::Over;
+                    let others = unit.add_write(whole, over, races);
+                    if !others.is_empty() {
+                        raced.push((done as u32, others));
+                        done += UNIT;
+                        continue;
+                    }
+                }
             }
             let marked = match writes || !now.barriers_only {
                 true => 0,
@@ -430,7 +535,33 @@ impl Detector {
             }
         }
         let all = u32::MAX >> (32 - count);
-        all & !open
+        (all & !open, raced)
+    }
+
+    /// Returns the race of a thread's weak write with an earlier weak write in another CTA of the launch. Nothing orders
+    /// the threads of the two CTAs ([`Now::has_unordered_ctas`]).
+    fn race_of_writes(&self, by: Thread, write: &Entry) -> Race {
+        let group = &self.groups[write.group as usize - 1];
+        let cluster = |cta: CtaId| self.ctas[cta as usize].cluster;
+        Race {
+            earlier: (
+                group.site,
+                group.cta,
+                group.warp * 32 + write.lanes.trailing_zeros(),
+            ),
+            earlier_writes: true,
+            thread: by.index,
+            address: 0,
+            missing: match cluster(group.cta) == cluster(by.cta) {
+                true => Missing::ClusterBarrier,
+                false => Missing::GridOrder,
+            },
+            same_warp: false,
+            both_write: true,
+            volatile: false,
+            reader_lacks_fence: false,
+            threads: 1,
+        }
     }
 
     /// Records the reads of several lanes of the same bytes. Returns whether all are recorded.

@@ -3,6 +3,8 @@
 //! Most accesses of warps cover whole units: each lane accesses the same number of cells, directly after the cells of
 //! the lane before it. The record of a unit then takes 16 bytes instead of 16 cells of 20 bytes.
 
+use smallvec::SmallVec;
+
 use super::cell::{About, Entry, GroupId, NONE};
 
 /// Number of cells of a unit.
@@ -49,7 +51,12 @@ impl Whole {
 pub(super) struct Unit {
     pub(super) write: Whole,
     pub(super) read: Whole,
+    /// An earlier write that races with `write`, by the same lanes of another CTA.
+    pub(super) other_write: Whole,
 }
+
+/// Up to two earlier writes.
+pub(super) type Writes = SmallVec<[Whole; 2]>;
 
 impl Unit {
     /// Records a weak access to the whole unit, unless `Detector::touch` must compare it with the earlier accesses.
@@ -67,6 +74,9 @@ impl Unit {
             About::Current if old.has_lanes_of(new) => Some(false),
             _ => None,
         };
+        if self.other_write.group != NONE && over(self.other_write) != Some(true) {
+            return false;
+        }
         let (same, other) = match writes {
             true => (self.write, self.read),
             false => (self.read, self.write),
@@ -84,6 +94,7 @@ impl Unit {
         match writes {
             true => {
                 self.write = new;
+                self.other_write = Whole::default();
                 if other_over {
                     self.read = Whole::default();
                 }
@@ -91,6 +102,40 @@ impl Unit {
             false => self.read = new,
         }
         true
+    }
+
+    /// Records a write that races only with one or two earlier writes of the unit, by the same lanes and the same
+    /// instruction in other clusters. Returns these writes, or nothing if `Detector::touch` must compare the write with the earlier
+    /// accesses. `races` returns the cluster of a group's accesses if they race with the new write in this way.
+    ///
+    /// The unit keeps two writes of different clusters, for the reason that `enough_writes` states.
+    pub(super) fn add_write(
+        &mut self,
+        new: Whole,
+        over: impl Fn(GroupId) -> bool,
+        races: impl Fn(GroupId) -> Option<u64>,
+    ) -> Writes {
+        let raced = |old: Whole| match old.has_lanes_of(new) {
+            true => races(old.group),
+            false => None,
+        };
+        let is_free = self.read.group == NONE || over(self.read.group);
+        let (true, Some(cluster)) = (is_free && self.write.group != NONE, raced(self.write)) else {
+            return Writes::new();
+        };
+        if self.other_write.group == NONE {
+            let kept = std::mem::replace(&mut self.write, new);
+            self.other_write = kept;
+            self.read = Whole::default();
+            return Writes::from_iter([kept]);
+        }
+        match raced(self.other_write) {
+            Some(other) if other != cluster => {
+                self.read = Whole::default();
+                Writes::from_iter([self.other_write, self.write])
+            }
+            _ => Writes::new(),
+        }
     }
 
     /// Adds a read that does not race with the accesses of the unit. Returns false if the unit has another read.

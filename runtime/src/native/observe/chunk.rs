@@ -109,6 +109,49 @@ impl Chunk<'_> {
         .collect()
     }
 
+    /// Returns the lanes whose stores do not change memory. If lanes may `overlap`, returns no lanes unless the stores
+    /// of all lanes leave memory unchanged: another lane could store other bytes before.
+    pub(super) fn unchanged(&self, access: &ObservedAccess, overlap: bool) -> u32 {
+        let element = access.element.min(16) as usize;
+        let row = self.width * self.operand_bytes;
+        if row == 0 || element > self.operand_bytes {
+            return 0;
+        }
+        if self.shape(access) == Shape::Adjacent
+            && self.operands.len() == row
+            && (element, access.bytes as usize) == (self.operand_bytes, self.operand_bytes)
+        {
+            let first = self.active.trailing_zeros();
+            let from = first as usize * element;
+            let new = &self.operands[from..from + self.active.count_ones() as usize * element];
+            let mut memory = [0; 32 * 16];
+            let memory = &mut memory[..new.len()];
+            let read = crate::fault::access::read(memory, self.addresses.of(first));
+            if read.is_ok() && memory == new {
+                return self.active;
+            }
+        }
+        let mut unchanged = 0;
+        let mut memory = [0; 16];
+        for lane in self.lanes() {
+            let address = self.addresses.of(lane);
+            let at = lane as usize * self.operand_bytes;
+            let mut operands = (0u64..).zip(self.operands.chunks_exact(row));
+            let same = operands.all(|(index, operands)| {
+                let memory = &mut memory[..element];
+                let from = address.wrapping_add(index * element as u64);
+                crate::fault::access::read(memory, from).is_ok()
+                    && *memory == operands[at..at + element]
+            });
+            if same {
+                unchanged |= 1 << lane;
+            } else if overlap {
+                return 0;
+            }
+        }
+        unchanged
+    }
+
     /// Returns the address that a lane accesses: that in `used` if the examiner has chosen addresses, else its own.
     pub(in crate::native) fn used(&self, used: Option<&[u64; 32]>, lane: u32) -> u64 {
         match used {

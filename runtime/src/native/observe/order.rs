@@ -145,24 +145,7 @@ impl Examiner<'_> {
         );
         if !found.is_empty() {
             self.epoch.raced = true;
-            // Earlier stores have been executed. The stores of the lanes of this chunk have not.
-            races.forget_stores();
-            let stores = at.access.mode == AccessMode::Store;
-            let overlap = stores && chunk.shape(at.access) != Shape::Adjacent;
-            let mut earlier = chunk.lanes().peekable();
-            for (lane, race) in found {
-                while let Some(before) = earlier.next_if(|&before| overlap && before < lane) {
-                    let bytes = stored_bytes(at.access, &chunk.operands_of(before));
-                    record_store(races, chunk.addresses.of(before), &bytes);
-                }
-                let own = Observed {
-                    thread: at.thread + lane,
-                    ..*at
-                };
-                let bytes = stores.then(|| stored_bytes(at.access, &chunk.operands_of(lane)));
-                let place = (chunk.addresses.of(lane), bytes.as_deref());
-                self.add_races(races, &[race], (site, id), &own, place);
-            }
+            self.add_races_of_lanes(races, found, (site, id), at, chunk);
         }
         races.forget_stores();
         if !races.has_host() {
@@ -204,6 +187,51 @@ impl Examiner<'_> {
                 let finding = self.race_finding(races, race, (site, id), at, severity);
                 let found = (finding, race.missing, self.launch.shape.call.clone());
                 races.add_pair(pair, self.info.grid_id, volatile, found);
+            }
+        }
+    }
+
+    /// Adds the races of the lanes of a chunk to the findings. The races are given by their lane.
+    fn add_races_of_lanes(
+        &self,
+        races: &mut Races,
+        mut found: Vec<(u32, Race)>,
+        (site, id): (Site, CtaId),
+        at: &Observed<'_>,
+        chunk: &Chunk<'_>,
+    ) {
+        // Earlier stores have been executed. The stores of the lanes of this chunk have not.
+        races.forget_stores();
+        found.sort_by_key(|&(lane, _)| lane);
+        let stores = at.access.mode == AccessMode::Store;
+        let overlap = stores && chunk.shape(at.access) != Shape::Adjacent;
+        let unchanged = match stores {
+            true => chunk.unchanged(at.access, overlap),
+            false => 0,
+        };
+        let mut earlier = chunk.lanes().peekable();
+        for (lane, race) in found {
+            let lanes = (u32::MAX >> (32 - race.threads)) << lane;
+            let pair = (race.earlier.0.min(site), race.earlier.0.max(site));
+            let equal = race.both_write && !race.volatile && lanes & !unchanged == 0;
+            if equal && races.covers(pair, Severity::Info, race.missing) {
+                races.add_count(pair, race.threads.into());
+                continue;
+            }
+            for number in 0..race.threads {
+                let lane = lane + number;
+                while let Some(before) = earlier.next_if(|&before| overlap && before < lane) {
+                    let bytes = stored_bytes(at.access, &chunk.operands_of(before));
+                    record_store(races, chunk.addresses.of(before), &bytes);
+                }
+                let own = Observed {
+                    thread: at.thread + lane,
+                    ..*at
+                };
+                let bytes = stores.then(|| stored_bytes(at.access, &chunk.operands_of(lane)));
+                let place = (chunk.addresses.of(lane), bytes.as_deref());
+                let race = race.of_thread(number, at.access.bytes);
+                self.add_races(races, &[race], (site, id), &own, place);
             }
         }
     }
