@@ -376,7 +376,7 @@ fn ranges_host_memory_and_old_contexts_are_examined() {
 fn copies_of_unwritten_memory_name_the_call_and_the_allocation() {
     let mut found = findings("unwritten", "initcheck");
     for mark in ["unwritten", "unwritten-unified"] {
-        let text = "a copy of 1,000 bytes to the host reads 600 bytes that nobody has written, the first at offset 400";
+        let text = "a copy of 1,000 bytes to the host reads 600 bytes of uninitialized memory, the first at offset 400";
         let copy = take(&mut found, "uninitialized-copy", mark, text);
         let place = format!(
             "400 bytes into device memory of 1,000 bytes allocated at checked.c:{}",

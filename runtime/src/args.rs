@@ -156,7 +156,11 @@ fn put(params: &[ParamInfo], out: &mut [u8], index: usize, arg: &dyn KernelArg) 
     let range = offset as usize..offset as usize + size as usize;
     match out.get_mut(range) {
         Some(place) => arg.write(place),
-        None => return Err(Error::Internal("parameter outside its space".into())),
+        None => {
+            return Err(Error::Internal(
+                "parameter outside the parameter buffer".into(),
+            ));
+        }
     }
     Ok(())
 }

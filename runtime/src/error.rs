@@ -32,7 +32,7 @@ pub enum Error {
     #[error("invalid value: {0}")]
     InvalidValue(String),
     /// Device (or pinned host) memory is exhausted [2 OUT_OF_MEMORY].
-    #[error("out of memory: {requested} bytes asked for, {free} free")]
+    #[error("out of memory: {requested} bytes requested, {free} free")]
     OutOfMemory {
         /// Bytes requested.
         requested: u64,

@@ -311,7 +311,7 @@ impl Inspection {
             kernel.phases(compiler, specialisation)
         };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "lanes side by side: {}", widths.wide);
+        let _ = writeln!(text, "lanes per chunk: {}", widths.wide);
         if let Err(why) = made {
             text.push_str(&interpreted(&why));
         }

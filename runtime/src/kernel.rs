@@ -304,7 +304,7 @@ impl Kernel {
     pub fn max_active_blocks(&self, block: u32, dynamic_shared: u64) -> Result<u32> {
         self.module.check()?;
         if block == 0 {
-            return Err(Error::invalid("a block of no threads"));
+            return Err(Error::invalid("a block of 0 threads"));
         }
         self.resident_per_sm(block, dynamic_shared)
     }
@@ -403,7 +403,7 @@ impl Kernel {
         let pairs = config.grid.to_array().into_iter().zip(cluster.to_array());
         for (grid, cluster) in pairs {
             if cluster == 0 || !grid.is_multiple_of(cluster) {
-                return Err(Error::invalid("the grid is no multiple of the cluster"));
+                return Err(Error::invalid("the grid is not a multiple of the cluster"));
             }
         }
         let largest = self.info().max_cluster_rank.map_or(u64::MAX, u64::from);
@@ -431,7 +431,9 @@ impl Kernel {
         let cluster = self.cluster_of(config)?;
         let resident = self.resident_units(config, cluster)?;
         if params.bytes().len() != self.info().param_bytes as usize {
-            return Err(Error::invalid("a parameter space of another kernel"));
+            return Err(Error::invalid(
+                "the parameters do not have the kernel's size",
+            ));
         }
         Ok((cluster, resident))
     }

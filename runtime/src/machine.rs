@@ -74,7 +74,7 @@ impl Machine {
     ) -> Result<Arc<Machine>> {
         crate::process::watch_forks();
         if let Err(error) = crate::fault::install() {
-            tracing::error!(%error, "faults cannot be survived");
+            tracing::error!(%error, "cannot recover from faults");
         }
         let numbers = config.visible_devices();
         // `total_memory` divides the memory among all devices, whether programs see them or not.

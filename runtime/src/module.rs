@@ -179,10 +179,13 @@ impl Module {
             let (Some(variable), Some(&address)) =
                 (loaded.variables().get(index), addresses.get(index))
             else {
-                return Err(Error::Internal("initial bytes of no variable".into()));
+                return Err(Error::Internal("initial bytes without a variable".into()));
             };
             if bytes.len() as u64 > variable.size {
-                return Err(Error::Internal(format!("{}: too long", variable.name)));
+                return Err(Error::Internal(format!(
+                    "{}: too many initial bytes",
+                    variable.name
+                )));
             }
             // A library initialises its managed variables itself; opaque variables have no contents.
             if variable.reference.is_none() && !fixed.iter().any(|(at, _)| *at == index) {

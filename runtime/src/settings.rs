@@ -225,7 +225,7 @@ fn refusal(variable: &Variable, value: &OsStr) -> Option<String> {
     }
     let effect = match (variable.name, text.and_then(parse)) {
         ("MARGAY_WORKERS", Some(number)) if number > MAX_WORKERS as u64 => {
-            format!("is too much, and {MAX_WORKERS} are used")
+            format!("is too large, and {MAX_WORKERS} workers are used")
         }
         _ => "is ignored".to_owned(),
     };
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(
             said("MARGAY_WORKERS", "10000").as_deref(),
             Some(
-                "MARGAY_WORKERS=10000 is too much, and 256 are used; accepted: a number from 1 to 256"
+                "MARGAY_WORKERS=10000 is too large, and 256 workers are used; accepted: a number from 1 to 256"
             )
         );
         let refused = [

@@ -466,7 +466,7 @@ fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Resul
     for (node, _) in dependencies {
         node.op()?;
         if node.graph()? != *graph {
-            return Err(Error::invalid("a node of another graph"));
+            return Err(Error::invalid("a node of a different graph"));
         }
     }
     Ok(())

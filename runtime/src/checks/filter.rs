@@ -74,7 +74,7 @@ impl KernelFilter {
                 .iter()
                 .find_map(|(key, make)| Some((*make, text.strip_prefix(key)?)));
             match found {
-                Some((_, "")) => Err(format!("`{text}` names nothing")),
+                Some((_, "")) => Err(format!("`{text}` has no value")),
                 Some((make, value)) => make(value).map_err(|e| format!("`{text}`: {e}")),
                 None => Err(format!(
                     "`{text}` begins with none of kne=, kernel_name=, kns=, kernel_substring=, regex="
@@ -169,7 +169,7 @@ mod tests {
         let wrong = |text: &str| KernelFilter::parse(text).unwrap_err();
         assert!(wrong("fill").starts_with("`fill` begins with none of kne=, "));
         assert!(wrong("kns=a,b").starts_with("`b` begins with none of"));
-        assert_eq!(wrong("kne="), "`kne=` names nothing");
+        assert_eq!(wrong("kne="), "`kne=` has no value");
         assert!(wrong("regex=(").starts_with("`regex=(`: "));
         assert!(are_filters("kns=a\nkne=b"));
         assert!(!are_filters("kns=a\nb"));

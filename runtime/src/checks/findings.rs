@@ -432,7 +432,7 @@ impl Findings {
         if let Err(error) =
             without_size_signal(|| file.and_then(|mut file| file.write_all(lines.as_bytes())))
         {
-            tracing::error!(%error, path = %path.display(), "cannot write what was found");
+            tracing::error!(%error, path = %path.display(), "cannot write the findings");
         }
     }
 

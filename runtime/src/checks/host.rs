@@ -237,7 +237,7 @@ pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
                 false => Kind::PartlyUninitialized,
             };
             let text = format!(
-                "Host API uninitialized memory access: a copy of {} to the host reads {} that nobody has written, the first \
+                "Host API uninitialized memory access: a copy of {} to the host reads {} of uninitialized memory, the first \
                  at offset {offset}",
                 grouped_bytes(bytes),
                 grouped_bytes(missing)

@@ -252,7 +252,11 @@ impl Context {
             .memory
             .lookup(base)
             .filter(|found| found.base == base && accept(found))
-            .ok_or_else(|| Error::invalid(format!("{base:#x} is no allocation of this kind")))?;
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "{base:#x} is not the start of an allocation of this kind"
+                ))
+            })?;
         Context::of_allocation(machine, &found).ok_or(Error::ContextDestroyed)
     }
 
@@ -303,7 +307,7 @@ impl Context {
         let (readable, writable) = host_rights(ptr as u64, bytes);
         if !readable || !(writable || flags.read_only) {
             return Err(Error::invalid(
-                "the memory is not mapped, or its rights do not permit this",
+                "the memory is not mapped, not readable or not writable",
             ));
         }
         let request = Request {
@@ -325,7 +329,7 @@ impl Context {
         let registered = |found: &Allocation| found.kind == PointerKind::Registered;
         let found = self.machine().memory.lookup(base).filter(registered);
         if found.is_some_and(|found| found.base != base) {
-            return Err(Error::invalid("not where the registered memory begins"));
+            return Err(Error::invalid("not the start of registered memory"));
         }
         let owner = self
             .owner_of(base, registered)
@@ -339,7 +343,7 @@ impl Context {
         let found = self.machine().memory.lookup(ptr as u64);
         found
             .filter(|found| matches!(found.kind, PointerKind::Pinned | PointerKind::Registered))
-            .ok_or_else(|| Error::invalid("no pinned or registered memory"))
+            .ok_or_else(|| Error::invalid("not pinned or registered memory"))
     }
 
     /// Returns the device address of pinned or registered memory.

@@ -88,7 +88,7 @@ impl Graph {
             }
             data.check(state.node(node.id)?.op.kind(), op.kind())?;
             if dependencies[..index].iter().any(|(other, _)| other == node) {
-                return Err(Error::invalid("a dependency is named twice"));
+                return Err(Error::invalid("a dependency is listed twice"));
             }
         }
         state.check_memory(&op)?;
@@ -273,7 +273,7 @@ impl Graph {
     /// graph.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         if self.and_around().any(|graph| graph == *child) {
-            return Err(Error::invalid("a graph cannot be inside itself"));
+            return Err(Error::invalid("a graph cannot contain itself"));
         }
         if child.is_owned() || child.has_conditionals() {
             return Err(Error::invalid("the graph cannot be moved into a node"));

@@ -11,11 +11,11 @@ impl GraphState {
     fn check_edge(&self, from: u64, to: u64, data: EdgeData) -> Result<()> {
         let (source, target) = (self.node(from)?, self.node(to)?);
         if from == to {
-            return Err(Error::invalid("a node cannot wait for itself"));
+            return Err(Error::invalid("a node cannot depend on itself"));
         }
         data.check(source.op.kind(), target.op.kind())?;
         if target.dependencies.iter().any(|(id, _)| *id == from) {
-            return Err(Error::invalid("the edge exists"));
+            return Err(Error::invalid("the edge exists already"));
         }
         Ok(())
     }
@@ -84,7 +84,9 @@ impl Graph {
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
         if !edges.is_empty() && state.has_memory_nodes() {
-            return Err(Error::invalid("edges of graphs with memory nodes stay"));
+            return Err(Error::invalid(
+                "edges of graphs with memory nodes cannot be removed",
+            ));
         }
         for (index, (from, to, data)) in edges.iter().enumerate() {
             let (from, to) = (self.own(from)?, self.own(to)?);
@@ -111,7 +113,9 @@ impl Node {
         let graph = self.graph()?;
         let mut state = graph.inner.state.lock();
         if state.has_memory_nodes() {
-            return Err(Error::invalid("nodes of graphs with memory nodes stay"));
+            return Err(Error::invalid(
+                "nodes of graphs with memory nodes cannot be removed",
+            ));
         }
         let at = state.at(self.id).ok_or_else(no_such_node)?;
         let node = state.nodes.remove(at);
@@ -141,7 +145,7 @@ impl Node {
         let mut state = graph.inner.state.lock();
         let node = state.node_mut(self.id)?;
         if node.op.kind() != op.kind() {
-            return Err(Error::invalid("the node is of another kind"));
+            return Err(Error::invalid("the node is of a different kind"));
         }
         if let NodeOp::Child(_)
         | NodeOp::MemAlloc(_)

@@ -334,6 +334,6 @@ pub(super) fn not_here() -> Error {
 fn check_switch(op: &StepOp) -> Result<()> {
     match op {
         StepOp::Node(op) if op.can_be_disabled() => Ok(()),
-        _ => Err(Error::invalid("nodes of this kind always run")),
+        _ => Err(Error::invalid("nodes of this kind cannot be disabled")),
     }
 }

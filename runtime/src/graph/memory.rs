@@ -282,7 +282,7 @@ impl GraphAllocation {
 /// [`Error::InvalidValue`] if no allocation of a graph begins at the address.
 pub(super) fn find(address: u64) -> Result<Arc<GraphAllocation>> {
     graph_allocation(address)
-        .ok_or_else(|| Error::invalid(format!("{address:#x} is no allocation of a graph")))
+        .ok_or_else(|| Error::invalid(format!("{address:#x} is not an allocation of a graph")))
 }
 
 /// Returns the allocation of a graph that begins at an address, if there is one.

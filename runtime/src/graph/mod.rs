@@ -179,7 +179,7 @@ impl GraphState {
 }
 
 fn no_such_node() -> Error {
-    Error::invalid("no node of this graph")
+    Error::invalid("not a node of this graph")
 }
 
 impl Default for Graph {

@@ -137,13 +137,13 @@ impl NodeOp {
             NodeOp::Memset(node) => {
                 node.context.status()?;
                 if !node.fill.check(&node.context)? {
-                    return Err(Error::invalid("a fill of nothing"));
+                    return Err(Error::invalid("a fill of 0 bytes"));
                 }
             }
             NodeOp::MemOps(node) => {
                 node.context.status()?;
                 if node.ops.is_empty() {
-                    return Err(Error::invalid("a batch of no operations"));
+                    return Err(Error::invalid("an empty batch of operations"));
                 }
                 for op in &node.ops {
                     op.check(&node.context)?;
@@ -152,7 +152,7 @@ impl NodeOp {
             NodeOp::EventWait(event) | NodeOp::EventRecord(event) => {
                 event.check()?;
                 if event.flags().interprocess {
-                    return Err(Error::unsupported("events of several processes in graphs"));
+                    return Err(Error::unsupported("interprocess events in graphs"));
                 }
             }
             _ => {}

@@ -218,10 +218,10 @@ impl GraphExec {
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
         let step = &state.plan.graphs[graph].steps[at];
         let StepOp::Node(old) = &step.op else {
-            return Err(Error::invalid("the node is of another kind"));
+            return Err(Error::invalid("the node is of a different kind"));
         };
         if old.kind() != op.kind() {
-            return Err(Error::invalid("the node is of another kind"));
+            return Err(Error::invalid("the node is of a different kind"));
         }
         if matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_) | NodeOp::Empty) {
             return Err(Error::unsupported("new parameters for a node of this kind"));
@@ -249,7 +249,7 @@ impl GraphExec {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
         let StepOp::Child(number) = state.plan.graphs[graph].steps[at].op else {
-            return Err(Error::invalid("the node is of another kind"));
+            return Err(Error::invalid("the node is of a different kind"));
         };
         let new = Plan::of(child)?;
         let mut plan = (*state.plan).clone();

@@ -72,7 +72,7 @@ impl UserObject {
     pub fn retain(&self, count: u32) -> Result<()> {
         let mut state = self.inner.state.lock();
         if state.references == 0 {
-            return Err(Error::invalid("the object is gone"));
+            return Err(Error::invalid("the object has no references left"));
         }
         state.references += u64::from(count);
         Ok(())
@@ -85,7 +85,7 @@ impl UserObject {
     pub fn release(&self, count: u32) -> Result<bool> {
         let mut state = self.inner.state.lock();
         let left = state.references.checked_sub(u64::from(count));
-        state.references = left.ok_or_else(|| Error::invalid("more references than there are"))?;
+        state.references = left.ok_or_else(|| Error::invalid("the object has fewer references"))?;
         if state.references > 0 {
             return Ok(true);
         }

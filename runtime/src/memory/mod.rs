@@ -73,7 +73,7 @@ pub enum MemoryError {
     #[error("invalid size {0}")]
     InvalidSize(u64),
     /// The request exceeds the limit, or the system has no more memory.
-    #[error("out of memory: {requested} bytes asked for, {free} free")]
+    #[error("out of memory: {requested} bytes requested, {free} free")]
     OutOfMemory {
         /// Number of bytes requested.
         requested: u64,
@@ -97,7 +97,7 @@ pub enum MemoryError {
     #[error(transparent)]
     Access(#[from] AccessFault),
     /// A CTA needs more shared or local memory than the size of a window.
-    #[error("a window of {wanted} bytes is wanted, {available} are possible")]
+    #[error("a window of {wanted} bytes exceeds the limit of {available}")]
     WindowTooLarge {
         /// Number of bytes requested.
         wanted: u64,
@@ -108,7 +108,7 @@ pub enum MemoryError {
     #[error("all {0} windows are in use")]
     NoWindow(usize),
     /// A descriptor or an [`Address`] does not refer to a memory file that this library created.
-    #[error("not shared memory, or not to be had any more")]
+    #[error("not shared memory, or no longer available")]
     NotShared,
     /// A system call failed.
     #[error("{what}: {source}")]

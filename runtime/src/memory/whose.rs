@@ -266,7 +266,7 @@ pub(crate) fn host_memory(address: u64) -> String {
         file => format!("data of {file}"),
     };
     if !rights.starts_with('r') {
-        let _ = write!(text, " (closed)");
+        let _ = write!(text, " (not readable)");
     }
     text
 }

@@ -138,7 +138,7 @@ impl Windows {
     ) -> Result<Arc<Windows>, MemoryError> {
         let reservation = Reservation::new(len, 2 << 20)?;
         if geometry.masked {
-            tracing::warn!("few addresses to be had: windows are narrow, offsets are masked");
+            tracing::warn!("limited address space: windows are narrow, offsets are masked");
         }
         Ok(Arc::new(Windows {
             reservation,

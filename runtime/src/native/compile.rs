@@ -65,7 +65,7 @@ fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     let left = stack_left().unwrap_or(0);
     if left < LEAST_STACK as u64 {
         return Err(Error::OperatingSystem(format!(
-            "no thread can be started to compile on, and this one has {left} bytes of stack left; {LEAST_STACK} are needed"
+            "cannot start a thread to compile on, and this thread has {left} bytes of stack left; {LEAST_STACK} are needed"
         )));
     }
     take_and_run(work)
@@ -78,7 +78,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 fn take_and_run<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     let Some(work) = work.lock().take() else {
-        return Err(Error::Internal("work that was done before".into()));
+        return Err(Error::Internal("the work was done already".into()));
     };
     guarded(work)
 }

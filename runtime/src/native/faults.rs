@@ -112,7 +112,7 @@ pub(super) fn report(launch: &PtxLaunch, cta: &CtaInfo, fault: IrFault) -> Fault
         IrKind::InvalidPc { handle } => {
             let handle = handle.map_or_else(|| "a value".into(), |handle| format!("{handle:#x}"));
             report.detail =
-                format!("call through {handle}, which is no function with the called prototype");
+                format!("call through {handle}, which is not a function with the called prototype");
             FaultKind::InvalidPc
         }
         IrKind::Assert { message } => {

@@ -674,7 +674,7 @@ impl Source {
         choice: EngineChoice,
     ) -> Result<Result<Arc<NativeKernel>, CompileError>> {
         if choice == EngineChoice::Interpreter {
-            let why = "the interpreter was asked for".into();
+            let why = "the interpreter is selected".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
         let made = self.native.get(module, self.id, block);
@@ -716,7 +716,7 @@ impl Engine for PtxKernel {
         }
         let source = Arc::clone(&self.source);
         let Some(found) = self.reading.get(deadline, move || source.find_sizes()) else {
-            return Err(self.too_late("the kernel's code was being read"));
+            return Err(self.too_late("the kernel's code was being lowered"));
         };
         self.sizes.get_or_init(|| found).clone()
     }

@@ -109,13 +109,13 @@ impl PtxLaunch {
         let local = local_of_cta(local_stride, &info) * u64::from(info.cluster_size());
         if local > LOCAL_WINDOW {
             return Err(Error::LaunchOutOfResources(
-                "local memory of the threads".into(),
+                "too much local memory for the block's threads".into(),
             ));
         }
         let shared = u64::from(info.cluster_size()) << info.shared_shift();
         if info.cluster_size() > 1 && shape.windows.masked && shared > shape.windows.tail {
             return Err(Error::LaunchOutOfResources(
-                "shared memory of a cluster where few addresses are to be had".into(),
+                "too much shared memory for a cluster in a limited address space".into(),
             ));
         }
         let tids = code.tids(&info);

@@ -89,7 +89,7 @@ fn constant_memory(whole: &Module) -> Result<()> {
         true => Ok(()),
         false => Err(Error::InvalidPtx {
             log: format!(
-                "{end} bytes of constant memory in the linked modules; there are {MAX_CONSTANT_BYTES}"
+                "{end} bytes of constant memory in the linked modules; the limit is {MAX_CONSTANT_BYTES}"
             ),
         }),
     }

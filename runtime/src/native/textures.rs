@@ -79,7 +79,7 @@ fn bound<'t>(
     handle: u64,
 ) -> Result<&'t Bound, FaultKind> {
     let found = table.get(handle);
-    found.ok_or_else(|| wrong(access, handle, "names no texture, sampler or surface"))
+    found.ok_or_else(|| wrong(access, handle, "is not a texture, sampler or surface"))
 }
 
 fn texture<'t>(

@@ -161,7 +161,7 @@ impl PtxLaunch {
         let waiting = self.places(resident);
         match resident.ctas.iter().flatten().next() {
             Some(cta) => faults::report(self, cta.info(), IrFaultKind::Deadlock { waiting }.into()),
-            None => self.internal("a barrier that nobody waits at"),
+            None => self.internal("a cluster barrier without waiting threads"),
         }
     }
 }

@@ -160,7 +160,7 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
         .or_else(|_| WorkerGuard::with_options(WorkerOptions::small()));
     match &guard {
         Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
-        Err(error) => tracing::error!(%error, "faults of device code cannot be survived"),
+        Err(error) => tracing::error!(%error, "cannot recover from faults of device code"),
     }
     let mut state = WorkerState::new(shared);
     let mut waits = Waits::default();
@@ -368,14 +368,14 @@ impl Turn {
                 run.park(shared, unit);
             }
             RunOutcome::Parked(unit) => {
-                let text = format!("unit {} parked in {first}..{end}", unit.unit);
+                let text = format!("parked unit {} is outside of {first}..{end}", unit.unit);
                 shared.stop(run, Some(internal(run, &text)));
             }
             RunOutcome::Fault(fault) => shared.stop(run, Some(fault)),
             RunOutcome::Stopped { place } => {
                 run.stopped_at(place);
                 if !run.stopping.load(Ordering::SeqCst) {
-                    shared.stop(run, Some(internal(run, "stopped by nobody")));
+                    shared.stop(run, Some(internal(run, "stopped without a request")));
                 }
             }
         }

@@ -179,7 +179,9 @@ impl Services for LaunchServices {
             return Ok(());
         }
         let fault = self.fault(at, FaultKind::LaunchFailed);
-        Err(fault.with_detail(format!("{handle:#x} is no conditional handle of a graph")))
+        Err(fault.with_detail(format!(
+            "{handle:#x} is not a conditional handle of a graph"
+        )))
     }
 
     // This function also writes the message of the assertion to standard error.

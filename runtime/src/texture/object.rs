@@ -226,7 +226,7 @@ impl View {
             number => view_format_of(number).ok_or_else(|| wrong("no such format"))?,
         };
         if format.bytes() != image.format.bytes() {
-            return Err(wrong("texels of another size"));
+            return Err(wrong("texels of a different size"));
         }
         let [first, last] = self.levels.map(|level| level as usize);
         let levels = image.levels.get(first..=last.max(first));
@@ -244,7 +244,7 @@ impl View {
             || !fits(height, base.height, whole.height)
             || volume && !fits(depth, base.depth, whole.depth)
         {
-            return Err(wrong("another size than the array's"));
+            return Err(wrong("a size different from the array's"));
         }
         let [low, high] = self.layers;
         let layered = image.layered || image.cube;

@@ -76,7 +76,7 @@ fn adapt_call(
     signature: &Signature,
 ) -> Result<()> {
     let differs = || Error::InvalidPtx {
-        log: format!("`{name}` is called with other parameters than it is defined with"),
+        log: format!("`{name}` is called and defined with different parameters"),
     };
     let (args, results) = (
         function.dfg.args(call).to_vec(),

@@ -94,7 +94,7 @@ impl Job {
 
 fn failure(kernel: &str, access: AccessFault) -> Error {
     let mut fault = Fault::new(FaultKind::IllegalAddress, kernel)
-        .with_detail("a copy or fill that device code asked for".to_owned());
+        .with_detail("a copy or fill that device code requested".to_owned());
     fault.address = Some(access.address);
     fault.write = Some(access.access == AccessKind::Write);
     fault.into()
