@@ -270,7 +270,7 @@ fn check_finds_what_is_undefined_and_says_so_by_its_exit_code() {
     assert_eq!(code, Some(1), "{said}");
     for line in [
         "========= Barrier error detected. Invalid arguments\n",
-        "=========     shfl: the member mask lacks the thread that names it\n",
+        "=========     shfl: the member mask does not contain the executing thread\n",
         "=========     at not_in_mask\n",
         "=========     by thread (3,0,0) in block (0,0,0), warp 0, lanes 0x00000008\n",
     ] {

@@ -139,7 +139,7 @@ fn mistakes_are_told_with_their_place() {
         whole("kernel @\"k {\n}", "1:9: the quote is not closed"),
         whole(
             "kernel @\"\\x\" {\n}",
-            "1:11: no such escape; there are \\\", \\\\ and \\u{...}",
+            "1:11: unknown escape; the escapes are \\\", \\\\ and \\u{...}",
         ),
         body(
             "  frob v1",
@@ -150,7 +150,7 @@ fn mistakes_are_told_with_their_place() {
             "3:8: a value such as `v0` is expected, `extra` is found",
         ),
         body("  exit v0", "3:8: v0 is never defined"),
-        body("  jump block7", "3:8: there is no block7"),
+        body("  jump block7", "3:8: block7 is never defined"),
         body(
             "  v0: b32 = const.b32 0x1\n  v0: b32 = const.b32 0x1",
             "4:3: v0 is defined already",
@@ -171,7 +171,7 @@ fn mistakes_are_told_with_their_place() {
             "  v0: b32 = sreg.u32 %tid.q",
             "3:22: a special register is expected, `%tid.q` is found",
         ),
-        body("  fence{order:sc odd}", "3:9: `odd` is no modifier"),
+        body("  fence{order:sc odd}", "3:9: `odd` is not a modifier"),
         body(
             "  fence{order:sc",
             "3:9: a `}` on this line is expected, `order` is found",
@@ -180,7 +180,7 @@ fn mistakes_are_told_with_their_place() {
             "  jump block0, v1",
             "3:16: a block such as `block0` is expected, `v1` is found",
         ),
-        body("  exit\nblock0:", "4:1: block0 is there already"),
+        body("  exit\nblock0:", "4:1: block0 is defined already"),
         body(
             "  exit ; x",
             "3:10: a line of the PTX text is expected, `x` is found",

@@ -65,7 +65,7 @@ impl Shape {
         }
         let Some(live) = liveness::total_length(function, cfg, MAX_LIVE) else {
             return Err(CompileError::Budget(format!(
-                "more than {MAX_LIVE} values that live in blocks, over all blocks"
+                "more than {MAX_LIVE} values that are live at the start of blocks, summed over all blocks"
             )));
         };
         let back = blocks.iter().map(|&block| {

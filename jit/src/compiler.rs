@@ -487,7 +487,7 @@ impl CompiledKernel {
         let resume_points = self.regions.resume_points.len();
         if resume_points > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
             return Err(CompileError::Budget(format!(
-                "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions behind them"
+                "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions after them"
             )));
         }
         Ok(())
@@ -814,7 +814,7 @@ impl Compiler {
         if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
             // The simple register allocator would give every vector a stack slot of its own, in a frame of
             // megabytes.
-            return Err(CompileError::Budget("slices".into()));
+            return Err(CompileError::Budget("vector code".into()));
         }
         if context.func.dfg.num_insts() > MAX_FORM {
             return Err(CompileError::Budget(format!(
@@ -825,7 +825,8 @@ impl Compiler {
         context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
-        let lacks = || CompileError::Unsupported("an operation this machine lacks".into());
+        let lacks =
+            || CompileError::Unsupported("an operation that this machine does not support".into());
         let compiled = context.compiled_code().ok_or_else(lacks)?;
         let relocs = compiled.buffer.relocs().iter();
         let sites: Option<Vec<Site>> = relocs.map(|reloc| Site::of(&context.func, reloc)).collect();

@@ -36,25 +36,25 @@ macro_rules! fallbacks {
 
 fallbacks! {
     InterpreterBudget "interpreter-budget" "The interpreter runs the kernel: native code would take too long or too much memory to make.";
-    InterpreterUnsupported "interpreter-unsupported" "The interpreter runs the kernel: it uses something that native code cannot do.";
+    InterpreterUnsupported "interpreter-unsupported" "The interpreter runs the kernel: it uses a feature that native code does not support.";
     InterpreterBackend "interpreter-backend" "The interpreter runs the kernel: the code generator failed.";
-    InterpreterMachine "interpreter-machine" "The interpreter runs the kernel: there is no code generator or no memory for code on this machine.";
-    CallsKept "calls-kept" "Functions stay calls that are inlined in smaller kernels.";
+    InterpreterMachine "interpreter-machine" "The interpreter runs the kernel: this machine has no code generator, or no memory for code is available.";
+    CallsKept "calls-kept" "Functions that would be inlined in a smaller kernel are called.";
     DeviceCall "device-call" "A function is called for one thread at a time.";
-    NoPhases "no-phases" "Each region between synchronisation points is a native function of its own, because they are too large together.";
-    QuickRegisters "quick-registers" "The fast register allocator serves a large native function; its code spills more.";
+    NoPhases "no-phases" "Each region between synchronisation points is a separate native function, because one for all would be too large.";
+    QuickRegisters "quick-registers" "A large native function is compiled with the fast register allocator; its code spills more.";
     SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks or branch targets.";
-    SingleWide "single-wide" "Lanes run one by one: the function holds 128-bit values.";
-    SingleCode "single-code" "Lanes run one by one: the code for several would be too large.";
-    NarrowCode "narrow-code" "Fewer lanes run side by side: the code for more would be too large.";
-    NarrowLive "narrow-live" "Fewer lanes run side by side: too many values live at once.";
-    NarrowSaved "narrow-saved" "Fewer lanes run side by side: too many values live across synchronisation points.";
-    SlicesBudget "slices-budget" "Lanes run one by one: the code for several turned out too large.";
-    SlicesUnsupported "slices-unsupported" "Lanes run one by one: the code for several cannot do something that the kernel uses.";
-    SlicesBackend "slices-backend" "Lanes run one by one: the code generator failed on the code for several.";
+    SingleWide "single-wide" "Lanes run one by one: the function has 128-bit values.";
+    SingleCode "single-code" "Lanes run one by one: vector code would be too large.";
+    NarrowCode "narrow-code" "Vector code processes fewer lanes at once: the code for more would be too large.";
+    NarrowLive "narrow-live" "Vector code processes fewer lanes at once: too many values are live at the same time.";
+    NarrowSaved "narrow-saved" "Vector code processes fewer lanes at once: too many values are live across synchronisation points.";
+    SlicesBudget "slices-budget" "Lanes run one by one: the generated vector code was too large.";
+    SlicesUnsupported "slices-unsupported" "Lanes run one by one: the kernel uses a feature that vector code does not support.";
+    SlicesBackend "slices-backend" "Lanes run one by one: the code generator failed on the vector code.";
     UnrolledLanes "unrolled-lanes" "An operation without a vector form runs lane by lane.";
     LoopedLanes "looped-lanes" "An operation without a vector form runs in a loop over the lanes.";
-    SlowOperation "slow-operation" "An operation that the code generator has no instructions for is a call of its reference meaning.";
+    SlowOperation "slow-operation" "An operation that the code generator does not support is a call of its reference function.";
 }
 
 /// Counts how often each reason occurred in this process while a kernel was prepared or compiled. Reasons that occur

@@ -659,9 +659,9 @@ mod tests {
 
     #[test]
     fn synchronisation_names_the_lanes() {
-        let sync = r#"{"tool":"synccheck","kind":"not-in-mask","severity":"error","message":"Barrier error detected. shfl: the member mask lacks the thread that names it","kernel":"k","ptx_line":9,"thread":[3,0,0],"block":[0,0,0],"warp":0,"lanes":8,"count":1,"host":[]}"#;
+        let sync = r#"{"tool":"synccheck","kind":"not-in-mask","severity":"error","message":"Barrier error detected. shfl: the member mask does not contain the executing thread","kernel":"k","ptx_line":9,"thread":[3,0,0],"block":[0,0,0],"warp":0,"lanes":8,"count":1,"host":[]}"#;
         let expected = "\
-========= Barrier error detected. shfl: the member mask lacks the thread that names it
+========= Barrier error detected. shfl: the member mask does not contain the executing thread
 =========     at k
 =========     PTX line 9
 =========     by thread (3,0,0) in block (0,0,0), warp 0, lanes 0x00000008

@@ -188,7 +188,7 @@ mod tests {
     /// for collectives in which masks differ. `members` are the lanes of this mask that wait at the operation.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
-            panic!("{} is no collective", desc.opcode.name());
+            panic!("{} is not a collective", desc.opcode.name());
         };
         let active = match desc.opcode {
             Opcode::Vote => members,
@@ -257,7 +257,7 @@ mod tests {
         ) {
             for (desc, results, operands) in operations() {
                 let Meaning::Warp(meaning) = desc.opcode.meaning() else {
-                    panic!("{} is no collective", desc.opcode.name());
+                    panic!("{} is not a collective", desc.opcode.name());
                 };
                 let wide = |lanes: &Lanes| lanes.map(Bits::from);
                 let args = [wide(&values), wide(&b), wide(&c)];

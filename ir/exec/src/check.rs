@@ -21,7 +21,7 @@ pub enum Undefined {
     NotInMask,
     /// Threads that wait for each other have different member masks.
     MasksDiffer,
-    /// A shuffle reads the value of a thread that does not take part.
+    /// A shuffle reads the value of a thread that does not participate.
     AbsentSource,
     /// An operation that needs whole warps ran without some of the warp's threads.
     PartOfWarp,
@@ -77,27 +77,31 @@ impl Undefined {
     /// Describes the problem in a few words.
     pub fn text(self) -> &'static str {
         match self {
-            Undefined::NotInMask => "the member mask lacks the thread that names it",
-            Undefined::MasksDiffer => "threads that wait for each other name different masks",
-            Undefined::AbsentSource => "reads the value of a thread that does not take part",
-            Undefined::PartOfWarp => "needs all threads of the warp, and some have left",
+            Undefined::NotInMask => "the member mask does not contain the executing thread",
+            Undefined::MasksDiffer => {
+                "threads that wait for each other have different member masks"
+            }
+            Undefined::AbsentSource => "reads the value of a thread that does not participate",
+            Undefined::PartOfWarp => "needs all threads of the warp, but some are missing",
             Undefined::DivergentBarrier => {
-                "threads of one warp come to an aligned barrier in different places, or not at all"
+                "threads of one warp reach an aligned barrier at different instructions, or not at all"
             }
             Undefined::LeftBeforeBarrier => {
-                "these threads left before the barrier at which the others of their warp wait: CUDA permits it from \
-                 capability 7.0 on, PTX does not"
+                "these threads exited before the barrier at which the other threads of their warp wait: CUDA permits \
+                 it from capability 7.0 on, PTX does not"
             }
             Undefined::SkippedBarrier => {
-                "these threads skipped the barrier at which the others wait, and went on until they exited: the \
-                 condition around a barrier must be equal in all threads of the block"
+                "these threads skipped the barrier at which the other threads wait, and exited: the condition around a \
+                 barrier must be equal in all threads of the block"
             }
-            Undefined::BarrierNumber => "the barrier's number is over 15",
+            Undefined::BarrierNumber => "the barrier's number is above 15",
             Undefined::BarrierCount => {
-                "the barrier's count is no multiple of 32, or over the threads of the block"
+                "the barrier's thread count is not a multiple of 32, or exceeds the block's threads"
             }
-            Undefined::CountsDiffer => "threads give one barrier different counts",
-            Undefined::MixedReduction => "a reduction and another arrival at one barrier",
+            Undefined::CountsDiffer => "threads specify different thread counts for one barrier",
+            Undefined::MixedReduction => {
+                "barrier.red and another barrier instruction at one barrier"
+            }
             Undefined::ArrivesTwice => "arrives twice at the barrier of the cluster without a wait",
             Undefined::WaitsWithoutArrival => {
                 "waits at the barrier of the cluster without an arrival"

@@ -104,7 +104,7 @@ pub trait Machine {
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
         Err(FaultKind::InvalidReference {
-            what: format!("there is nothing for {access}"),
+            what: format!("no texture or surface for {access}"),
         })
     }
 }

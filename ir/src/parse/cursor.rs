@@ -284,7 +284,10 @@ impl<'a> Cursor<'a> {
                 return Ok(c);
             }
         }
-        Err(self.error_at(at, "no such escape; there are \\\", \\\\ and \\u{...}"))
+        Err(self.error_at(
+            at,
+            "unknown escape; the escapes are \\\", \\\\ and \\u{...}",
+        ))
     }
 
     /// Subtracts `count` from the number of values and blocks that the parser may still create.

@@ -181,7 +181,7 @@ impl FunctionParser<'_, '_> {
         }
         let missing = |block: &Block| !self.placed.contains(block);
         if let Some((block, at)) = self.open_blocks.iter().find(|(b, _)| missing(b)) {
-            return Err(self.c.error_at(*at, format!("there is no {block}")));
+            return Err(self.c.error_at(*at, format!("{block} is never defined")));
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl FunctionParser<'_, '_> {
         self.c.word();
         self.make_block(block, at)?;
         if !self.placed.insert(block) {
-            return Err(self.c.error_at(at, format!("{block} is there already")));
+            return Err(self.c.error_at(at, format!("{block} is defined already")));
         }
         self.function.layout.order.push(block);
         if self.c.accept("(") {

@@ -94,7 +94,7 @@ impl FunctionParser<'_, '_> {
         let at = self.c.position();
         for word in self.c.until('}')?.split_whitespace() {
             mods = with_modifier(mods, word)
-                .ok_or_else(|| self.c.error_at(at, format!("`{word}` is no modifier")))?;
+                .ok_or_else(|| self.c.error_at(at, format!("`{word}` is not a modifier")))?;
         }
         Ok(mods)
     }

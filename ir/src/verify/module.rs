@@ -43,7 +43,10 @@ fn kernel_data(kernel: &KernelData, report: &mut Report) {
         }
         end = start + u64::from(param.size);
         if end > u64::from(kernel.param_bytes) {
-            let message = format!("parameter {} lies outside of the buffer", param.name);
+            let message = format!(
+                "parameter {} is outside of the parameter buffer",
+                param.name
+            );
             report.add(ProblemSite::Function, Rule::Module, message);
         }
         if !param.align.is_power_of_two() {
@@ -80,13 +83,13 @@ fn source_positions(module: &Module, report: &mut Report) {
 fn names(module: &Module, report: &mut Report) {
     for (name, &id) in &module.by_name {
         if module.functions.get(id).is_none_or(|f| f.name != *name) {
-            let message = format!("`{name}` leads to {id}, which has another name");
+            let message = format!("`{name}` refers to {id}, which does not have this name");
             report.add(ProblemSite::Module, Rule::Module, message);
         }
     }
     for (name, &id) in &module.symbols_by_name {
         if module.symbols.get(id).is_none_or(|s| s.name != *name) {
-            let message = format!("`{name}` leads to {id}, which has another name");
+            let message = format!("`{name}` refers to {id}, which does not have this name");
             report.add(ProblemSite::Module, Rule::Module, message);
         }
     }
@@ -98,13 +101,13 @@ fn symbol_problems(module: &Module, symbol: &Symbol) -> Vec<String> {
         symbol.space,
         StateSpace::Global | StateSpace::Const | StateSpace::Shared
     ) {
-        wrong.push(format!("lies in `{}`", symbol.space.name()));
+        wrong.push(format!("is in `{}`", symbol.space.name()));
     }
     if !symbol.align.is_power_of_two() {
         wrong.push(format!("is aligned to {}", symbol.align));
     }
     if symbol.init.len() as u64 > symbol.size {
-        wrong.push("has more initial bytes than bytes".into());
+        wrong.push("has more initial bytes than its size".into());
     }
     let unknown_owner = |id| module.functions.get(id).is_none();
     if symbol.owner.is_some_and(unknown_owner) {
@@ -120,7 +123,10 @@ fn symbol_problems(module: &Module, symbol: &Symbol) -> Vec<String> {
             RelocTarget::Func(func) => module.functions.get(func).is_some(),
         };
         if !known {
-            wrong.push(format!("has the address of nothing at {}", reloc.offset));
+            wrong.push(format!(
+                "has the address of a missing symbol or function at {}",
+                reloc.offset
+            ));
         }
     }
     wrong

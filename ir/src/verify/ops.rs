@@ -80,7 +80,7 @@ impl Checker<'_> {
         }
         for field in Mods::FIELDS {
             if field.get(mods) != 0 && !self.shape.mods.contains(&field.name) {
-                let message = format!("`{}` takes no `{}`", opcode.name(), field.name);
+                let message = format!("`{}` does not take `{}`", opcode.name(), field.name);
                 report.inst(self.inst, Rule::Modifier, message);
             }
         }
@@ -356,7 +356,11 @@ impl Checker<'_> {
                     report.inst(self.inst, Rule::Type, "is not the register's type");
                 }
                 Some(register) if register.is_time() != (self.desc.opcode == Opcode::Clock) => {
-                    report.inst(self.inst, Rule::Payload, "is the other kind of register");
+                    report.inst(
+                        self.inst,
+                        Rule::Payload,
+                        "names a register that this op does not read",
+                    );
                 }
                 Some(_) => {}
                 None => self.unknown("special register", report),

@@ -59,7 +59,7 @@ fn check_block(function: &Function, blocks: &FxHashSet<Block>, block: Block, rep
             (false, true) => report.inst(
                 inst,
                 Rule::Structure,
-                format!("is the last of {block} but does not end it"),
+                format!("is the last instruction of {block} but does not end it"),
             ),
             _ => {}
         }
@@ -104,10 +104,10 @@ fn check_references(
             report.inst(
                 inst,
                 Rule::Structure,
-                format!("goes to {}, which is not in the layout", call.block),
+                format!("branches to {}, which is not in the layout", call.block),
             );
         } else if call.block == function.entry() {
-            report.inst(inst, Rule::Structure, "goes to the entry");
+            report.inst(inst, Rule::Structure, "branches to the entry block");
         }
         for &value in &call.args {
             known_value(function, ProblemSite::Inst(inst), value, report);

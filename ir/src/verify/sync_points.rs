@@ -16,7 +16,11 @@ pub(super) fn check(function: &Function, report: &mut Report) {
                 if index + 2 == insts.len() {
                     check_jump(function, &cfg, inst, insts[index + 1], report);
                 } else {
-                    report.inst(inst, Rule::SyncPoint, "is not the last before a jump");
+                    report.inst(
+                        inst,
+                        Rule::SyncPoint,
+                        "is not the last instruction before a jump",
+                    );
                 }
             }
         }
@@ -39,7 +43,7 @@ fn check_jump(function: &Function, cfg: &Cfg, sync_point: Inst, jump: Inst, repo
         );
     }
     if cfg.preds(call.block).len() > 1 {
-        let message = format!("shares {} with another way", call.block);
+        let message = format!("continues at {}, which has other predecessors", call.block);
         report.inst(sync_point, Rule::SyncPoint, message);
     }
 }

@@ -48,7 +48,7 @@ fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, 
     let mut homes: SecondaryMap<Value, Home> = SecondaryMap::default();
     let mut define = |value: Value, def: ValueDef, home: (Block, usize), report: &mut Report| {
         if dfg.values[value].def != def {
-            let message = format!("is {def:?} but says that it is {:?}", dfg.values[value].def);
+            let message = format!("is {def:?} but is recorded as {:?}", dfg.values[value].def);
             report.add(ProblemSite::Value(value), Rule::Value, message);
         }
         if homes[value].is_some() {

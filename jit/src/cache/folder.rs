@@ -181,14 +181,14 @@ fn check(path: &Path) -> Result<Rights, String> {
     make_folder(path).map_err(|error| error.to_string())?;
     let facts = fs::metadata(path).map_err(|error| error.to_string())?;
     if !facts.is_dir() {
-        return Err("no folder".into());
+        return Err("not a folder".into());
     }
     match is_of(&facts, user) {
         true => Ok(Rights {
             user,
             largest: largest_file(),
         }),
-        false => Err("others may write to it".into()),
+        false => Err("other users own it or may write to it".into()),
     }
 }
 
@@ -215,7 +215,7 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     }
     let home = std::env::var_os("HOME").map(PathBuf::from);
     if home.is_some_and(|home| path.starts_with(&home) && !home.is_dir()) {
-        return Err(std::io::Error::other("there is no home folder"));
+        return Err(std::io::Error::other("the home folder does not exist"));
     }
     fs::DirBuilder::new()
         .recursive(true)

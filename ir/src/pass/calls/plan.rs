@@ -113,18 +113,18 @@ fn expressible(function: &Function) -> Result<(), String> {
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore
         ) {
             return Err(format!(
-                "{} among calls of functions that may wait",
+                "{} together with calls of functions that may wait",
                 opcode.name()
             ));
         }
         let mut results = function.dfg.results(inst).iter();
         if results.any(|&value: &Value| function.dfg.ty(value).lanes() != 1) {
-            return Err("vectors among calls of functions that may wait".into());
+            return Err("vectors together with calls of functions that may wait".into());
         }
     }
     let bytes = crate::analysis::slots::layout(function).1;
     if bytes > frame::MAX_SLOTS {
-        return Err("a function with very much local memory".into());
+        return Err("too much local memory for calls of functions that may wait".into());
     }
     Ok(())
 }
