@@ -38,14 +38,14 @@ codes! {
     MISSING_TARGET = 13, "no .target directive after .version";
     DIRECTIVE_PLACE = 14, "a directive where the grammar does not allow it";
     DUPLICATE_DIRECTIVE = 15, "a directive given twice";
-    UNKNOWN_DIRECTIVE = 16, "a word that is no directive of PTX";
+    UNKNOWN_DIRECTIVE = 16, "a word that is not a PTX directive";
     TEXT_AFTER_BODY = 17, "a statement outside of any function";
     OUT_OF_MEMORY = 18, "not enough memory for the contents of the text";
 
     UNKNOWN_SYMBOL = 100, "a name without a declaration in scope";
     DUPLICATE_SYMBOL = 101, "a name declared twice in one scope";
     UNKNOWN_LABEL = 102, "a branch to a label that is not in scope";
-    WRONG_SYMBOL_KIND = 103, "a name that stands for something else than what is needed";
+    WRONG_SYMBOL_KIND = 103, "a name of something that is not allowed here";
     PROTOTYPE_MISMATCH = 104, "declarations of a function that disagree";
     REGISTER_RANGE = 105, "register ranges that overlap or are too large";
 
@@ -53,9 +53,9 @@ codes! {
     UNSUPPORTED_TARGET = 201, "a target that is unknown";
     TARGET_NEEDS_VERSION = 202, "a target newer than the .version given";
     INITIALIZER = 203, "an initialiser that does not fit its variable";
-    INITIALIZER_NOT_ALLOWED = 204, "an initialiser where none may be";
+    INITIALIZER_NOT_ALLOWED = 204, "an initialiser where none is allowed";
     INCOMPLETE_TYPE = 205, "a variable without a complete type";
-    STATE_SPACE = 206, "a variable in a state space where it cannot be";
+    STATE_SPACE = 206, "a variable in a state space where it is not allowed";
     LINKAGE = 207, "a linkage that the declaration cannot have";
     DIRECTIVE_VALUE = 208, "a directive's value out of range";
     REMOVED_FEATURE = 209, "a feature that this PTX version no longer has";
@@ -65,7 +65,7 @@ codes! {
     FEATURE_VERSION = 213, "a feature newer than the .version or .target given";
     MISSING_DEBUG = 214, ".target debug without debugging information";
 
-    UNKNOWN_OPCODE = 300, "a word that is no instruction of PTX";
+    UNKNOWN_OPCODE = 300, "a word that is not a PTX instruction";
     UNKNOWN_MODIFIER = 301, "a modifier that no instruction has";
     ILLEGAL_MODIFIER = 302, "a modifier that this instruction does not take";
     MISSING_MODIFIER = 303, "a modifier that this instruction needs";
@@ -78,7 +78,7 @@ codes! {
     IMMEDIATE_RANGE = 310, "an immediate out of range";
     GUARD = 311, "a guard that is not a predicate";
 
-    UNKNOWN_PRAGMA = 500, "a pragma that is not known and so ignored";
+    UNKNOWN_PRAGMA = 500, "an unknown pragma, which is ignored";
     IGNORED_DIRECTIVE = 501, "a directive without effect";
 }
 

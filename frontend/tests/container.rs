@@ -195,12 +195,12 @@ fn without_ptx_it_says_what_is_there() {
     assert_eq!(error.fault(), ImageFault::NoBinary);
     assert_eq!(
         error.to_string(),
-        "this fat binary holds no PTX, only machine code (SASS) for sm_80 sm_90; build it with PTX \
+        "this fat binary contains no PTX, only machine code (SASS) for sm_80 sm_90; build it with PTX \
          (nvcc -arch=compute_80, or -gencode arch=compute_80,code=compute_80)"
     );
     let empty = select_ptx(&[&container(&[])], 80).expect_err("no PTX");
     assert!(
-        empty.to_string().contains("holds no PTX, only nothing"),
+        empty.to_string().contains("contains no PTX, only nothing"),
         "{empty}"
     );
     let lto = Put {
@@ -387,8 +387,8 @@ fn declared_sizes_are_not_believed() {
     assert_eq!(only_text(&good, 80), "x".repeat(100));
     for (size, what) in [
         (99, "at least 100"),
-        (101, "holds 100"),
-        (256 << 20, "holds 100"),
+        (101, "contains 100"),
+        (256 << 20, "contains 100"),
         (0, "at least 1"),
     ] {
         let error =

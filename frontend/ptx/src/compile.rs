@@ -177,14 +177,14 @@ impl Lines {
                 .flat_map(|word| self.choice(line, field, word))
                 .collect();
             if self.classes.insert(name, choices).is_some() {
-                bad(line, "there is such a class already");
+                bad(line, "the class exists already");
             }
         } else if let Some(rest) = line.strip_prefix("let ") {
             let Some((name, text)) = rest.split_once(" = ") else {
                 bad(line, "a shorthand needs =")
             };
             if self.shorthands.insert(name.trim(), text).is_some() {
-                bad(line, "there is such a shorthand already");
+                bad(line, "the shorthand exists already");
             }
         } else {
             let heads = line.split_whitespace().next().unwrap_or_default();

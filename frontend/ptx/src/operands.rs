@@ -340,11 +340,11 @@ impl Matcher<'_> {
             && parts.iter().any(class(&[Class::Signed, Class::Unsigned]))
         {
             return Err(Wrong::operand(
-                "integer and floating-point registers do not mix in a vector",
+                "integer and floating-point registers cannot be mixed in a vector",
             ));
         }
         if parts.iter().all(|&part| part == OperandShape::Sink) {
-            return Err(Wrong::operand("one of the elements must be kept"));
+            return Err(Wrong::operand("at least one element must not be `_`"));
         }
         let mut sizes = parts.iter().filter_map(|part| match part {
             OperandShape::Register(ty) => Some(ty.bits()),
@@ -379,9 +379,7 @@ impl Matcher<'_> {
                 _,
                 OperandShape::Register(OpType::Pred) | OperandShape::Sink | OperandShape::Unknown,
             ] => Ok(()),
-            _ => Err(Wrong::operand(
-                "a predicate register is expected behind `|`",
-            )),
+            _ => Err(Wrong::operand("a predicate register is expected after `|`")),
         }
     }
 
@@ -394,7 +392,7 @@ impl Matcher<'_> {
             let parts = self.shapes.parts(parts);
             self.fits_second(parts)?;
             if parts.iter().all(|&part| part == OperandShape::Sink) {
-                return Err(Wrong::operand("one of the results must be kept"));
+                return Err(Wrong::operand("at least one result must not be `_`"));
             }
             return self.fits_single(pattern, parts[0]);
         }
@@ -589,7 +587,7 @@ impl Wrong {
         Wrong {
             kind: WrongKind::Space,
             expected: format!(
-                "the variable lies in `.{}`, the instruction accesses `.{}`",
+                "the variable is in `.{}`, the instruction accesses `.{}`",
                 actual.name(),
                 wanted.name()
             ),

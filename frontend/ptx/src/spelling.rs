@@ -82,7 +82,7 @@ pub fn spell(
     if forms.is_empty() {
         return Err(FormError::new(
             FormErrorKind::UnknownOpcode,
-            format!("`{head}` is no PTX instruction"),
+            format!("`{head}` is not a PTX instruction"),
         ));
     }
     let mut found = Vec::new();
@@ -349,7 +349,7 @@ fn explain(head: &str, modifiers: &[&str], best: Option<Miss>) -> FormError {
     let wanted = miss.wanted.unwrap_or_default();
     let message = match &miss.kind {
         FormErrorKind::IllegalModifier(at) => format!(
-            "the modifier `.{}` does not go with the others of `{spelled}`",
+            "the modifier `.{}` cannot be combined with the others of `{spelled}`",
             modifiers[*at]
         ),
         FormErrorKind::MissingType => {

@@ -71,7 +71,7 @@ pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, P
         return Ok(out);
     }
     Err(format!(
-        "the header declares {size} bytes, the data holds {}{got}",
+        "the header declares {size} bytes, the data contains {}{got}",
         if got > size { "at least " } else { "" }
     )
     .into())
@@ -101,7 +101,7 @@ fn unknown() -> String {
 fn lz4(data: &[u8], size: u64) -> Result<Vec<u8>, Problem> {
     if size / LZ4_MAX_RATIO > data.len() as u64 {
         return Err(format!(
-            "{} bytes cannot hold the {size} that the header declares",
+            "{} bytes cannot contain the {size} that the header declares",
             data.len()
         )
         .into());

@@ -11,7 +11,7 @@ use super::{Codec, EntryKind};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// The bytes have no format that a CUDA driver accepts.
-    #[error("this is no device image: it begins with {}, not with PTX text, a fat binary or an ELF file", hex(.prefix))]
+    #[error("this is not a device image: it begins with {}, not with PTX text, a fat binary or an ELF file", hex(.prefix))]
     Unrecognised {
         /// The first bytes, at most eight.
         prefix: Vec<u8>,
@@ -41,7 +41,7 @@ pub enum ImageError {
         value: u64,
     },
     /// A declared size is larger than any real image.
-    #[error("the {what} claims {declared} bytes; more than {limit} are not read")]
+    #[error("the {what} declares {declared} bytes; the limit is {limit}")]
     TooLarge {
         /// The part of the file.
         what: &'static str,
@@ -73,7 +73,7 @@ pub enum ImageError {
     #[error("{0}")]
     NoPtx(Found),
     /// The ELF file is neither a cubin nor contains fat binaries.
-    #[error("this ELF file (machine {machine}) holds no device code")]
+    #[error("this ELF file (machine {machine}) contains no device code")]
     NoDeviceCode {
         /// `e_machine` of the file.
         machine: u16,
@@ -134,7 +134,7 @@ impl fmt::Display for Cubin {
             None => f.write_str("for one GPU only")?,
         }
         write_names(f, &self.kernels)?;
-        f.write_str(", and holds no PTX; build it with PTX (nvcc -arch=compute_80, or -gencode arch=compute_80,code=compute_80)")
+        f.write_str(", and contains no PTX; build it with PTX (nvcc -arch=compute_80, or -gencode arch=compute_80,code=compute_80)")
     }
 }
 
@@ -166,7 +166,7 @@ pub struct Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this fat binary holds no PTX, only ")?;
+        f.write_str("this fat binary contains no PTX, only ")?;
         let mut parts = Vec::new();
         if !self.cubins.is_empty() {
             parts.push(format!("machine code (SASS) for {}", sm_list(&self.cubins)));

@@ -80,7 +80,7 @@ impl FunctionLowering<'_, '_> {
     ) -> Lowered<margay_ir::entity::Inst> {
         if signature.params != which.params() || signature.returns != which.results() {
             let message = format!(
-                "`{}` is declared with other parameters than the system's",
+                "`{}` is not declared with the parameters of the system call",
                 which.name()
             );
             return Err(misfit(span, &message));
@@ -138,7 +138,7 @@ impl FunctionLowering<'_, '_> {
                 let text = target.map(|func| self.m.module.functions[func].name.clone());
                 let name = text.and_then(|text| self.ast.names.get(&text));
                 let name =
-                    name.ok_or_else(|| misfit(operand.span, "the array holds no function"))?;
+                    name.ok_or_else(|| misfit(operand.span, "the array contains no function"))?;
                 self.head_of(name, operand.span)
             }
             _ => Err(misfit(operand.span, "a prototype's name is needed here")),
@@ -152,7 +152,7 @@ impl FunctionLowering<'_, '_> {
         if returns.len() != callee.returns.len() || arguments.len() != callee.parameters.len() {
             return Err(misfit(
                 call.target.span,
-                "the call passes another number of parameters",
+                "the call and the function have different numbers of parameters",
             ));
         }
         let mut values = Vec::new();
@@ -183,7 +183,7 @@ impl FunctionLowering<'_, '_> {
         }
         let elements = self.parts(operand);
         if elements.len() != variable.vector.count() as usize {
-            let message = "the argument has another number of elements than the parameter";
+            let message = "the argument and the parameter have different numbers of elements";
             return Err(misfit(operand.span, message));
         }
         for element in &elements {
@@ -206,7 +206,7 @@ impl FunctionLowering<'_, '_> {
         if self.b.function.dfg.ty(value) != ty.held() {
             return Err(misfit(
                 operand.span,
-                "the argument's size is not the parameter's",
+                "the argument and the parameter have different sizes",
             ));
         }
         Ok(value)
@@ -301,7 +301,7 @@ impl FunctionLowering<'_, '_> {
         }
         let elements = self.parts(operand);
         if elements.len() != values.len() {
-            let message = "the result has another number of elements than what receives it";
+            let message = "the result and its destination have different numbers of elements";
             return Err(misfit(operand.span, message));
         }
         for (element, &value) in elements.iter().zip(values) {

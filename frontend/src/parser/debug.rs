@@ -271,7 +271,7 @@ impl Parser<'_> {
         if let Some((version, _)) = version
             && version > last
         {
-            let message = "`@@DWARF` is gone since PTX 2.0; use `.section`";
+            let message = "`@@DWARF` was removed in PTX 2.0; use `.section`";
             let span = self.since(start);
             self.report(Diagnostic::error(Code::REMOVED_FEATURE, span, message));
         }

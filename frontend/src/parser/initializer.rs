@@ -128,7 +128,7 @@ impl Parser<'_> {
                 Diagnostic::error(
                     Code::INITIALIZER,
                     span,
-                    format!("`{mask:#X}` is no mask of one byte"),
+                    format!("`{mask:#X}` is not a mask of one byte"),
                 )
                 .with_label("expected `0xFF`, `0xFF00`, `0xFF0000` and so on"),
             );

@@ -339,17 +339,18 @@ impl<'s> Parser<'s> {
         let text = self.slice();
         let message = match text.chars().next() {
             Some('\0') => "a NUL byte is not allowed in PTX".to_owned(),
-            Some('#') => "`#` starts no directive here".to_owned(),
+            Some('#') => "`#` does not start a directive here".to_owned(),
             Some(c) if c.is_control() => format!("the character {c:?} is not allowed in PTX"),
             Some(c) if !c.is_ascii() => {
                 format!("`{c}` is not allowed here: outside of comments PTX is ASCII")
             }
-            _ => format!("`{text}` is no token of PTX"),
+            _ => format!("`{text}` is not a PTX token"),
         };
         let diagnostic = Diagnostic::error(Code::STRAY_CHARACTER, self.span, message);
         if text.starts_with('#') {
-            return diagnostic
-                .with_note("PTX has no preprocessor; only lines such as `# 1 \"file\"` are taken");
+            return diagnostic.with_note(
+                "PTX has no preprocessor; only lines such as `# 1 \"file\"` are accepted",
+            );
         }
         diagnostic
     }

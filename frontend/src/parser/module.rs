@@ -162,7 +162,7 @@ impl Parser<'_> {
             Some(Keyword::Func) => self.func(linkage, start),
             _ if !self.at(Token::DotWord) => self.unexpected("`.entry`, `.func` or a variable"),
             Some(Keyword::Extern | Keyword::Visible | Keyword::Weak | Keyword::Common) => {
-                self.unexpected("`.entry`, `.func` or a variable: one linkage is enough")
+                self.unexpected("`.entry`, `.func` or a variable: only one linkage is allowed")
             }
             _ => self.module_variables(linkage, start),
         }
@@ -200,7 +200,7 @@ impl Parser<'_> {
     /// Reports a header directive that is repeated or too late.
     fn late_header(&mut self) -> Parse<()> {
         let word = self.slice();
-        let message = format!("`{word}` is allowed once, at the start of the text");
+        let message = format!("`{word}` is allowed only once, at the start of the text");
         let earlier = match word {
             ".version" => self.module.version.map(|(_, span)| span),
             ".target" => self.module.target.as_ref().map(|target| target.span),
@@ -240,7 +240,7 @@ impl Parser<'_> {
     }
 
     fn outside_of_function(&mut self) -> Parse<()> {
-        let message = format!("{} stands outside of any function", self.found());
+        let message = format!("{} is outside of any function", self.found());
         self.report(
             Diagnostic::error(Code::TEXT_AFTER_BODY, self.span, message)
                 .with_label("expected a declaration or directive"),

@@ -258,7 +258,7 @@ impl Parser<'_> {
                 self.misplaced(message)
             }
             _ => {
-                let message = format!("`{}` starts no statement", self.slice());
+                let message = format!("`{}` does not start a statement", self.slice());
                 self.misplaced(message)
             }
         }
@@ -286,7 +286,7 @@ impl Parser<'_> {
 
     /// Reports an unknown directive.
     pub(super) fn unknown_directive<T>(&mut self) -> Parse<T> {
-        let message = format!("`{}` is no directive of PTX", self.slice());
+        let message = format!("`{}` is not a PTX directive", self.slice());
         self.report(Diagnostic::error(
             Code::UNKNOWN_DIRECTIVE,
             self.span,

@@ -53,7 +53,7 @@ pub(super) fn check<L: Lookup + ?Sized>(
         }
         Some(Symbol::Register { .. }) => checker.indirect(&call, instruction),
         Some(_) => {
-            let message = format!("`{callee}` is no function");
+            let message = format!("`{callee}` is not a function");
             Err(error(Code::CALL, target.span, message))
         }
     }
@@ -161,7 +161,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
             OperandKind::Name(name) => self.name_fits(name, parameter),
             OperandKind::Sink if what == What::Argument => Err("`_` cannot be passed".to_owned()),
             OperandKind::Constant(_) if what == What::Result => {
-                Err("a constant receives nothing".to_owned())
+                Err("a constant cannot receive a result".to_owned())
             }
             OperandKind::Constant(constant) => constant_fits(constant, parameter),
             _ => Ok(()),
@@ -194,7 +194,9 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
             }
             Some(Symbol::Special(_)) => Err(format!("`{text}` is a special register")),
             Some(Symbol::Function(_)) => Err(format!("`{text}` is a function")),
-            Some(_) => Err(format!("`{text}` is no register and no `.param` variable")),
+            Some(_) => Err(format!(
+                "`{text}` is neither a register nor a `.param` variable"
+            )),
         }
     }
 
@@ -216,7 +218,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
             || !open && size != wanted
             || classes.0.zip(classes.1).is_some_and(|(a, b)| a != b)
         {
-            return Err("the variable has another type than the parameter".to_owned());
+            return Err("the variable and the parameter have different types".to_owned());
         }
         let (align, wanted) = (
             declarations::alignment_of(variable),

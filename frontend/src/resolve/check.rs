@@ -239,7 +239,7 @@ impl Checker<'_> {
         } else if !self.same_type(earlier, later) {
             (
                 Code::PROTOTYPE_MISMATCH,
-                "is declared with another type or state space",
+                "is declared with a different type or state space",
             )
         } else if was_extern && later.linkage == Linkage::Internal {
             (
@@ -426,7 +426,7 @@ impl Checker<'_> {
 
     fn file(&mut self, index: u64, span: Span) {
         if let Some(earlier) = self.files.insert(index, span) {
-            let message = format!("there are two files with the number {index}");
+            let message = format!("two files have the number {index}");
             self.sink.report(
                 Diagnostic::error(Code::DUPLICATE_SYMBOL, span, message)
                     .with_related(earlier, "the first is here"),

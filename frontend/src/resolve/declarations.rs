@@ -105,7 +105,7 @@ fn space_problem(
 
 fn texture_space_problem(place: DeclarationSite, header: &Header) -> Option<Problem> {
     if !before(header, 1, 5) {
-        let message = "`.tex` is gone since PTX 1.5; use `.global .texref`";
+        let message = "`.tex` was removed in PTX 1.5; use `.global .texref`";
         return problem(Code::REMOVED_FEATURE, message);
     }
     match place {
@@ -121,7 +121,7 @@ fn bank_problem(
     header: &Header,
 ) -> Option<Problem> {
     if !before(header, 2, 2) {
-        let message = "constant banks are gone since PTX 2.2";
+        let message = "constant banks were removed in PTX 2.2";
         return problem(Code::REMOVED_FEATURE, message);
     }
     if bank > 10 {
@@ -140,18 +140,18 @@ fn type_problem(variable: &Variable, place: DeclarationSite, header: &Header) ->
         return None;
     }
     if variable.space == StateSpace::Param && scalar == ScalarType::F16x2 {
-        return problem(Code::PARAMETER, "there is no `.f16x2` in `.param`");
+        return problem(Code::PARAMETER, "`.f16x2` is not allowed in `.param`");
     }
     if scalar.is_opaque() && variable.vector != VectorSize::Scalar {
-        let message = format!("there are no vectors of `{scalar}`");
+        let message = format!("vectors of `{scalar}` are not allowed");
         return problem(Code::STATE_SPACE, message);
     }
     if scalar == ScalarType::Pred {
         if variable.space != StateSpace::Reg {
-            return problem(Code::STATE_SPACE, "predicates live in `.reg` only");
+            return problem(Code::STATE_SPACE, "predicates are allowed in `.reg` only");
         }
         if variable.vector != VectorSize::Scalar {
-            return problem(Code::STATE_SPACE, "there are no vectors of predicates");
+            return problem(Code::STATE_SPACE, "vectors of predicates are not allowed");
         }
     }
     if scalar.is_opaque() {
@@ -165,7 +165,7 @@ fn type_problem(variable: &Variable, place: DeclarationSite, header: &Header) ->
         return problem(Code::OBJECT_SIZE, "a vector has at most 128 bits");
     }
     if variable.space == StateSpace::Param && variable.vector != VectorSize::Scalar {
-        return problem(Code::PARAMETER, "there are no vectors in `.param`");
+        return problem(Code::PARAMETER, "vectors are not allowed in `.param`");
     }
     None
 }
@@ -198,7 +198,7 @@ fn shape_problem(module: &Module, variable: &Variable, place: DeclarationSite) -
         return problem(Code::STATE_SPACE, "an array cannot be in registers");
     }
     if module.text(variable.name.name) == "_" && place == DeclarationSite::FuncParameter {
-        return problem(Code::PARAMETER, "`_` is no name for a parameter");
+        return problem(Code::PARAMETER, "`_` is not a valid name for a parameter");
     }
     let incomplete = dimensions
         .iter()
@@ -274,7 +274,10 @@ fn attribute_problem(
     header: &Header,
 ) -> Option<Problem> {
     if variable.pointer.is_some() && place != DeclarationSite::EntryParameter {
-        return problem(Code::PARAMETER, "`.ptr` is for parameters of kernels");
+        return problem(
+            Code::PARAMETER,
+            "`.ptr` is allowed for parameters of kernels only",
+        );
     }
     let attributes = &module[variable.attributes];
     if attributes.is_empty() {

@@ -112,7 +112,7 @@ fn directives(module: &Module, function: &Function, header: &Header, sink: &mut 
                 _ => MAX_PRESERVED_CONTROL,
             };
             if n > limit {
-                let message = format!("{n} is above the {limit} registers that there are");
+                let message = format!("{n} exceeds the limit of {limit} registers");
                 sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, span, message));
             }
         }
@@ -125,7 +125,7 @@ fn directives(module: &Module, function: &Function, header: &Header, sink: &mut 
 
 fn max_ctas_per_sm(directive: &Directive, header: &Header, sink: &mut Sink) {
     if header.version > (Version { major: 2, minor: 0 }) {
-        let message = "`.maxnctapersm` is gone since PTX 2.1; use `.minnctapersm`";
+        let message = "`.maxnctapersm` was removed in PTX 2.1; use `.minnctapersm`";
         sink.report(Diagnostic::error(
             Code::REMOVED_FEATURE,
             directive.span,
@@ -219,7 +219,7 @@ pub(super) fn redeclared(
     let (code, what) = if earlier.kind != later.kind {
         (
             Code::PROTOTYPE_MISMATCH,
-            "is a kernel here and a device function there".to_owned(),
+            "is declared as a kernel and as a device function".to_owned(),
         )
     } else if earlier.body.is_some() {
         (Code::DUPLICATE_SYMBOL, "is defined already".to_owned())
@@ -229,7 +229,10 @@ pub(super) fn redeclared(
             "is defined although declared `.extern`".to_owned(),
         )
     } else if later.linkage != Linkage::Internal && later.linkage != earlier.linkage {
-        (Code::LINKAGE, "is declared with another linkage".to_owned())
+        (
+            Code::LINKAGE,
+            "is declared with a different linkage".to_owned(),
+        )
     } else if let Some(difference) = difference(module, earlier, later) {
         (
             Code::PROTOTYPE_MISMATCH,
@@ -255,7 +258,7 @@ fn difference(module: &Module, a: &Function, b: &Function) -> Option<String> {
                 directives.any(|d| d.kind == DirectiveKind::NoReturn)
             };
             let differ = never_returns(a) != never_returns(b);
-            differ.then(|| "another `.noreturn`".to_owned())
+            differ.then(|| "a different `.noreturn`".to_owned())
         })
 }
 
@@ -266,7 +269,7 @@ fn list_difference(
     what: &str,
 ) -> Option<String> {
     if a.len() != b.len() {
-        return Some(format!("another number of {what}s"));
+        return Some(format!("a different number of {what}s"));
     }
     let pairs = module[a].iter().zip(&module[b]);
     let mut numbered = pairs.enumerate();
@@ -283,7 +286,7 @@ fn list_difference(
         } else {
             return None;
         };
-        Some(format!("another {difference} of {what} {}", i + 1))
+        Some(format!("a different {difference} of {what} {}", i + 1))
     })
 }
 
@@ -313,7 +316,7 @@ pub(super) fn alias(
         let function = end.map(|id| &module[id]);
         if function.is_none_or(|function| function.kind == FunctionKind::Entry) {
             let text = module.text(ident.name);
-            let message = format!("`{text}` is no device function declared before");
+            let message = format!("`{text}` is not a device function declared before");
             sink.report(Diagnostic::error(Code::ALIAS, ident.span, message));
         }
     }

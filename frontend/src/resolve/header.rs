@@ -163,7 +163,7 @@ fn architecture(text: &str, word: &Ident, header: &mut Header, sink: &mut Sink) 
         sink.report(Diagnostic::error(
             Code::UNSUPPORTED_TARGET,
             word.span,
-            format!("`{text}` is no known target"),
+            format!("`{text}` is not a known target"),
         ));
         return;
     };

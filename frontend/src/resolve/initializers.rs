@@ -151,7 +151,7 @@ impl Checker<'_, '_> {
                     _ => !constant.is_float(),
                 };
                 if !fits {
-                    let message = format!("this constant is no value of type `{scalar}`");
+                    let message = format!("this constant is not a value of type `{scalar}`");
                     mismatch(value.span, message, sink);
                 }
             }
@@ -163,7 +163,7 @@ impl Checker<'_, '_> {
             } => self.address(value.span, name, (offset, generic, byte), sink),
             InitializerKind::List(list) => {
                 if !(list.is_empty() && scalar.is_opaque()) {
-                    let message = format!("a list is no value of type `{scalar}`");
+                    let message = format!("a list is not a value of type `{scalar}`");
                     mismatch(value.span, message, sink);
                 }
             }
@@ -182,13 +182,17 @@ impl Checker<'_, '_> {
         let scalar = self.variable.scalar;
         let whole = matches!(scalar, U32 | U64);
         if !whole && (byte.is_none() || scalar != U8) {
-            let message = format!("an address is no value of type `{scalar}`");
+            let message = format!("an address is not a value of type `{scalar}`");
             return mismatch(span, message, sink);
         }
         let text = self.module.text(name);
         match self.scopes.lookup(name) {
             Some(Symbol::Function(_)) if generic || offset != 0 => {
-                mismatch(span, "a function's address stands alone", sink);
+                mismatch(
+                    span,
+                    "a function's address cannot have an offset or `generic`",
+                    sink,
+                );
             }
             Some(Symbol::Function(_)) => {}
             Some(Symbol::Variable(id)) => {
@@ -199,7 +203,7 @@ impl Checker<'_, '_> {
                 }
             }
             _ => {
-                let message = format!("`{text}` is no variable or function declared before");
+                let message = format!("`{text}` is not a variable or function declared before");
                 sink.report(Diagnostic::error(Code::UNKNOWN_SYMBOL, span, message));
             }
         }
@@ -235,7 +239,7 @@ impl Checker<'_, '_> {
         };
         let text = self.module.text(word);
         if !words.contains(&text) {
-            let message = format!("`{text}` is no value of `{key}`");
+            let message = format!("`{text}` is not a value of `{key}`");
             let diagnostic = Diagnostic::error(Code::INITIALIZER, span, message);
             sink.report(diagnostic.with_note(format!("it takes {}", words.join(", "))));
         }

@@ -243,7 +243,7 @@ impl<'m> InstructionResolver<'m> {
             return Ok(());
         }
         let message = format!(
-            "the guard `{}` is no predicate register",
+            "the guard `{}` is not a predicate register",
             self.module.text(register.name)
         );
         Err(error(Code::GUARD, register.span, message))

@@ -162,7 +162,7 @@ impl<'m> Names<'m> {
             (TargetKind::Labels, _) => "label",
             (TargetKind::Functions, _) => "device function",
         };
-        let message = format!("`{}` is no {wanted}", self.module.text(name));
+        let message = format!("`{}` is not a {wanted}", self.module.text(name));
         Some(Diagnostic::error(Code::WRONG_SYMBOL_KIND, span, message))
     }
 
@@ -176,14 +176,14 @@ impl<'m> Names<'m> {
                 .with_note("a name must be declared before its use");
         }
         match suggestion(text) {
-            Some(known) => diagnostic.with_note(format!("there is a special register `{known}`")),
+            Some(known) => diagnostic.with_note(format!("a special register `{known}` exists")),
             None => diagnostic,
         }
     }
 
     fn unknown_label(&self, name: Name, span: Span) -> Diagnostic {
         let text = self.module.text(name);
-        let message = format!("there is no label `{text}` in the scopes around this branch");
+        let message = format!("`{text}` is not a label in the scopes around this branch");
         Diagnostic::error(Code::UNKNOWN_LABEL, span, message)
             .with_note("a branch can leave a `{ }` block but not enter one")
     }

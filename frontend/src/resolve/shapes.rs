@@ -174,19 +174,19 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
             Some(Symbol::Variable(id)) if !self.module[id].dimensions.is_empty() => {
                 state_space(self.module[id].space)
             }
-            Some(_) => return Err(format!("`{}` is no array", text(base))),
+            Some(_) => return Err(format!("`{}` is not an array", text(base))),
         };
         match index.map(|index| (index, self.look_up(index))) {
             Some((index, Some(Symbol::Register { variable, .. })))
                 if !is_index(register_type(self.module[variable].scalar))
                     || self.module[variable].vector != VectorSize::Scalar =>
             {
-                Err(format!("`{}` is no integer register", text(index)))
+                Err(format!("`{}` is not an integer register", text(index)))
             }
             None | Some((_, None | Some(Symbol::Register { .. }))) => {
                 Ok(OperandShape::Element(space))
             }
-            Some((index, _)) => Err(format!("`{}` is no register", text(index))),
+            Some((index, _)) => Err(format!("`{}` is not a register", text(index))),
         }
     }
 
@@ -196,7 +196,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
             OperandShape::Symbol(space) => Ok(OperandShape::MemorySymbol(space)),
             OperandShape::Reference => Ok(OperandShape::MemoryReference),
             OperandShape::Unknown => Ok(OperandShape::Unknown),
-            _ => Err(format!("`{}` is no address", self.module.text(base))),
+            _ => Err(format!("`{}` is not an address", self.module.text(base))),
         }
     }
 }
