@@ -22,7 +22,7 @@ C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are install
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Kernels by parts of their names, and tables: limits, launches, fetches, interpreter, checks, starting, loading
+    /// Parts of kernel names, and names of tables: limits, launches, fetches, interpreter, checks, starting, loading
     /// (default: everything).
     names: Vec<String>,
     /// Compare with this libcuda.so.1 as well.
@@ -76,7 +76,7 @@ fn replace(path: &Path, report: &Report) -> Result<(), Failure> {
     let file = fs::read_to_string(path).map_err(|e| told(path, &e.to_string()))?;
     let parts = file.split_once(BEGIN);
     let parts = parts.and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) = parts.ok_or_else(|| told(path, "it has no place for the tables"))?;
+    let (before, after) = parts.ok_or_else(|| told(path, "it has no markers for the tables"))?;
     let tables = report.markdown();
     fs::write(path, format!("{before}{BEGIN}\n{tables}\n{END}{after}"))
         .map_err(|e| told(path, &e.to_string()))

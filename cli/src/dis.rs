@@ -72,11 +72,11 @@ fn shape(text: &str) -> Result<[u32; 3], String> {
     let mut all = [1; 3];
     let parts: Vec<&str> = text.split([',', 'x']).collect();
     if parts.len() > all.len() {
-        return Err("at most three extents".to_owned());
+        return Err("at most three dimensions".to_owned());
     }
     for (extent, part) in all.iter_mut().zip(parts) {
         let number = part.trim().parse();
-        *extent = number.map_err(|_| format!("`{part}` is no extent"))?;
+        *extent = number.map_err(|_| format!("`{part}` is not a number"))?;
     }
     Ok(all)
 }

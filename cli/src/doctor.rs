@@ -25,7 +25,7 @@ Examples:
   margay doctor --json -- ./vector_add
   margay doctor -- venv/bin/python train.py
 
-With a program, the exit status is 1 when it holds device code of which none can run.";
+With a program, the exit status is 1 if the program contains device code and none of it can run.";
 
 /// The arguments of `margay doctor`.
 #[derive(clap::Args)]
@@ -165,7 +165,9 @@ fn explain(program: &Path, as_json: bool) -> Outcome {
     let bytes = input::read_regular(program, input::MAX_FILE)
         .map_err(|e| Failure::from(format!("{name}: {e}")))?;
     if !is_elf(&bytes) {
-        return Err(format!("{name} is no 64-bit ELF file; name the program it starts").into());
+        return Err(
+            format!("{name} is not a 64-bit ELF file; specify the program that it starts").into(),
+        );
     }
     let capability = DeviceConfig::from_env().capability;
     let capability = capability.major * 10 + capability.minor;
@@ -216,28 +218,28 @@ fn to_json(held: &Held) -> Value {
 /// Returns a sentence that states whether the program would run.
 fn verdict(held: &[Held], libraries: &[String]) -> Result<String, String> {
     let runtime = match libraries.iter().find(|name| name.starts_with("libcudart.")) {
-        Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be there"),
-        None => "NVIDIA's runtime, where used, is linked in".to_owned(),
+        Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be installed"),
+        None => "NVIDIA's runtime, if used, is linked statically".to_owned(),
     };
     // CUDA toolkits link a fat binary without code into programs. No program loads it.
     let (stubs, full): (Vec<&Held>, Vec<&Held>) = held.iter().partition(|h| h.is_stub);
     let bad = full.iter().filter(|h| h.choice.is_err()).count();
     match (full.len(), bad) {
-        (0, _) if !stubs.is_empty() => {
-            Ok(format!("no device code but empty containers; {runtime}"))
-        }
+        (0, _) if !stubs.is_empty() => Ok(format!(
+            "no device code, only empty fat binaries; {runtime}"
+        )),
         (0, _) if libraries.is_empty() => {
-            Ok("no device code here; a library it loads may hold some".to_owned())
+            Ok("no device code here; a library that it loads may contain some".to_owned())
         }
         (0, _) => Ok(format!("no device code here; {runtime}")),
         (all, 0) => Ok(format!(
-            "all {all} modules hold PTX that can be loaded; {runtime}"
+            "all {all} modules contain PTX that can be loaded; {runtime}"
         )),
-        (all, bad) if bad == all => {
-            Err("no module holds PTX: build with -gencode arch=compute_XX,code=compute_XX".into())
-        }
+        (all, bad) if bad == all => Err(
+            "no module contains PTX: build with -gencode arch=compute_XX,code=compute_XX".into(),
+        ),
         (all, bad) => Ok(format!(
-            "{bad} of {all} modules hold no PTX and fail when one of their kernels is used; {runtime}"
+            "{bad} of {all} modules contain no PTX and fail when one of their kernels is used; {runtime}"
         )),
     }
 }
@@ -287,9 +289,9 @@ mod tests {
     fn what_linking_leaves_is_no_alarm() {
         let said = |held: &[Held]| verdict(held, &[]);
         let fine = said(&[module(false, true), module(true, false)]).expect("it runs");
-        assert!(fine.starts_with("all 1 modules hold PTX"), "{fine}");
+        assert!(fine.starts_with("all 1 modules contain PTX"), "{fine}");
         let some = said(&[module(false, false), module(true, false)]).expect("it may run");
-        assert!(some.starts_with("1 of 2 modules hold no PTX"), "{some}");
+        assert!(some.starts_with("1 of 2 modules contain no PTX"), "{some}");
         assert!(said(&[module(false, true), module(false, false)]).is_err());
         assert!(said(&[module(false, true)]).is_ok());
     }

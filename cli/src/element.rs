@@ -82,7 +82,7 @@ impl Element {
     /// Parses a value and returns its bytes. Integers are decimal or hexadecimal; floating-point values are decimal,
     /// `nan` or `inf`.
     pub(crate) fn parse(self, text: &str) -> Result<Vec<u8>, String> {
-        let wrong = || format!("`{text}` is no {}", self.name());
+        let wrong = || format!("`{text}` is not a value of type {}", self.name());
         match self {
             Element::F16 | Element::F32 | Element::F64 => {
                 let value: f64 = text.parse().map_err(|_| wrong())?;

@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     /// Compare a buffer with an `.npy` file or with values, as in `2=[1,2,3]`.
     #[arg(long, value_name = "INDEX=FILE|[VALUES]", value_parser = argument::target)]
     expect: Vec<Target>,
-    /// Greatest difference allowed between values, multiplied by the expected value if that is over 1.
+    /// Greatest difference allowed between values, multiplied by the expected value if that is above 1.
     #[arg(long, value_name = "T", default_value_t = 0.0)]
     tolerance: f64,
     /// Worker threads (default: one for each core).
@@ -91,7 +91,7 @@ pub(crate) struct Arguments {
     /// Select the engine that executes the kernel.
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// Run blocks and warps in the opposite order.
+    /// Run blocks and warps in reverse order.
     #[arg(long)]
     reverse: bool,
     /// Print one JSON document with whole buffers.
@@ -103,13 +103,13 @@ fn extents(text: &str) -> Result<Dim3, String> {
     let mut all = [1; 3];
     let parts: Vec<&str> = text.split([',', 'x']).collect();
     if parts.len() > all.len() {
-        return Err("at most three extents".to_owned());
+        return Err("at most three dimensions".to_owned());
     }
     for (extent, part) in all.iter_mut().zip(parts) {
         *extent = part
             .trim()
             .parse()
-            .map_err(|_| format!("`{part}` is no extent"))?;
+            .map_err(|_| format!("`{part}` is not a number"))?;
     }
     Ok(Dim3::new(all[0], all[1], all[2]))
 }
@@ -186,7 +186,7 @@ fn check_indices(arguments: &Arguments, parsed: &[Argument]) -> Result<(), Failu
             Some(Argument::Scalar(_)) => {
                 return Err(format!("argument {index} is a scalar, not a buffer").into());
             }
-            None => return Err(format!("there is no argument {index}").into()),
+            None => return Err(format!("no argument {index}").into()),
         }
     }
     Ok(())
@@ -226,10 +226,10 @@ fn kernel_of(module: &Module, arguments: &Arguments) -> Result<Kernel, Failure> 
     match (&arguments.kernel, kernels.as_slice()) {
         (Some(name), _) => module
             .kernel(name)
-            .map_err(|_| format!("there is no kernel {name}; there are: {}", names()).into()),
+            .map_err(|_| format!("no kernel {name}; the kernels are {}", names()).into()),
         (None, [only]) => Ok(only.clone()),
-        (None, []) => Err(String::from("there is no kernel in the file").into()),
-        (None, _) => Err(format!("name one with --kernel: {}", names()).into()),
+        (None, []) => Err(String::from("the file has no kernel").into()),
+        (None, _) => Err(format!("select one with --kernel: {}", names()).into()),
     }
 }
 
@@ -263,7 +263,7 @@ fn launch(
         let start = param.offset as usize;
         let place = space.get_mut(start..start + bytes.len());
         place
-            .ok_or_else(|| format!("parameter {index} lies outside its space"))?
+            .ok_or_else(|| format!("parameter {index} is outside of the parameter buffer"))?
             .copy_from_slice(bytes);
     }
     let config = LaunchConfig {
@@ -339,7 +339,7 @@ fn report(
         let buffer = buffers.get(index).and_then(Option::as_ref);
         buffer
             .map(|b| &b.array)
-            .ok_or_else(|| Failure::from(format!("argument {index} is no buffer")))
+            .ok_or_else(|| Failure::from(format!("argument {index} is not a buffer")))
     };
     let mut comparisons = Vec::new();
     for target in &arguments.expect {

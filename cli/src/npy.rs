@@ -51,7 +51,7 @@ impl Array {
     }
 
     fn decode(bytes: &[u8]) -> Result<Array, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("is no .npy file")?;
+        let rest = bytes.strip_prefix(MAGIC).ok_or("is not a .npy file")?;
         let short = || "ends within its header".to_owned();
         let (&version, rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
         let (len, rest) = match version {

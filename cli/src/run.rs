@@ -83,7 +83,7 @@ pub(crate) struct Options {
     /// Log every call of the driver API.
     #[arg(long)]
     trace_api: bool,
-    /// Run blocks and warps in the opposite order (finds programs that depend on the order).
+    /// Run blocks and warps in reverse order (finds programs that depend on the order).
     #[arg(long)]
     reverse: bool,
     /// Write every loaded image, its PTX and a list of what could not run to a folder.
@@ -136,7 +136,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     if seconds > 0.0 && seconds.is_finite() {
         Ok(seconds)
     } else {
-        Err("must be over 0".to_owned())
+        Err("must be greater than 0".to_owned())
     }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     }
     let program = std::env::current_exe()
         .and_then(fs::canonicalize)
-        .map_err(|e| format!("cannot find the place of this program: {e}"))?;
+        .map_err(|e| format!("cannot find the path of this program: {e}"))?;
     let folder = program.parent().unwrap_or(Path::new("/"));
     let places = [folder.to_owned(), folder.join(LIBRARIES)];
     let files = places
@@ -236,7 +236,7 @@ pub(crate) fn command(arguments: &Options, program: &[OsString]) -> Result<Comma
     let library = libcuda()?;
     let toolkit = environment::toolkit().filter(|_| !arguments.plain);
     let folder = Folder::fill(&library, toolkit.as_deref())
-        .map_err(|e| format!("cannot make a folder for libcuda.so.1: {e}"))?;
+        .map_err(|e| format!("cannot create a folder for libcuda.so.1: {e}"))?;
     let [program, rest @ ..] = program else {
         return Err(Failure::from(String::from("no program")));
     };

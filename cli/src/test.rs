@@ -28,7 +28,7 @@ Examples:
   margay test --driver /usr/lib/x86_64-linux-gnu/libcuda.so.1 tests/ptx
   margay test --json tests/ptx | jq '.[] | select(.failures != [])'
 
-The exit status is 1 when a file does not do what it says.";
+The exit status is 1 if a file does not meet its expectations.";
 
 /// The arguments of `margay test`.
 #[derive(clap::Args)]
@@ -123,18 +123,14 @@ fn summary(results: &[(PathBuf, Verdict)]) -> String {
         }
     }
     let bad = results.iter().filter(wrong).count();
-    let line = format!(
-        "{} of {} files are right",
-        results.len() - bad,
-        results.len()
-    );
+    let line = format!("{} of {} files passed", results.len() - bad, results.len());
     let colour = if bad == 0 { Paint::Good } else { Paint::Bad };
     let _ = writeln!(text, "{}", paint(&line, colour));
     let not_judged: usize = results.iter().map(|(_, verdict)| verdict.not_judged).sum();
     if not_judged > 0 {
         let _ = writeln!(
             text,
-            "{not_judged} launches not judged: what only Margay says, or what would never end"
+            "{not_judged} launches not judged: their expectations hold for Margay only, or they would never end"
         );
     }
     text

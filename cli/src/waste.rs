@@ -27,7 +27,7 @@ Examples:
   margay waste -q -d compute_50 ./vector_add 1000000
 
 Findings are printed on standard error when they happen. The exit code is the program's; 1 if -q is given and there is a
-finding. docs/waste.md lists what is looked for.";
+finding. docs/waste.md lists the checks.";
 
 /// The kinds of findings that are printed.
 const KINDS: [Kind; 7] = [
@@ -211,7 +211,7 @@ impl Arguments {
     fn notes(&self) -> Vec<String> {
         let too_large = self.stack_size.filter(|&bytes| bytes > LARGEST_STACK);
         let note =
-            |bytes| format!("margay: -c={bytes} is too much, and {LARGEST_STACK} bytes are used");
+            |bytes| format!("margay: -c={bytes} is too large, and {LARGEST_STACK} bytes are used");
         too_large.map(note).into_iter().collect()
     }
 }
@@ -233,7 +233,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         note(&text);
     }
     let log = files::LogFile::new()
-        .map_err(|error| format!("cannot make a file for what is found: {error}"))?;
+        .map_err(|error| format!("cannot create a file for the findings: {error}"))?;
     let mut command = run::command(&run::Options::default(), &arguments.program)?;
     command
         .envs(arguments.environment())

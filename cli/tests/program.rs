@@ -133,13 +133,16 @@ fn launch_names_what_is_wrong() {
             "launch k.ptx",
             "name one with --kernel: saxpy, endless, wild",
         ),
-        ("launch k.ptx -k other", "there is no kernel other"),
+        ("launch k.ptx -k other", "no kernel other; the kernels are "),
         ("launch none.ptx", "none.ptx: No such file"),
         (
             "launch k.ptx -k wild -a u32:1",
             "argument 0 has 4 bytes, the parameter 8",
         ),
-        ("launch k.ptx -k wild -a u64:x", "argument 0: `x` is no u64"),
+        (
+            "launch k.ptx -k wild -a u64:x",
+            "argument 0: `x` is not a value of type u64",
+        ),
         ("launch k.ptx -k wild -a z9:1", "`z9` is neither a type nor"),
         (
             "launch k.ptx -k wild -a u64:1 --print 0",
@@ -478,7 +481,7 @@ fn check_names_options_that_are_wrong_or_have_no_effect() {
         ),
         (
             "--log-file a%x",
-            "error: a%x: %x means nothing; use %%, %p, %q{VARIABLE}\n",
+            "error: a%x: %x is not supported; use %%, %p, %q{VARIABLE}\n",
         ),
         (
             "--suppressions none.xml",
@@ -607,7 +610,7 @@ fn doctor_reads_programs_and_the_machine() {
     assert_eq!(facts["workers"], 2);
     let text = folder.margay("doctor k.ptx");
     assert_eq!(text.status.code(), Some(1));
-    assert!(err(&text).contains("k.ptx is no 64-bit ELF file"));
+    assert!(err(&text).contains("k.ptx is not a 64-bit ELF file"));
 }
 
 // Regression test: opening a pipe without a writer blocked forever.
@@ -757,14 +760,14 @@ fn file_tests_pass_or_fail_with_the_place() {
     std::fs::write(folder.0.join("t/good.ptx"), FILE_TEST).unwrap();
     let output = folder.margay("test t");
     assert!(output.status.success(), "{}", err(&output));
-    assert!(out(&output).contains("1 of 1 files are right"));
+    assert!(out(&output).contains("1 of 1 files passed"));
 
     let wrong = FILE_TEST.replace("1 = 2", "1 = 3");
     std::fs::write(folder.0.join("t/wrong.ptx"), wrong).unwrap();
     let output = folder.margay("test t");
     assert_eq!(output.status.code(), Some(1));
     let text = out(&output);
-    assert!(text.contains("1 of 2 files are right"), "{text}");
+    assert!(text.contains("1 of 2 files passed"), "{text}");
     let place = "line 4, kernel double (native, 3 worker(s), reverse): buffer 1: 1 of 2 wrong: \
                  element 0 is 0x00000002, expected 0x00000003";
     assert!(text.contains(place), "{text}");
@@ -888,7 +891,11 @@ fn dis_tells_what_lanes_share() {
     assert_eq!(class(&known, "mul.u32{half:wide}"), "affine 4");
     assert_eq!(class(&known, "ld.f32{space:global"), "varying");
     let bad = folder.margay("dis k.ptx --uniformity --block 1,2,3,4");
-    assert!(err(&bad).contains("at most three extents"), "{}", err(&bad));
+    assert!(
+        err(&bad).contains("at most three dimensions"),
+        "{}",
+        err(&bad)
+    );
 }
 
 #[test]
@@ -902,7 +909,7 @@ fn dis_says_what_it_cannot_find() {
         "{said}"
     );
     let kernel = folder.margay("dis k.ptx -k axpy");
-    assert!(err(&kernel).contains("there are saxpy, endless, wild"));
+    assert!(err(&kernel).contains("the functions are saxpy, endless, wild"));
     std::fs::write(
         folder.0.join("bad.ir"),
         "module version 7.0 target sm_52\nfrob",

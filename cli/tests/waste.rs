@@ -270,7 +270,7 @@ fn wrong_copies_and_fills_are_found() {
                 destination,
             ],
             &[
-                "The source 0x40 of cudaMemcpy is no accessible memory. ",
+                "The source 0x40 of cudaMemcpy is not accessible memory. ",
                 unreadable,
             ],
             &[
@@ -414,7 +414,7 @@ fn the_device_has_the_properties_of_the_options() {
     assert_eq!(large.out, "compute_20 stack 524288\nPASS\n");
     assert_eq!(
         large.lines,
-        ["margay: -c=10485760 is too much, and 524288 bytes are used"]
+        ["margay: -c=10485760 is too large, and 524288 bytes are used"]
     );
 }
 

@@ -350,7 +350,7 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     }
     let bytes = grouped_bytes(span);
     let text = match have {
-        0 => format!("The {side} {address:#x} of {name} is no accessible memory"),
+        0 => format!("The {side} {address:#x} of {name} is not accessible memory"),
         _ => {
             let have = grouped_bytes(have as u64);
             format!("The {side} {address:#x} of {name} is {bytes}, of which {have} are accessible")

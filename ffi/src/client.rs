@@ -15,7 +15,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ),
     (
         "/triton/_C/",
-        "start the program with `margay run`, which has Triton emit PTX",
+        "start the program with `margay run`, which makes Triton emit PTX",
     ),
     (
         "/cupy/",
@@ -23,7 +23,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ),
     (
         "/libnvJitLink.so",
-        "start the program with `margay run`, which has nvJitLink link PTX, or uninstall nvidia-nvjitlink",
+        "start the program with `margay run`, which makes nvJitLink link PTX, or uninstall nvidia-nvjitlink",
     ),
     (
         "/libnvrtc.so",

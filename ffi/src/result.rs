@@ -72,7 +72,7 @@ results! {
     UNMAP_FAILED = 206, "CUDA_ERROR_UNMAP_FAILED", "unmapping failed";
     ARRAY_IS_MAPPED = 207, "CUDA_ERROR_ARRAY_IS_MAPPED", "array is mapped";
     ALREADY_MAPPED = 208, "CUDA_ERROR_ALREADY_MAPPED", "resource is already mapped";
-    NO_BINARY_FOR_GPU = 209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "image holds no code usable on this device";
+    NO_BINARY_FOR_GPU = 209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "image contains no code usable on this device";
     ALREADY_ACQUIRED = 210, "CUDA_ERROR_ALREADY_ACQUIRED", "resource is already acquired";
     NOT_MAPPED = 211, "CUDA_ERROR_NOT_MAPPED", "resource is not mapped";
     NOT_MAPPED_AS_ARRAY = 212, "CUDA_ERROR_NOT_MAPPED_AS_ARRAY", "resource is not mapped as an array";

@@ -305,7 +305,7 @@ fn ranges_host_memory_and_old_contexts_are_examined() {
                 (
                     "invalid-pointer",
                     "unreadable",
-                    "The source 0x40 of cuMemcpyHtoD_v2 is no access",
+                    "The source 0x40 of cuMemcpyHtoD_v2 is not access",
                 ),
                 (
                     "invalid-pointer",

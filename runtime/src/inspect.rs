@@ -327,7 +327,7 @@ impl Inspection {
         id.ok_or_else(|| {
             let names: Vec<&str> = self.functions().collect();
             Error::NotFound(format!(
-                "no function `{name}` with a body; there are {}",
+                "no function `{name}` with a body; the functions are {}",
                 listed(&names)
             ))
         })

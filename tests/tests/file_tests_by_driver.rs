@@ -69,7 +69,7 @@ fn what_is_wrong_is_said() {
         said,
         [
             "buffer 0: 1 of 2 wrong: element 1 is 0x00000002, expected 0x00000003",
-            "the arguments are not those of the kernel's parameters",
+            "the arguments do not match the kernel's parameters",
         ]
     );
     let missing = Driver::open(Path::new("/nowhere/libcuda.so.1")).err();

@@ -32,7 +32,7 @@ pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
             }
             Some(other) => {
                 return Err(format!(
-                    "{name}: %{other} means nothing; use %%, %p, %q{{VARIABLE}}"
+                    "{name}: %{other} is not supported; use %%, %p, %q{{VARIABLE}}"
                 ));
             }
             None => return Err(format!("{name}: a character must follow %")),

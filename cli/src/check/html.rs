@@ -235,8 +235,8 @@ impl Page {
 fn about(tool: Tool) -> &'static str {
     match tool {
         Tool::Memory => "Accesses to memory that the thread may not access.",
-        Tool::Initialisation => "Reads of memory that nobody has written.",
-        Tool::Race => "Accesses to the same memory that nothing orders.",
+        Tool::Initialisation => "Reads of memory that was never written.",
+        Tool::Race => "Unordered accesses to the same memory.",
         Tool::Synchronisation => "Undefined synchronisation between threads.",
         Tool::Leak => "Memory that the program does not free.",
         Tool::Api => "Calls with wrong arguments, and calls that fail.",

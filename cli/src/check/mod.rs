@@ -49,8 +49,8 @@ Examples:
   margay check --suppressions known.xml -- ./reduction
 
 The report is printed on standard error when the program has ended; each kind and place is reported once. The exit code
-is the program's, if that is not 0; else that of --error-exitcode if there are errors. docs/checks.md lists what is
-looked for.";
+is the program's, if that is not 0; else that of --error-exitcode if there are errors. docs/checks.md lists the
+checks.";
 
 /// The arguments of `margay check`.
 #[derive(clap::Args)]
@@ -194,7 +194,7 @@ fn read(name: &str) -> Result<Ended, Failure> {
 /// Runs the program, and reads the findings of its processes.
 fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     let file =
-        files::LogFile::new().map_err(|e| format!("cannot make a file for what is found: {e}"))?;
+        files::LogFile::new().map_err(|e| format!("cannot create a file for the findings: {e}"))?;
     let mut command = run::command(&arguments.run, &arguments.program)?;
     command
         .envs(arguments.options.environment())

@@ -19,13 +19,13 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "full|no")]
     leak_check: Option<LeakCheck>,
     /// Failed calls to report: those of the program (explicit), also those of CUDA's libraries (extended), also those
-    /// that ask for a state (all), or none (no) [default: extended].
+    /// that query a state (all), or none (no) [default: extended].
     #[arg(long, value_enum, value_name = "LEVEL")]
     report_api_errors: Option<ApiErrors>,
     /// Memory whose reads initcheck reports.
     #[arg(long, value_enum, value_name = "SPACE", default_value = "all")]
     pub(crate) initcheck_address_space: InitSpace,
-    /// Report allocations of which nobody writes some bytes.
+    /// Report allocations with bytes that are never written.
     #[arg(long)]
     track_unused_memory: bool,
     /// Unwritten share of an allocation, in percent, below which it is not reported [default: 0].
@@ -34,8 +34,8 @@ pub(crate) struct Options {
     /// Uses of memory to check against the order of streams [default: all].
     #[arg(long, value_enum, value_name = "USES")]
     track_stream_ordered_races: Option<StreamOrder>,
-    /// Check only kernels whose (mangled) name meets all conditions, as kns=reduce,regex=^_Z; several options: one of
-    /// the lists.
+    /// Check only kernels whose (mangled) name meets all conditions, such as kns=reduce,regex=^_Z. If the option is
+    /// repeated, the conditions of one list suffice.
     #[arg(long, value_name = "FILTER")]
     kernel_name: Vec<String>,
     /// Do not check kernels whose name meets all conditions.
@@ -119,13 +119,13 @@ pub(crate) struct Output {
     /// Start of each line of the report.
     #[arg(long, value_name = "TEXT", default_value = "=========")]
     pub(crate) prefix: String,
-    /// Print the command and the number of the program's process.
+    /// Print the command and the process ID of the program.
     #[arg(long)]
     pub(crate) print_session_details: bool,
     /// List all launches.
     #[arg(long)]
     pub(crate) dump_kernel_launches: bool,
-    /// Write a report to a file, as its name ends: .json, .html or .sarif. Several options: several reports.
+    /// Write a report to a file in the format of its extension: .json, .html or .sarif. May be repeated.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) report: Vec<PathBuf>,
     /// Print to a file instead of standard error. In names, %p is the process and %q{VARIABLE} the value of a variable.
@@ -155,7 +155,7 @@ fn tools(text: &str) -> Result<ToolList, String> {
         match (name, Tool::named(name)) {
             ("all", _) => list.extend(Tool::ALL),
             (_, Some(tool)) => list.push(tool),
-            _ => return Err(format!("`{name}` is no tool")),
+            _ => return Err(format!("`{name}` is not a tool")),
         }
     }
     list.sort();
@@ -458,7 +458,7 @@ pub(crate) mod tests {
             "memcheck,initcheck,racecheck,synccheck"
         );
         assert_eq!(selected("--tool leakcheck --leak-check no"), "0");
-        assert_eq!(tools("memcheck,x"), Err("`x` is no tool".to_owned()));
+        assert_eq!(tools("memcheck,x"), Err("`x` is not a tool".to_owned()));
     }
 
     #[test]

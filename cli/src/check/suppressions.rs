@@ -242,7 +242,7 @@ fn frames(stack: Option<&Element>, names: &[&'static str]) -> Vec<FrameRule> {
 fn number(element: &Element, name: &str) -> Result<Option<u64>, String> {
     let text = element.text_of(name).filter(|text| !text.is_empty());
     let number = text.map(str::parse).transpose();
-    number.map_err(|_| format!("<{name}> is no number"))
+    number.map_err(|_| format!("<{name}> is not a number"))
 }
 
 fn coordinates(element: &Element, name: &str) -> Result<Option<Coordinates>, String> {
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(of("<what/>"), "a <record> has no <kind>");
         assert_eq!(
             of("<kind>Api</kind><what><size>x</size></what>"),
-            "<size> is no number"
+            "<size> is not a number"
         );
         assert_eq!(
             of("<kind>Api</kind><who><threadId><x>1</x></threadId></who>"),

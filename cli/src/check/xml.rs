@@ -58,7 +58,7 @@ pub(crate) fn parse(text: &str) -> Result<Element, String> {
             }
             Tag::End(name) => {
                 if depth == 1 || current.name != name {
-                    return Err(reader.error(&format!("</{name}> closes nothing")));
+                    return Err(reader.error(&format!("</{name}> has no opening tag")));
                 }
                 close(&mut open);
             }
@@ -70,7 +70,7 @@ pub(crate) fn parse(text: &str) -> Result<Element, String> {
     }
     let roots = open.pop().map(|document| document.children);
     let root = roots.and_then(|roots| roots.into_iter().next());
-    root.ok_or_else(|| reader.error("there is no element"))
+    root.ok_or_else(|| reader.error("the file has no element"))
 }
 
 /// Adds the innermost open element to the children of its parent.
@@ -230,9 +230,9 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (text, error) in [
-            ("", "line 1: there is no element"),
-            ("<a>\n</b>", "line 2: </b> closes nothing"),
-            ("</a>", "line 1: </a> closes nothing"),
+            ("", "line 1: the file has no element"),
+            ("<a>\n</b>", "line 2: </b> has no opening tag"),
+            ("</a>", "line 1: </a> has no opening tag"),
             ("<a>\n<b></b>\n", "line 3: <a> is not closed"),
             ("\n<a", "line 2: `<` without `>`"),
             ("<a><!-- x</a>", "line 1: `<!--` without `-->`"),

@@ -62,12 +62,12 @@ const CLIENTS: &[Known] = &[
     known(
         "cuda-core",
         Works::UnderRun,
-        "compiles to cubins, which are answered with PTX",
+        "compiles to cubins, which Margay replaces by PTX",
     ),
     known(
         "cupy-cuda",
         Works::UnderRun,
-        "compiles to cubins, which are answered with PTX",
+        "compiles to cubins, which Margay replaces by PTX",
     ),
     known(
         "halide",
@@ -77,7 +77,7 @@ const CLIENTS: &[Known] = &[
     known(
         "jax-cuda",
         Works::No,
-        "it looks for the device files of NVIDIA's kernel module before it asks the driver",
+        "it looks for the device files of NVIDIA's kernel module before it calls the driver",
     ),
     known(
         "numba-cuda",
@@ -104,7 +104,7 @@ const CLIENTS: &[Known] = &[
     known(
         "torch",
         Works::Partly,
-        "it starts, holds tensors and copies them; its own kernels are machine code alone, and fail",
+        "it starts, creates tensors and copies them; its own kernels are machine code only, and fail",
     ),
     known(
         "triton",

@@ -334,19 +334,20 @@ impl Reader {
 }
 
 fn named(name: &str) -> Result<Type, String> {
-    Type::named(name).ok_or_else(|| format!("`{name}` is no type"))
+    Type::named(name).ok_or_else(|| format!("`{name}` is not a type"))
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     let text = text.trim();
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number"))
 }
 
 fn extents(text: &str) -> Result<[u32; 3], String> {
     let mut all = [1; 3];
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > all.len() {
-        return Err("at most three extents".to_owned());
+        return Err("at most three dimensions".to_owned());
     }
     for (extent, part) in all.iter_mut().zip(parts) {
         *extent = number(part)?;
@@ -361,13 +362,13 @@ fn tolerance(text: &str) -> Result<Tolerance, String> {
         None => number(amount)?,
     };
     if !(amount > 0.0 && amount.is_finite()) {
-        return Err("must be over 0".to_owned());
+        return Err("must be greater than 0".to_owned());
     }
     match kind {
         "absolute" => Ok(Tolerance::Absolute(amount)),
         "relative" => Ok(Tolerance::Relative(amount)),
         "ulps" => Ok(Tolerance::Ulps(amount)),
-        _ => Err(format!("`{kind}` is no kind of tolerance")),
+        _ => Err(format!("`{kind}` is not a kind of tolerance")),
     }
 }
 

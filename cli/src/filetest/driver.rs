@@ -170,7 +170,7 @@ impl Driver {
     /// Returns the error message of the loader or of the driver.
     pub fn open(path: &Path) -> Result<Driver, String> {
         let name = CString::new(path.as_os_str().as_encoded_bytes())
-            .map_err(|_| "the path holds a zero byte".to_owned())?;
+            .map_err(|_| "the path contains a zero byte".to_owned())?;
         // SAFETY: the path is a C string; the user requested that the library, and thus its initialisers, run.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
@@ -407,7 +407,7 @@ impl Driver {
         if fits && size_of(arguments.len()).is_none() {
             Ok(())
         } else {
-            Err("the arguments are not those of the kernel's parameters".to_owned())
+            Err("the arguments do not match the kernel's parameters".to_owned())
         }
     }
 

@@ -86,7 +86,8 @@ const CUBE: u32 = 4;
 const GATHER: u32 = 8;
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number"))
 }
 
 fn numbers<T: std::str::FromStr + Copy, const N: usize>(
@@ -126,7 +127,7 @@ impl Texels {
         let (name, count) = format.split_once('x').unwrap_or((format, "1"));
         let channels: u32 = number(count)?;
         let found = FORMATS.iter().find(|(known, ..)| *known == name);
-        let &(_, first, bytes) = found.ok_or_else(|| format!("`{name}` is no format"))?;
+        let &(_, first, bytes) = found.ok_or_else(|| format!("`{name}` is not a format"))?;
         let several = channels.checked_ilog2().unwrap_or(0);
         let size = words.next().ok_or("needs a size")?;
         let mut texels = Texels {
@@ -191,7 +192,7 @@ impl Texels {
                     let word = words.get(index).or(words.last()).copied().unwrap_or("");
                     let modes = ["wrap", "clamp", "mirror", "border"];
                     let found = modes.iter().position(|known| *known == word);
-                    *mode = found.ok_or_else(|| format!("`{word}` is no address mode"))? as u32;
+                    *mode = found.ok_or_else(|| format!("`{word}` is not an address mode"))? as u32;
                 }
             }
             _ => return Err(format!("unknown word `{word}`")),
@@ -235,7 +236,7 @@ impl Texels {
 fn contents_of(text: &str) -> Result<Buffer, String> {
     let text = text.trim();
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let ty = Type::named(name).ok_or_else(|| format!("`{name}` is no type"))?;
+    let ty = Type::named(name).ok_or_else(|| format!("`{name}` is not a type"))?;
     let mut bytes = Vec::new();
     for word in list(rest)? {
         bytes.extend(ty.to_bytes(ty.parse(&word)?));

@@ -96,7 +96,7 @@ impl Type {
     ///
     /// Returns a description of the mistake in the text.
     pub fn parse(self, text: &str) -> Result<u128, String> {
-        let wrong = || format!("`{text}` is no {}", self.name);
+        let wrong = || format!("`{text}` is not a value of type {}", self.name);
         if let Some(digits) = text.strip_prefix("0x") {
             let bits = u128::from_str_radix(digits, 16).map_err(|_| wrong())?;
             let fits = self.bits() == 128 || bits >> self.bits() == 0;
@@ -147,7 +147,9 @@ impl Type {
             "_" => Ok(Expected::Any),
             "nan" if float => Ok(Expected::Nan),
             _ if near && float && !text.starts_with("0x") => {
-                let value: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+                let value: f64 = text
+                    .parse()
+                    .map_err(|_| format!("`{text}` is not a number"))?;
                 if value.is_finite() {
                     Ok(Expected::Near(value))
                 } else {
@@ -276,7 +278,7 @@ pub fn list(text: &str) -> Result<Vec<String>, String> {
     const MOST: usize = 1 << 20;
     let mut all = Vec::new();
     for word in text.split([',', ' ', '\t']).filter(|word| !word.is_empty()) {
-        let wrong = || format!("`{word}` is no value");
+        let wrong = || format!("`{word}` is not a value");
         if let Some((value, count)) = word.split_once('*') {
             let count: usize = count.parse().map_err(|_| wrong())?;
             if count > MOST {

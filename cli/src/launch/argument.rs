@@ -32,9 +32,9 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
     let (index, text) = text.split_once('=').ok_or("must be INDEX=...")?;
     let index = index
         .parse()
-        .map_err(|_| format!("`{index}` is no index"))?;
+        .map_err(|_| format!("`{index}` is not an index"))?;
     if text.is_empty() {
-        return Err("nothing behind `=`".to_owned());
+        return Err("nothing after `=`".to_owned());
     }
     Ok(Target {
         index,
@@ -66,7 +66,7 @@ pub(super) fn buffer_of(text: &str, like: &Array) -> Result<Array, String> {
 }
 
 fn element(name: &str) -> Result<Element, String> {
-    Element::named(name).ok_or_else(|| format!("`{name}` is no type of elements"))
+    Element::named(name).ok_or_else(|| format!("`{name}` is not an element type"))
 }
 
 /// Splits `f32:32x32:REST` into element type, shape and the optional rest.
@@ -79,7 +79,7 @@ fn typed(rest: &str) -> Result<(Element, Vec<usize>, Option<&str>), String> {
     let numbers = shape.split('x').map(|n| n.parse::<usize>());
     let shape = numbers
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| format!("`{shape}` is no size"))?;
+        .map_err(|_| format!("`{shape}` is not a size"))?;
     Ok((element(name)?, shape, rest))
 }
 
@@ -113,12 +113,12 @@ fn buffer(array: Array) -> Argument {
 fn no_more(rest: Option<&str>) -> Result<(), String> {
     match rest {
         None => Ok(()),
-        Some(rest) => Err(format!("`{rest}` is too much")),
+        Some(rest) => Err(format!("`{rest}` is unexpected")),
     }
 }
 
 fn hexadecimal(text: &str) -> Result<Vec<u8>, String> {
-    let wrong = || format!("`{text}` are no hexadecimal bytes");
+    let wrong = || format!("`{text}` is not an even number of hexadecimal digits");
     if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return Err(wrong());
     }
@@ -155,7 +155,10 @@ fn raw(rest: &str) -> Result<Array, String> {
     let element = element(name)?;
     let bytes = input::read(Path::new(path)).map_err(|e| format!("{path}: {e}"))?;
     if !bytes.len().is_multiple_of(element.size()) {
-        return Err(format!("{path}: {} bytes are no {name}s", bytes.len()));
+        return Err(format!(
+            "{path}: {} bytes are not a whole number of {name} values",
+            bytes.len()
+        ));
     }
     Ok(Array {
         element,

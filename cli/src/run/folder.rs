@@ -123,7 +123,10 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 /// Makes `at` a script that starts `program` instead of `tool`.
 fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
     let text = crate::tools::script(program, tool).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidInput, "the program's path is no text")
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the program's path is not UTF-8",
+        )
     })?;
     if fs::read_to_string(at).is_ok_and(|found| found == text) && !at.is_symlink() {
         return Ok(());

@@ -76,9 +76,9 @@ pub(super) fn markdown() -> String {
          - **works** ({}): the function is implemented, and calls can succeed.\n\
          - **refuses** ({}): the function checks its arguments, but no call succeeds, because the device lacks the feature. \
          Where every call has the same result, the table names it.\n\
-         - **unsupported** ({}): there is no implementation. Every call returns `CUDA_ERROR_NOT_SUPPORTED`, and the first one \
+         - **unsupported** ({}): the function is not implemented. Every call returns `CUDA_ERROR_NOT_SUPPORTED`, and the first one \
          prints a warning.\n\n\
-         A test calls every function that refuses or is unsupported and compares the result.",
+         A test calls every function marked **refuses** or **unsupported** and compares the result.",
         rows.len(),
         count(rows, "works"),
         count(rows, "refuses"),

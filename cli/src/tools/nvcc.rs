@@ -16,7 +16,9 @@ use crate::output;
 /// Runs the compiler in place of this process.
 pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
     let Some(nvcc) = real() else {
-        output::note("nvcc: Margay's stand-in finds no compiler; install NVIDIA's CUDA compiler");
+        output::note(
+            "nvcc: Margay's replacement finds no compiler; install NVIDIA's CUDA compiler",
+        );
         return ExitCode::from(127);
     };
     let mut commands = commands(arguments);

@@ -56,8 +56,8 @@ const WITH_VALUE: &[&str] = &[
 const HELP: &str = "\
 usage: ptxas [options] file.ptx ...
 
-This is Margay's stand-in for the assembler: it checks PTX and writes it, as text, to the file
-that -o names (default elf.o). Options that concern machine code are taken and do nothing.
+This is Margay's replacement for the assembler: it checks PTX and writes it, as text, to the file
+that -o names (default elf.o). Options that concern machine code are accepted and ignored.
 ";
 
 /// The exit status of NVIDIA's assembler after errors.
@@ -146,7 +146,7 @@ fn version() -> String {
     let version = DeviceConfig::from_env().driver_version;
     let (major, minor) = (version / 1000, version % 1000 / 10);
     format!(
-        "ptxas: PTX assembler (Margay's stand-in, which keeps PTX)\n\
+        "ptxas: PTX assembler (Margay's replacement, which writes PTX)\n\
          Cuda compilation tools, release {major}.{minor}, V{major}.{minor}.0\n"
     )
 }

@@ -189,7 +189,7 @@ fn warn_of_slot(table: usize, slot: usize) {
     let bit = 1 << slot;
     if told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
         guard::warn(format_args!(
-            "slot {slot} of the export table {} has no known meaning; its calls are answered with \
+            "slot {slot} of the export table {} has no known meaning; calls of it return \
              CUDA_ERROR_NOT_SUPPORTED",
             identifier(id)
         ));
@@ -336,7 +336,7 @@ fn answer_integrity(version: u32, seconds: u64, answer: &Out<[u64; 2]>) -> Serve
 #[cfg(not(feature = "export-table-integrity"))]
 fn answer_integrity(_version: u32, _seconds: u64, _answer: &Out<[u64; 2]>) -> Served {
     guard::warn(format_args!(
-        "NVIDIA's runtime asks for a check that this library was built without \
+        "NVIDIA's runtime requires a check that this library was built without \
          (cargo feature export-table-integrity)"
     ));
     Err(CuResult::NOT_SUPPORTED)

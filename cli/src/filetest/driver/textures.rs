@@ -265,7 +265,9 @@ impl Driver {
                     let bytes = texels.buffer.bytes.len();
                     (api.texref_address)(&raw mut offset, reference, made.buffer, bytes)
                 }
-                TexelMemory::Rows(_) => return Err("rows are bound to no variable here".to_owned()),
+                TexelMemory::Rows(_) => {
+                    return Err("references to rows are not supported here".to_owned());
+                }
             }
         };
         self.check("binding the reference", bound)?;

@@ -102,7 +102,7 @@ impl Link {
             input::LTOIR => self.add_lto(bytes, name),
             input::ANY if bytes.starts_with(BITCODE) => self.add_lto(bytes, name),
             input::PTX if detect(bytes) != Some(ImageKind::Text) => {
-                self.complain(&format!("{}: this is no PTX text", name.to_string_lossy()));
+                self.complain(&format!("{}: this is not PTX text", name.to_string_lossy()));
                 code::PTX_COMPILE
             }
             input::CUBIN | input::PTX | input::FATBIN | input::OBJECT | input::LIBRARY => {
