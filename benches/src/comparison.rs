@@ -132,8 +132,9 @@ impl Field {
 
     fn find_c(&mut self, workers: usize) -> Result<(), String> {
         let Some(compiler) = Compiler::clang() else {
-            self.missing
-                .push("No column for C: there is no clang-19 or clang with _Float16.".to_owned());
+            self.missing.push(
+                "No column for C: no clang-19 or clang with _Float16 is installed.".to_owned(),
+            );
             return Ok(());
         };
         let about = format!("{}, {}", compiler.version, c::OPTIONS.join(" "));

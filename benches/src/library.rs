@@ -40,7 +40,7 @@ fn reason() -> String {
     // SAFETY: `dlerror` returns a text that is valid until the next call on this thread, or null.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
-        return "the loader does not say why".to_owned();
+        return "the loader reports no reason".to_owned();
     }
     // SAFETY: the text is valid until the next call of the loader on this thread.
     unsafe { CStr::from_ptr(text) }

@@ -72,7 +72,7 @@ impl Once {
     pub fn answer(name: &str) -> Result<String, String> {
         let known = Once::ALL.into_iter().find(|once| once.name() == name);
         let cost = known
-            .ok_or_else(|| format!("nothing is called {name}"))?
+            .ok_or_else(|| format!("unknown measurement {name}"))?
             .run()?;
         let mut text = String::new();
         write!(text, "{} {}", cost.seconds, cost.peak).expect("writing to a string");
@@ -195,7 +195,7 @@ fn first_result(text: &str, kernel: &str) -> Result<f64, String> {
     let right = (0..).zip(&y).all(|(i, y)| *y == 2.0 * i as f32 + 1.0);
     match right {
         true => Ok(seconds),
-        false => Err(format!("{kernel} computed something else")),
+        false => Err(format!("{kernel} computed wrong values")),
     }
 }
 

@@ -66,8 +66,8 @@ fn kernels(report: &Report) -> String {
     if report.kernels.is_empty() {
         return String::new();
     }
-    let mut text = "### Kernels\n\nMilliseconds; *speed* is the other's time over Margay's, so more than 1 is faster. \
-         A star marks the eleven that goals are set for.\n\n"
+    let mut text = "### Kernels\n\nMilliseconds; *speed* is the contender's time divided by Margay's: above 1, Margay is faster. \
+         A star marks the eleven kernels that have goals.\n\n"
         .to_owned();
     let mut told: Vec<&str> = Vec::new();
     for rival in report.entrants.iter().filter(|e| e.kind != Kind::Margay) {
@@ -163,7 +163,7 @@ fn limits(report: &Report) -> String {
         return String::new();
     }
     let mut table =
-        "### Limits of one thread\n\nBillions a second.\n\n| what | of | rate |\n|---|---|--:|\n"
+        "### Limits of one thread\n\nBillions per second.\n\n| what | of | rate |\n|---|---|--:|\n"
             .to_owned();
     for limit in &report.limits {
         let rate = limit.rate() / 1e9;
@@ -175,7 +175,7 @@ fn limits(report: &Report) -> String {
     let shares = shares(report);
     if !shares.is_empty() {
         table += "\nShares of the rate of multiply-adds on one thread:\n\n";
-        table += "| kernel | who | billions a second | of 128 bits | of 256 bits | of 512 bits |\n|---|---|--:|--:|--:|--:|\n";
+        table += "| kernel | implementation | billions per second | of 128 bits | of 256 bits | of 512 bits |\n|---|---|--:|--:|--:|--:|\n";
         table += &shares;
     }
     table
@@ -213,7 +213,7 @@ fn launches(report: &Report) -> String {
     if report.launches.is_empty() {
         return String::new();
     }
-    let mut table = "### Launches\n\nMicroseconds a launch of a kernel that does nothing (one block of 32 threads), warm.\n\n\
+    let mut table = "### Launches\n\nMicroseconds per launch of a kernel that does nothing (one block of 32 threads), warm.\n\n\
          | launch | time |\n|---|--:|\n"
         .to_owned();
     for launched in &report.launches {
@@ -231,7 +231,7 @@ fn fetches(report: &Report) -> String {
     if report.fetches.is_empty() {
         return String::new();
     }
-    let mut table = "### Fetches\n\nNanoseconds a fetch from a plane of 1024 x 512 texels, one worker; *loads* is the time over that of \
+    let mut table = "### Fetches\n\nNanoseconds per fetch from a plane of 1024 x 512 texels, one worker; *loads* is the time divided by that of \
          plain loads from memory.\n\n| texels | time | loads |\n|---|--:|--:|\n"
         .to_owned();
     for fetched in &report.fetches {
@@ -249,7 +249,7 @@ fn interpreter(report: &Report) -> String {
     if report.interpreter.is_empty() {
         return String::new();
     }
-    let mut table = "### Interpreter\n\nMilliseconds, one worker; *ratio* is the interpreter's time over that of native code.\n\n\
+    let mut table = "### Interpreter\n\nMilliseconds, one worker; *ratio* is the interpreter's time divided by that of native code.\n\n\
          | kernel | data | native | interpreter | ratio |\n|---|---|--:|--:|--:|\n"
         .to_owned();
     for row in &report.interpreter {
@@ -274,7 +274,7 @@ fn checks(report: &Report) -> String {
     if report.checks.is_empty() {
         return String::new();
     }
-    let mut table = "### Checking\n\nOne worker: the time of a run with the named tool, or with all tools, over that of a normal run.\n\n\
+    let mut table = "### Checking\n\nOne worker: the time of a run with the named tool, or with all tools, divided by that of a normal run.\n\n\
          | kernel | normal (ms) |"
         .to_owned();
     sets().for_each(|set| table += &format!(" {set} |"));
@@ -309,7 +309,7 @@ fn starting(report: &Report) -> String {
     if report.starting.is_empty() {
         return String::new();
     }
-    let mut table = "### Starting\n\nEach in a process of its own; memory is the largest resident size of the process.\n\n\
+    let mut table = "### Starting\n\nEach in a separate process; memory is the largest resident size of the process.\n\n\
          | from the start of the runtime | milliseconds | memory |\n|---|--:|--:|\n"
         .to_owned();
     for started in &report.starting {
@@ -327,7 +327,7 @@ fn loading(report: &Report) -> String {
     if report.loading.is_empty() {
         return String::new();
     }
-    let mut table = "### Loading\n\nMillions of bytes of PTX a second; in parentheses the time of the whole text. \
+    let mut table = "### Loading\n\nMillions of bytes of PTX per second; in parentheses the time of the whole text. \
          *Compiling* is the first launch of every kernel in it.\n\n\
          | text | size | lexing | parsing and resolving | lowering | compiling |\n|---|--:|--:|--:|--:|--:|\n"
         .to_owned();

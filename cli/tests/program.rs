@@ -131,7 +131,7 @@ fn launch_names_what_is_wrong() {
         ("launch k.ptx -k saxpy", "0 arguments, saxpy takes 4"),
         (
             "launch k.ptx",
-            "name one with --kernel: saxpy, endless, wild",
+            "select one with --kernel: saxpy, endless, wild",
         ),
         ("launch k.ptx -k other", "no kernel other; the kernels are "),
         ("launch none.ptx", "none.ptx: No such file"),

@@ -24,7 +24,7 @@ const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependenci
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
-        return Err("there are no options".to_owned());
+        return Err("this command has no options".to_owned());
     }
     let root = exec::root();
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());

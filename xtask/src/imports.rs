@@ -29,7 +29,7 @@ struct Import {
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
-        return Err("there are no options".to_owned());
+        return Err("this command has no options".to_owned());
     }
     let crates = layers::parse(LAYERS)?;
     let mut wrong = missing_crates(&crates)?;

@@ -69,7 +69,7 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "toolchain",
-        "put NVIDIA's compiler into .cache/cuda and print where it is",
+        "put NVIDIA's compiler into .cache/cuda and print its path",
         toolchain::run,
     ),
     (
@@ -79,17 +79,17 @@ const COMMANDS: &[Command] = &[
     ),
     (
         "dependencies",
-        "see that each declared dependency is used",
+        "check that each declared dependency is used",
         dependencies::run,
     ),
     (
         "imports",
-        "see that the modules of every crate import in one direction",
+        "check that the modules of every crate import in one direction",
         imports::run,
     ),
     (
         "mutants",
-        "change meanings at single places and see a test fail; --count N, --seed S, --all, --only PATH, --list",
+        "change reference functions at single places and check that a test fails; --count N, --seed S, --all, --only PATH, --list",
         mutants::run,
     ),
     (

@@ -54,7 +54,7 @@ fn options(args: &[String]) -> Result<Options, String> {
             "--list" => options.list = true,
             "--count" => {
                 let text = value()?;
-                options.count = Some(text.parse().map_err(|_| format!("no number: {text}"))?);
+                options.count = Some(text.parse().map_err(|_| format!("not a number: {text}"))?);
             }
             "--seed" => options.seed = seed_of(value()?),
             "--only" => options.only.clone_from(value()?),

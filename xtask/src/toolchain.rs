@@ -97,7 +97,7 @@ fn install(venv: &Path) -> Outcome {
             .args(["install", "--quiet", "--disable-pip-version-check"])
             .args(WHEELS),
     )?;
-    let toolchain = Toolchain::find(venv).ok_or("the wheels hold no nvcc")?;
+    let toolchain = Toolchain::find(venv).ok_or("the wheels contain no nvcc")?;
     link_runtime(&toolchain.root.join("lib"))
 }
 

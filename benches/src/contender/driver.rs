@@ -71,7 +71,7 @@ impl Functions {
         // SAFETY: the pointer refers to memory for a pointer to a static text.
         let told = unsafe { (self.error_name)(status, &mut name) };
         if told != 0 || name.is_null() {
-            return Err(format!("{call} answered {status}"));
+            return Err(format!("{call} returned {status}"));
         }
         // SAFETY: the library returned a static text.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();

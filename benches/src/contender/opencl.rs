@@ -72,7 +72,7 @@ functions! {
 fn done(status: Status, call: &str) -> Result<(), String> {
     match status {
         SUCCESS => Ok(()),
-        status => Err(format!("{call} answered {status}")),
+        status => Err(format!("{call} returned {status}")),
     }
 }
 

@@ -55,7 +55,11 @@ impl Options {
             let [name, value] = pair else {
                 return Err(format!("{} needs a value", pair[0]));
             };
-            let number = || value.parse().map_err(|_| format!("`{value}` is no number"));
+            let number = || {
+                value
+                    .parse()
+                    .map_err(|_| format!("`{value}` is not a number"))
+            };
             match name.as_str() {
                 "--sample" => options.depth = Depth::Sample(number()?),
                 "--seed" => options.seed = number()? as u64,

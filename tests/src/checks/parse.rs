@@ -238,7 +238,7 @@ fn expected(text: &str, marks: &BTreeMap<&str, Vec<u32>>) -> Result<Expected, St
     let kinds = names.split('|').map(|name| {
         let mut kinds = Kind::ALL.iter().filter(|kind| kind.tool() == tool);
         let kind = kinds.find(|kind| kind.name() == name);
-        kind.ok_or_else(|| format!("{name} is no kind of the tool"))
+        kind.ok_or_else(|| format!("{name} is not a kind of the tool"))
     });
     let kinds: Vec<&Kind> = kinds.collect::<Result<_, _>>()?;
     let mut expected = Expected {
@@ -298,7 +298,7 @@ mod tests {
             ("//@ arg i32 1", "no case above"),
             (
                 "//@ case:\n//@ expect memcheck race BUG1",
-                "no kind of the tool",
+                "not a kind of the tool",
             ),
             (
                 "//@ case:\n//@ expect racecheck race BUG2",

@@ -122,7 +122,7 @@ fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), Strin
     let file = link.file(page);
     let target = match &file {
         Some(file) if !root.join(file).is_file() => {
-            return Err(format!("{} is no file", link.target));
+            return Err(format!("{} is not a file", link.target));
         }
         Some(file) => links::read(&root.join(file))?,
         None => text.to_owned(),
@@ -134,7 +134,7 @@ fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), Strin
         let known = is_page && links::anchors(&target).iter().any(|known| known == anchor);
         return known
             .then_some(())
-            .ok_or(format!("{} is no heading", link.target));
+            .ok_or(format!("{} is not a heading", link.target));
     }
     let symbol = link
         .text

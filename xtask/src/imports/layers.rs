@@ -44,7 +44,7 @@ impl Crate {
                 wrong.push(format!("{}: {name} is listed twice", self.name));
             }
             if !modules.contains(name) {
-                wrong.push(format!("{}: there is no module {name}", self.name));
+                wrong.push(format!("{}: module {name} does not exist", self.name));
             }
         }
         for module in modules {
@@ -104,7 +104,10 @@ mod tests {
             faults("[c]\na", &["a", "b"], &[]),
             ["c: b is not in the list"]
         );
-        assert_eq!(faults("[c]\na b", &["a"], &[]), ["c: there is no module b"]);
+        assert_eq!(
+            faults("[c]\na b", &["a"], &[]),
+            ["c: module b does not exist"]
+        );
         assert_eq!(faults("[c]\na a", &["a"], &[]), ["c: a is listed twice"]);
         assert!(parse("a").is_err());
     }

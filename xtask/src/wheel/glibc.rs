@@ -32,7 +32,7 @@ pub(super) fn needed_by(path: &Path) -> Result<(u32, u32), String> {
     let versions = needs.iter().filter_map(|(_, version)| number(version));
     versions
         .max()
-        .ok_or_else(|| problem("names no version of the C library"))
+        .ok_or_else(|| problem("requires no version of the C library"))
 }
 
 /// Parses `GLIBC_2.34`; returns `None` for other names (`GCC_3.0`).
