@@ -13,6 +13,7 @@ pub mod regions;
 pub mod skipping;
 pub mod slots;
 pub mod speculative;
+pub mod stack;
 pub mod together;
 pub mod uniformity;
 
@@ -25,4 +26,5 @@ pub use pointers::Pointers;
 pub use reach::Reach;
 pub use regions::Regions;
 pub use speculative::SpeculativeAffine;
+pub use stack::{StackNeed, stack_need};
 pub use uniformity::Uniformity;

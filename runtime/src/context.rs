@@ -233,7 +233,7 @@ pub enum Limit {
     /// Whether kernels in a context created for graphics (CIG) still run if they need more shared memory than such a
     /// context permits.
     CigSharedMemoryFallback = 9,
-    /// Bytes of memory of a block. The value is stored and has no effect.
+    /// Bytes of CUDA's per-block memory (`CU_LIMIT_PER_BLOCK_MEMORY_SIZE`). The value is stored and has no effect. The value is stored and has no effect.
     PerBlockMemorySize = 10,
 }
 

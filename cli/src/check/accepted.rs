@@ -48,7 +48,7 @@ const ACCEPTED: &[Accepted] = &[
     flag("check-optix-leaks", OPTIX),
     value(
         "check-warpgroup-mma",
-        "Margay executes wgmma instructions in program order",
+        "Margay does not support wgmma instructions: launches of kernels that contain them fail",
     ),
     value("coredump-behavior", COREDUMP),
     value("coredump-name", COREDUMP),

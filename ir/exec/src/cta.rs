@@ -28,13 +28,13 @@ pub enum CtaOutcome {
     /// Some threads have yielded because they may wait for memory to change. Either no other thread can continue, or
     /// the call has run the CTA for its maximum number of rounds. The caller must run the CTA again later.
     Parked {
-        /// Whether any thread has made progress since the call.
+        /// Whether any thread has made progress during the call of [`CtaState::run`] that returned this outcome.
         progressed: bool,
     },
     /// No thread can continue before the barrier of the cluster is complete
     /// ([`CtaState::pass_cluster_barrier`]).
     AtClusterBarrier {
-        /// Whether any thread has made progress since the call.
+        /// Whether any thread has made progress during the call of [`CtaState::run`] that returned this outcome.
         progressed: bool,
     },
     /// The CTA is converged: all threads that have not exited are about to resume after this sync point.

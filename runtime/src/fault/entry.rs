@@ -187,6 +187,17 @@ pub fn leave_address() -> u64 {
     leave as extern "C" fn() -> ! as usize as u64
 }
 
+/// Leaves the innermost [`enter`] if a stop is pending. Otherwise returns.
+///
+/// # Safety
+/// The caller must be a helper that generated code has called. Its frame, and all frames between it and the generated code, must own nothing
+/// that must be released.
+pub unsafe fn leave_if_stopped() {
+    if thread::with(|state| state.pending.load(Ordering::Relaxed) == PENDING_STOP) {
+        leave();
+    }
+}
+
 extern "C" fn leave() -> ! {
     let save = thread::with(|state| state.current.load(Ordering::Relaxed));
     if save.is_null() {

@@ -307,6 +307,39 @@ fn workers_run_on_guarded_stacks() {
     assert!(sp.abs_diff(&raw const here as u64) < 1 << 20);
 }
 
+#[test]
+fn a_stop_that_arrives_in_a_helper_takes_effect_at_its_end() {
+    thread_local! {
+        static WORKER: std::cell::RefCell<Option<StopHandle>> = const { std::cell::RefCell::new(None) };
+    }
+    static FLAG: AtomicU32 = AtomicU32::new(0);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn stopped_here() {
+        if CALLS.fetch_add(1, Ordering::Relaxed) == 3 {
+            WORKER.with_borrow(|handle| assert!(handle.as_ref().expect("set").stop(43)));
+        }
+        // Without the stop, the code ends after a thousand calls.
+        FLAG.store(
+            u32::from(CALLS.load(Ordering::Relaxed) > 1000),
+            Ordering::Relaxed,
+        );
+        // SAFETY: the code under test has called this function, which owns nothing.
+        unsafe { leave_if_stopped() };
+    }
+    let worker = WorkerGuard::new().expect("worker");
+    WORKER.set(Some(worker.stop_handle()));
+    set_stop_token(43);
+    let code = Code::new(asm::HELPER_LOOP);
+    let mut ctx = HelperContext {
+        flag: &raw const FLAG,
+        ..with_helper(stopped_here)
+    };
+    let trap = code.call((&raw mut ctx).cast(), 0, 0).expect_err("stopped");
+    assert_eq!(trap.kind, TrapKind::Stopped);
+    assert_eq!(CALLS.load(Ordering::Relaxed), 4);
+    set_stop_token(0);
+}
+
 /// Runs `code` with token 41 on a worker, and stops the worker from this thread after `started` has returned true.
 fn stop_worker(
     code: &'static [u8],

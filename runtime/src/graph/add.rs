@@ -23,14 +23,15 @@ impl GraphState {
     fn push(&mut self, id: u64, op: NodeOp) {
         let local = self.next_local;
         self.next_local += 1;
-        self.nodes.push(NodeData {
+        self.has_memory |= matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_));
+        let node = NodeData {
             id,
             local,
             op,
             dependencies: Vec::new(),
             dependents: Vec::new(),
-            copy_of: 0,
-        });
+        };
+        self.nodes.insert(id, node);
     }
 
     /// If `op` frees memory, checks that the graph may contain such a node, and records in the allocation that the node
@@ -40,14 +41,14 @@ impl GraphState {
             return Ok(());
         };
         let same = |node: &NodeData| matches!(&node.op, NodeOp::MemFree(other) if Arc::ptr_eq(other, freed));
-        if self.nodes.iter().any(same) {
+        if self.nodes.values().any(same) {
             return Err(Error::invalid(
                 "the allocation is freed in this graph already",
             ));
         }
         let here =
             |node: &NodeData| matches!(&node.op, NodeOp::MemAlloc(own) if Arc::ptr_eq(own, freed));
-        freed.freed_by(self.nodes.iter().any(here))
+        freed.freed_by(self.nodes.values().any(here))
     }
 }
 

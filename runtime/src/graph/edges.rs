@@ -27,10 +27,14 @@ impl GraphState {
     }
 
     fn unlink(&mut self, from: u64, to: u64) -> Result<()> {
-        self.node_mut(to)?
-            .dependencies
-            .retain(|(id, _)| *id != from);
-        self.node_mut(from)?.dependents.retain(|id| *id != to);
+        let dependencies = &mut self.node_mut(to)?.dependencies;
+        if let Some(at) = dependencies.iter().rposition(|(id, _)| *id == from) {
+            dependencies.remove(at);
+        }
+        let dependents = &mut self.node_mut(from)?.dependents;
+        if let Some(at) = dependents.iter().rposition(|id| *id == to) {
+            dependents.remove(at);
+        }
         Ok(())
     }
 }
@@ -45,7 +49,7 @@ impl Graph {
     pub fn edges(&self) -> Vec<Edge> {
         let state = self.inner.state.lock();
         let mut edges = Vec::new();
-        for node in &state.nodes {
+        for node in state.nodes.values() {
             for (from, data) in &node.dependencies {
                 edges.push((self.node_of(*from), self.node_of(node.id), *data));
             }
@@ -83,7 +87,7 @@ impl Graph {
     /// because their edges cannot be removed.
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
-        if !edges.is_empty() && state.has_memory_nodes() {
+        if !edges.is_empty() && state.has_memory {
             return Err(Error::invalid(
                 "edges of graphs with memory nodes cannot be removed",
             ));
@@ -112,25 +116,23 @@ impl Node {
     pub fn remove(&self) -> Result<()> {
         let graph = self.graph()?;
         let mut state = graph.inner.state.lock();
-        if state.has_memory_nodes() {
+        if state.has_memory {
             return Err(Error::invalid(
                 "nodes of graphs with memory nodes cannot be removed",
             ));
         }
-        let at = state.at(self.id).ok_or_else(no_such_node)?;
-        let node = state.nodes.remove(at);
+        let node = state.node(self.id)?.clone();
         for (from, _) in &node.dependencies {
-            let from = state.node_mut(*from)?;
-            from.dependents.retain(|id| *id != self.id);
+            state.unlink(*from, self.id)?;
         }
         for to in &node.dependents {
-            let to = state.node_mut(*to)?;
-            to.dependencies.retain(|(id, _)| *id != self.id);
+            state.unlink(self.id, *to)?;
         }
+        let removed = state.nodes.remove(&self.id);
         registry::NODES.remove(&self.id);
         drop(state);
         // If the node owns a nested graph, that graph is dropped here, while no lock is held.
-        drop(node);
+        drop((node, removed));
         Ok(())
     }
 

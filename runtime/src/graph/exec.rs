@@ -199,7 +199,7 @@ impl Graph {
         let nodes = {
             let state = self.inner.state.lock();
             all.add_all(&state.references);
-            state.nodes.clone()
+            state.nodes.values().cloned().collect::<Vec<_>>()
         };
         for node in &nodes {
             match &node.op {

@@ -23,10 +23,12 @@ mod tests;
 mod update;
 mod user_object;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::process::next_id;
@@ -91,8 +93,10 @@ pub struct Inner {
 }
 
 struct GraphState {
-    /// The nodes, in ascending order of their IDs.
-    nodes: Vec<NodeData>,
+    /// The nodes by ID. IDs ascend in the order in which nodes are added.
+    nodes: BTreeMap<u64, NodeData>,
+    /// Whether this graph has nodes that allocate or free memory. Such nodes cannot be removed. Nested graphs do not count.
+    has_memory: bool,
     /// The node that owns this graph.
     owner: Option<Node>,
     /// Whether the graph is a body of a conditional node.
@@ -106,6 +110,8 @@ struct GraphState {
     only_exec: Weak<ExecInner>,
     /// ID of the graph of which this graph is a copy; 0 if it is not a copy.
     copy_of: u64,
+    /// For each node of the graph of which this graph is a copy, by its ID: the ID of the node's copy.
+    copies: FxHashMap<u64, u64>,
 }
 
 #[derive(Clone)]
@@ -115,8 +121,6 @@ struct NodeData {
     op: NodeOp,
     dependencies: Vec<(u64, EdgeData)>,
     dependents: Vec<u64>,
-    /// ID of the node of which this node is a copy; 0 if it is not a copy.
-    copy_of: u64,
 }
 
 impl fmt::Debug for Graph {
@@ -150,31 +154,19 @@ impl Eq for Node {}
 impl Drop for Inner {
     fn drop(&mut self) {
         registry::GRAPHS.remove(&self.id);
-        for node in &self.state.get_mut().nodes {
-            registry::NODES.remove(&node.id);
+        for id in self.state.get_mut().nodes.keys() {
+            registry::NODES.remove(id);
         }
     }
 }
 
 impl GraphState {
-    fn at(&self, id: u64) -> Option<usize> {
-        self.nodes.binary_search_by_key(&id, |node| node.id).ok()
-    }
-
     fn node(&self, id: u64) -> Result<&NodeData> {
-        let at = self.at(id);
-        at.map(|at| &self.nodes[at]).ok_or_else(no_such_node)
+        self.nodes.get(&id).ok_or_else(no_such_node)
     }
 
     fn node_mut(&mut self, id: u64) -> Result<&mut NodeData> {
-        let at = self.at(id).ok_or_else(no_such_node)?;
-        Ok(&mut self.nodes[at])
-    }
-
-    /// Returns whether this graph has nodes that allocate or free memory. Nested graphs do not count.
-    fn has_memory_nodes(&self) -> bool {
-        let memory = |op: &NodeOp| matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_));
-        self.nodes.iter().any(|node| memory(&node.op))
+        self.nodes.get_mut(&id).ok_or_else(no_such_node)
     }
 }
 
@@ -195,7 +187,8 @@ impl Graph {
         let inner = Arc::new(Inner {
             id,
             state: Mutex::new(GraphState {
-                nodes: Vec::new(),
+                nodes: BTreeMap::new(),
+                has_memory: false,
                 owner: None,
                 body: false,
                 captures: 0,
@@ -204,6 +197,7 @@ impl Graph {
                 handles: Vec::new(),
                 only_exec: Weak::new(),
                 copy_of: 0,
+                copies: FxHashMap::default(),
             }),
         });
         registry::GRAPHS.add(id, Arc::downgrade(&inner));
@@ -235,19 +229,19 @@ impl Graph {
     /// Returns the nodes in the order in which they were added.
     pub fn nodes(&self) -> Vec<Node> {
         let state = self.inner.state.lock();
-        state.nodes.iter().map(|n| self.node_of(n.id)).collect()
+        state.nodes.keys().map(|id| self.node_of(*id)).collect()
     }
 
     /// Returns the nodes without dependencies.
     pub fn roots(&self) -> Vec<Node> {
         let state = self.inner.state.lock();
-        let roots = state.nodes.iter().filter(|n| n.dependencies.is_empty());
+        let roots = state.nodes.values().filter(|n| n.dependencies.is_empty());
         roots.map(|n| self.node_of(n.id)).collect()
     }
 
     /// Returns a copy of the data of all nodes.
     fn snapshot(&self) -> Vec<NodeData> {
-        self.inner.state.lock().nodes.clone()
+        self.inner.state.lock().nodes.values().cloned().collect()
     }
 
     /// Returns whether `test` returns true for a node of this graph or of a nested graph.
@@ -306,11 +300,8 @@ impl Graph {
 
     fn copy(&self) -> Result<Graph> {
         let copy = Graph::new();
-        let (nodes, references) = {
-            let state = self.inner.state.lock();
-            (state.nodes.clone(), state.references.clone())
-        };
-        let mut ids = rustc_hash::FxHashMap::default();
+        let (nodes, references) = (self.snapshot(), self.inner.state.lock().references.clone());
+        let mut ids = FxHashMap::default();
         let mut made = Vec::with_capacity(nodes.len());
         for node in &nodes {
             let id = next_id();
@@ -326,7 +317,6 @@ impl Graph {
             made.push(NodeData {
                 id,
                 op,
-                copy_of: node.id,
                 ..node.clone()
             });
         }
@@ -341,10 +331,13 @@ impl Graph {
             registry::NODES.add(node.id, Arc::downgrade(&copy.inner));
         }
         let mut state = copy.inner.state.lock();
-        state.next_local = self.inner.state.lock().next_local;
-        state.nodes = made;
+        let original = self.inner.state.lock();
+        (state.next_local, state.has_memory) = (original.next_local, original.has_memory);
+        drop(original);
+        state.nodes = made.into_iter().map(|node| (node.id, node)).collect();
         state.references = references;
         state.copy_of = self.id();
+        state.copies = ids;
         drop(state);
         Ok(copy)
     }
@@ -355,13 +348,13 @@ impl Graph {
     /// [`Error::InvalidValue`] if the copy has no such node.
     pub fn find_copy(&self, original: &Node) -> Result<Node> {
         let state = self.inner.state.lock();
-        let found = state.nodes.iter().find(|node| node.copy_of == original.id);
-        match found {
-            Some(node) => Ok(self.node_of(node.id)),
+        let found = state.copies.get(&original.id);
+        match found.filter(|id| state.nodes.contains_key(id)) {
+            Some(id) => Ok(self.node_of(*id)),
             None => {
                 // The node can be in a copy of a nested graph.
-                let nodes = state.nodes.clone();
                 drop(state);
+                let nodes = self.snapshot();
                 let children = nodes.iter().filter_map(|node| match &node.op {
                     NodeOp::Child(child) => Some(child.clone()),
                     _ => None,

@@ -91,7 +91,10 @@ impl Plan {
             let state = graph.inner.state.lock();
             let handles = state.handles.iter().map(Arc::clone);
             self.handles.extend(handles);
-            (state.nodes.clone(), state.captures > 0)
+            (
+                state.nodes.values().cloned().collect::<Vec<_>>(),
+                state.captures > 0,
+            )
         };
         if capturing {
             return Err(InstantiateProblem::plain(

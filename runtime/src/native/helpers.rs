@@ -582,6 +582,26 @@ unsafe extern "C" fn check_access(
     operands: *const Bits,
     thread: u64,
 ) -> u64 {
+    // SAFETY: the caller upholds the contract of this function. Generated code has called it, and it owns nothing.
+    unsafe {
+        let used = examine_access(context, address, access, loc, operands, thread);
+        crate::fault::leave_if_stopped();
+        used
+    }
+}
+
+/// Examines an access.
+///
+/// # Safety
+/// The requirements of [`check_access`] apply.
+unsafe fn examine_access(
+    context: *mut NativeContext,
+    address: u64,
+    access: u64,
+    loc: u64,
+    operands: *const Bits,
+    thread: u64,
+) -> u64 {
     // SAFETY: the caller upholds the contract of this function.
     let cta = unsafe { (*context).cta };
     // SAFETY: the caller upholds the contract of this function.
@@ -612,6 +632,26 @@ unsafe extern "C" fn check_access(
 /// # Safety
 /// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
 unsafe extern "C" fn check_lanes(
+    context: *mut NativeContext,
+    addresses: *mut u64,
+    access: u64,
+    loc: u64,
+    cells: *mut u8,
+    shape: u64,
+) -> u32 {
+    // SAFETY: the caller upholds the contract of this function. Generated code has called it, and it owns nothing.
+    unsafe {
+        let performs = examine_lanes(context, addresses, access, loc, cells, shape);
+        crate::fault::leave_if_stopped();
+        performs
+    }
+}
+
+/// Examines the accesses of several lanes.
+///
+/// # Safety
+/// The requirements of [`check_lanes`] apply.
+unsafe fn examine_lanes(
     context: *mut NativeContext,
     addresses: *mut u64,
     access: u64,

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SyncPoint};
-use margay_ir::analysis::slots;
+use margay_ir::analysis::callees::callees;
+use margay_ir::analysis::{StackNeed, slots, stack_need};
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -21,7 +22,7 @@ use margay_jit::{
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use parking_lot::Mutex;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bodies::Bodies;
 use super::compile::Slot;
@@ -104,6 +105,8 @@ pub(super) struct NativeKernel {
     pub(super) verifiers: [Entry; 2],
     /// Native code of the device functions that `functions` points to.
     devices: Vec<CompiledKernel>,
+    /// The stack that the device functions need.
+    stack_need: StackNeed,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
     /// Code for whole CTAs of a kernel without sync points, by specialisation. The next field is code for CTAs in
     /// phases.
@@ -136,6 +139,7 @@ impl NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(function_entries(module)),
             devices: Vec::new(),
+            stack_need: StackNeed::default(),
             regions: compiled
                 .regions
                 .resume_points
@@ -155,7 +159,11 @@ impl NativeKernel {
             compiled,
             owner,
         };
+        let mut calls = FxHashMap::default();
+        calls.insert(id, (0, callees(module, &kernel.compiled.function)));
         for callee in kernel.called(module, id, inline)? {
+            let (function, bytes) = (&callee.1.function, callee.1.local_bytes);
+            calls.insert(callee.0, (bytes, callees(module, function)));
             let made = callee
                 .1
                 .device(compiler)
@@ -163,6 +171,7 @@ impl NativeKernel {
             kernel.functions.0[callee.0.index()].code = register(made, owner).0;
             kernel.devices.push(callee.1);
         }
+        kernel.stack_need = stack_need(id, |id| calls.remove(&id).unwrap_or_default());
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
         // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
         // memory use another one.
@@ -402,6 +411,8 @@ pub(super) struct KernelCode {
     pub(super) barriers_only: bool,
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
+    /// The stack that local variables of functions need.
+    pub(super) stack_need: StackNeed,
     pub(super) local_bytes: u32,
     /// The tools that observe the kernel.
     pub(super) observers: Option<Arc<Observers>>,
@@ -638,7 +649,23 @@ impl Source {
             let mut opcodes = insts.map(|&inst| function.dfg.insts[inst].opcode);
             opcodes.any(|opcode| matches!(opcode, Opcode::Alloca | Opcode::StackSave))
         });
+        let need_of = |code: &Module| {
+            stack_need(self.id, |id| {
+                let function = &code.functions[id];
+                (slots::layout(function).1, callees(code, function))
+            })
+        };
+        let need = match &native {
+            Ok(kernel) if kernel.compiled.keeps_frames() => need_of(&snapshot.module),
+            Ok(kernel) => kernel.stack_need,
+            Err(_) => need_of(&module),
+        };
         Ok(Arc::new(KernelCode {
+            stack_need: StackNeed {
+                // How much `alloca` allocates is not known either.
+                recursive: need.recursive || allocates,
+                ..need
+            },
             stack: match &native {
                 Ok(kernel) if kernel.compiled.keeps_frames() => StackUse::Frames,
                 Ok(kernel) if kernel.devices.is_empty() => StackUse::None,

@@ -42,17 +42,23 @@ const LEAST_FRAMES: u64 = 64 << 10;
 /// neighbouring threads would often be a power of two, and the stacks would compete for the same cache sets.
 const SKEW: u64 = 208;
 
-/// Returns the size of a thread's stack in bytes.
+/// Returns the size of a thread's stack in bytes. It is at least the stack limit. As in CUDA, it is larger if functions that do
+/// not call themselves need a larger one, and only recursion depends on the limit.
 fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32 {
     let limit = shape.stack_bytes;
+    let need = u64::from(code.stack_need.bytes);
+    let slots = match code.stack_need.recursive {
+        true => need.saturating_add(limit),
+        false => need.max(limit),
+    };
     let bytes = match code.stack {
         StackUse::None => 0,
-        StackUse::Slots => limit,
+        StackUse::Slots => slots,
         StackUse::Frames => {
             let threads = u64::from(info.threads().max(1)) * u64::from(info.cluster_size().max(1));
             let room = shape.windows.local_span / 4 / threads;
-            let wanted = limit.saturating_mul(FRAME_FACTOR).max(LEAST_FRAMES) + SKEW;
-            wanted.min(room).max(limit)
+            let frames = limit.saturating_mul(FRAME_FACTOR).max(LEAST_FRAMES) + SKEW;
+            frames.saturating_add(need).min(room).max(slots)
         }
     };
     u32::try_from(bytes).unwrap_or(u32::MAX)

@@ -103,7 +103,7 @@ impl Shared {
         if !self.host_waits.get().is_some_and(|waits| waits()) {
             return None;
         }
-        let runs = self.active.lock().clone();
+        let runs = self.active.lock().all();
         let is_stuck = |run: &Arc<Run>| {
             !self.has_new_work(run) && run.users() == 0 && !run.stopping.load(Ordering::SeqCst)
         };

@@ -14,6 +14,7 @@
 //! - At most one worker runs a unit at a time. Another worker gets a parked unit under a lock.
 //! - No worker ever waits for another worker, for a host function or for a copy.
 
+mod active;
 mod claim;
 mod hang;
 mod keeper;
@@ -38,6 +39,7 @@ pub(crate) use throttle::Throttle;
 use crate::error::Result;
 use crate::fault::StopHandle;
 use crate::memory::{WindowGeometry, Windows};
+use active::Active;
 use hang::Search;
 use keeper::Keeper;
 use sleep::Sleep;
@@ -74,8 +76,8 @@ pub(crate) struct Scheduler {
 /// State that all workers share.
 struct Shared {
     config: SchedulerConfig,
-    /// Active launches, in the order in which workers pick them next.
-    active: Mutex<Vec<Arc<Run>>>,
+    /// The launches whose predecessors are complete.
+    active: Mutex<Active>,
     active_count: AtomicUsize,
     /// Number of parked units of all runs.
     parked: AtomicUsize,
@@ -101,7 +103,7 @@ impl Scheduler {
         Scheduler {
             shared: Arc::new(Shared {
                 config,
-                active: Mutex::new(Vec::new()),
+                active: Mutex::default(),
                 active_count: AtomicUsize::new(0),
                 parked: AtomicUsize::new(0),
                 free: AtomicI64::new(free),
@@ -167,7 +169,7 @@ impl Scheduler {
             self.shared.keeper.watch(&self.shared, &run, limit);
         }
         self.shared.hangs.note_progress();
-        self.shared.active.lock().push(run);
+        self.shared.active.lock().add(run);
         self.shared.active_count.fetch_add(1, Ordering::SeqCst);
         // A worker that submits a launch then searches for work itself, and wakes another worker if there is more work.
         if !worker::on_worker() {
@@ -192,7 +194,7 @@ impl Scheduler {
 
     /// Returns every run that is active now.
     pub(crate) fn active_runs(&self) -> Vec<Arc<Run>> {
-        self.shared.active.lock().clone()
+        self.shared.active.lock().all()
     }
 }
 
@@ -208,9 +210,7 @@ impl Drop for Scheduler {
 impl Shared {
     /// Removes the run from the list of active runs. The thread that finishes the run calls this function.
     fn retire(&self, run: &Arc<Run>) {
-        let mut active = self.active.lock();
-        if let Some(at) = active.iter().position(|other| Arc::ptr_eq(other, run)) {
-            active.remove(at);
+        if self.active.lock().remove(run) {
             self.active_count.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -219,14 +219,15 @@ impl Shared {
     /// run that has only parked units is returned at any priority, because units of other runs may wait for its units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
-        let highest = self.highest(&active);
-        let first = active.iter().position(|run| {
+        let mut highest = self.highest(active.listed());
+        while highest.is_none() && active.list_next() {
+            highest = self.highest(active.listed());
+        }
+        let first = active.listed().iter().position(|run| {
             self.has_work(run)
                 && (Some(run.priority()) == highest || !self.has_new_work(run) || highest.is_none())
         })?;
-        let run = active.remove(first);
-        active.push(Arc::clone(&run));
-        Some(run)
+        Some(active.take_turn(first))
     }
 
     /// Returns the highest priority (lowest number) of all runs that have units that can start.
@@ -241,7 +242,10 @@ impl Shared {
             return;
         }
         let others = |other: &Arc<Run>| !Arc::ptr_eq(other, run) && self.has_work(other);
-        if self.active.lock().iter().any(others) {
+        let active = self.active.lock();
+        let any = active.has_queued() || active.listed().iter().any(others);
+        drop(active);
+        if any {
             self.sleep.wake_if_resting();
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::testing::{Bench, Call, Step, kernel};
-use crate::{Error, FaultKind, LaunchConfig, Runtime, StreamKind};
+use crate::{Error, FaultKind, LaunchConfig, Runtime, Stream, StreamKind};
 
 fn ctas(count: u32) -> LaunchConfig {
     LaunchConfig::new(count, 32)
@@ -379,6 +379,70 @@ fn the_time_limit_tells_who_waits() {
         other => panic!("{other:?}"),
     }
     assert!(begin.elapsed() >= Duration::from_millis(50));
+}
+
+/// Launches a kernel once in each of `count` streams.
+fn in_streams(bench: &Bench, name: &str, count: usize, argument: u64) -> Vec<Stream> {
+    let streams = (0..count).map(|_| {
+        let made = bench.context.create_stream(StreamKind::NonBlocking, 0);
+        let stream = made.expect("made");
+        let launch = stream.launch(&bench.kernel(name), ctas(1), (argument,));
+        launch.expect("launched");
+        stream
+    });
+    streams.collect()
+}
+
+#[test]
+fn launches_that_wait_for_one_behind_hundreds_go_on() {
+    let flag = AtomicU64::new(0);
+    let bench = Bench::new(
+        1,
+        vec![kernel("poll", 1, true, poll), kernel("set", 1, false, set)],
+    );
+    let _polls = in_streams(&bench, "poll", 300, address(&flag));
+    let _set = in_streams(&bench, "set", 1, address(&flag));
+    bench.runtime.synchronize().expect("complete");
+}
+
+#[test]
+fn an_urgent_launch_starts_before_hundreds_that_are_queued() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&order);
+    let go = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&go);
+    let bench = Bench::new(
+        1,
+        vec![kernel("note", 1, false, move |call| {
+            while !gate.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            seen.lock().push(call.param(0));
+            Step::Done
+        })],
+    );
+    let _many = in_streams(&bench, "note", 400, 0);
+    let urgent = bench.context.create_stream(StreamKind::NonBlocking, -1);
+    let urgent = urgent.expect("made");
+    let launch = urgent.launch(&bench.kernel("note"), ctas(1), (1u64,));
+    launch.expect("launched");
+    go.store(true, SeqCst);
+    bench.runtime.synchronize().expect("complete");
+    let order = order.lock();
+    assert_eq!(order.len(), 401);
+    let before = order.iter().position(|&argument| argument == 1);
+    assert!(before.is_some_and(|before| before <= 2), "{before:?}");
+}
+
+#[test]
+fn a_reset_ends_queued_launches() {
+    let bench = Bench::new(1, vec![kernel("poll", 1, true, poll)]);
+    let flag = AtomicU64::new(0);
+    let streams = in_streams(&bench, "poll", 300, address(&flag));
+    let device = bench.runtime.device(0).expect("one");
+    device.primary_reset().expect("reset");
+    drop(streams);
+    bench.runtime.synchronize().expect("fresh");
 }
 
 #[test]

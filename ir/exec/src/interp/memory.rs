@@ -292,10 +292,7 @@ impl<M: Machine> View<'_, M> {
                 self.machine.fence();
                 return Ok(());
             }
-            Opcode::CheckAccess => {
-                self.check_access(pc, &data, step);
-                return Ok(());
-            }
+            Opcode::CheckAccess => return self.check_access(pc, &data, step),
             Opcode::ObserveAccess => {
                 self.observe_access(pc, &data, step);
                 return Ok(());
@@ -329,10 +326,10 @@ impl<M: Machine> View<'_, M> {
     }
 
     /// Lets the machine examine the accesses of all active lanes. The result of each lane is an address in the state
-    /// space of the access.
-    fn check_access(&mut self, pc: usize, data: &InstData, step: &Step) {
+    /// space of the access. Fails if the launch is to stop, because an examination can take long.
+    fn check_access(&mut self, pc: usize, data: &InstData, step: &Step) -> Result<(), LaneFault> {
         let Some(access) = ObservedAccess::of(data) else {
-            return;
+            return Ok(());
         };
         let loc = self.body.inst(pc).map(|inst| self.function.dfg.locs[inst]);
         for lane in lanes(self.active.mask) {
@@ -351,7 +348,9 @@ impl<M: Machine> View<'_, M> {
                 _ => Bits::from(checked),
             };
             self.set_results(step, lane, &[result]);
+            self.machine.poll().map_err(|kind| (lane, kind))?;
         }
+        Ok(())
     }
 
     /// Passes the accesses of all active lanes to the machine.

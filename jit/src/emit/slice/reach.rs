@@ -138,7 +138,8 @@ impl Slice<'_, '_> {
         Some((self.lane.wide(first), apart))
     }
 
-    /// Tests addresses in device memory.
+    /// Emits a test whose result is nonzero only if the accesses of all active lanes are in device memory or in the
+    /// inaccessible margins at its ends.
     fn device_holds(
         &mut self,
         root: &Root,

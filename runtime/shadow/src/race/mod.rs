@@ -222,7 +222,8 @@ struct Lock {
 struct Location {
     /// Released to all threads of the device.
     device: Shared,
-    /// Released to the threads of a cluster or CTA.
+    /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
+    /// scope, the [`CtaId`] or the index of the cluster, and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
     /// All accesses that happened before the strong writes ([`Basis::Suspected`]), whether the writing threads
     /// released them or not. Empty after [`FEW_UPDATES`] updates.
@@ -280,8 +281,8 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
-    /// Sum of the sizes of two kinds of clocks: the clocks that each thread has used last (without threads of CTAs
-    /// that have ended), and the clocks of all locations.
+    /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
+    /// ended, its last clock for each [`Use`]; for each location, the clocks `device` and `suspected`.
     known: u64,
     /// See [`Detector::has_given_up`].
     given_up: bool,

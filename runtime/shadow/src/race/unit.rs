@@ -115,12 +115,12 @@ impl Unit {
         over: impl Fn(GroupId) -> bool,
         races: impl Fn(GroupId) -> Option<u64>,
     ) -> Writes {
-        let raced = |old: Whole| match old.has_lanes_of(new) {
+        let raced = |old: Whole| match old.group != NONE && old.has_lanes_of(new) {
             true => races(old.group),
             false => None,
         };
         let is_free = self.read.group == NONE || over(self.read.group);
-        let (true, Some(cluster)) = (is_free && self.write.group != NONE, raced(self.write)) else {
+        let Some(cluster) = raced(self.write).filter(|_| is_free) else {
             return Writes::new();
         };
         if self.other_write.group == NONE {

@@ -1,0 +1,89 @@
+//! The launches whose predecessors are complete.
+//!
+//! Workers choose among the *listed* launches, which are few, so that a choice takes little time. Further launches are
+//! *queued* until a listed launch is over. They are also listed if no listed launch has units that have not started,
+//! because the units that have started may wait for a queued launch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Run;
+
+/// Number of launches from which on further ones are queued. GPUs execute at most 128 launches at the same time (CUDA
+/// C++ Programming Guide, "Technical Specifications per Compute Capability").
+const MOST_LISTED: usize = 128;
+
+/// The order of a queued launch: its priority when it was queued, then its number.
+type Order = (i32, u64);
+
+/// The launches whose predecessors are complete.
+#[derive(Default)]
+pub(super) struct Active {
+    /// The launches among which workers choose, in the order in which workers prefer them.
+    listed: Vec<Arc<Run>>,
+    queued: BTreeMap<Order, Arc<Run>>,
+}
+
+impl Active {
+    /// Adds a launch. If there are many, it is queued, unless its priority is higher than that of every listed launch.
+    pub(super) fn add(&mut self, run: Arc<Run>) {
+        let priority = run.priority();
+        let is_urgent = || self.listed.iter().all(|other| priority < other.priority());
+        if self.listed.len() < MOST_LISTED || is_urgent() {
+            self.listed.push(run);
+        } else {
+            self.queued.insert((priority, run.id()), run);
+        }
+    }
+
+    /// Removes a launch. Returns whether it was there.
+    pub(super) fn remove(&mut self, run: &Arc<Run>) -> bool {
+        let is_it = |other: &Arc<Run>| Arc::ptr_eq(other, run);
+        if let Some(at) = self.listed.iter().position(is_it) {
+            self.listed.remove(at);
+            if self.listed.len() < MOST_LISTED {
+                self.list_next();
+            }
+            return true;
+        }
+        if self.queued.remove(&(run.priority(), run.id())).is_some() {
+            return true;
+        }
+        // The priority of the launch has changed since it was queued.
+        let before = self.queued.len();
+        self.queued.retain(|_, other| !is_it(other));
+        self.queued.len() != before
+    }
+
+    /// Lists the first of the queued launches. Returns false if no launch is queued.
+    pub(super) fn list_next(&mut self) -> bool {
+        let next = self.queued.pop_first();
+        next.map(|(_, run)| self.listed.push(run)).is_some()
+    }
+
+    /// Returns whether launches are queued.
+    pub(super) fn has_queued(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    /// Returns the listed launches.
+    pub(super) fn listed(&self) -> &[Arc<Run>] {
+        &self.listed
+    }
+
+    /// Returns the listed launch with an index, and makes it the last one that workers prefer.
+    pub(super) fn take_turn(&mut self, index: usize) -> Arc<Run> {
+        let run = self.listed.remove(index);
+        self.listed.push(Arc::clone(&run));
+        run
+    }
+
+    /// Returns all launches.
+    pub(super) fn all(&self) -> Vec<Arc<Run>> {
+        self.listed
+            .iter()
+            .chain(self.queued.values())
+            .cloned()
+            .collect()
+    }
+}
