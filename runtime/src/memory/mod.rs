@@ -31,6 +31,7 @@ mod mappings;
 mod pages;
 mod red_zones;
 mod reservation;
+mod rights;
 mod shared;
 mod sharing;
 mod slab;
@@ -46,6 +47,7 @@ pub(crate) use limits::{
     address_space_left, most_threads, private_memory_left, resource_limit, stack_left,
 };
 pub use red_zones::{Overwritten, RedZones, ZoneSide};
+pub(crate) use rights::host_rights;
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
 pub(crate) use space::default_device_memory;
@@ -56,7 +58,7 @@ pub(crate) use space::{CONSTANT, READ_ONLY};
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use visible::{Visible, outside, within};
 pub use whose::grouped_bytes;
-pub(crate) use whose::{host_memory, host_rights};
+pub(crate) use whose::host_memory;
 pub(crate) use windows::affordable_slots;
 pub use windows::{CtaWindow, WindowGeometry, Windows};
 

@@ -8,7 +8,6 @@ use std::fmt::Write;
 use super::space::Record;
 use super::{AddressSpace, Allocation, MemoryKind};
 use crate::call_stack::CallStack;
-use crate::fault::access;
 
 /// Maximum number of freed allocations that are recorded.
 const REMEMBERED: usize = 4096;
@@ -271,54 +270,8 @@ pub(crate) fn host_memory(address: u64) -> String {
     text
 }
 
-/// Returns whether all `bytes` bytes at `start` are mapped and readable, and whether all of them are writable. If
-/// `/proc` is not available, memory whose pages can all be read counts as writable.
-pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
-    let end = start.saturating_add(bytes);
-    match std::fs::read_to_string("/proc/self/maps") {
-        Ok(maps) => rights_of(&maps, start, end),
-        Err(_) => {
-            let readable = every_page_readable(start, end);
-            (readable, readable)
-        }
-    }
-}
-
-/// Reads a byte of each page of `start..end`, and returns whether all reads succeeded.
-fn every_page_readable(start: u64, end: u64) -> bool {
-    let page = super::limits::page_size();
-    let mut at = start;
-    while at < end {
-        if access::read(&mut [0], at).is_err() {
-            return false;
-        }
-        at = (at & !(page - 1)).saturating_add(page);
-    }
-    true
-}
-
-/// Does the same as [`host_rights`] for `start..end`, with `maps` as the text of `/proc/self/maps`.
-fn rights_of(maps: &str, start: u64, end: u64) -> (bool, bool) {
-    let (mut at, mut writable) = (start, true);
-    for line in maps.lines() {
-        // The lines are in ascending order of addresses.
-        let Some((range, rights, _)) = mapping(line, at) else {
-            continue;
-        };
-        if !rights.starts_with('r') {
-            return (false, false);
-        }
-        writable &= rights[1..].starts_with('w');
-        at = range.end;
-        if at >= end {
-            return (true, writable);
-        }
-    }
-    (false, false)
-}
-
 /// Returns the range, the rights and the name from a line of `/proc/self/maps` if the range contains `address`.
-fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str)> {
+pub(super) fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let range = u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?;
@@ -430,46 +383,6 @@ mod tests {
         assert_eq!(host_memory(there), "stack of a host thread");
         drop(end);
         thread.join().expect("no panic");
-    }
-
-    #[test]
-    fn rights_hold_for_the_whole_range() {
-        let maps = "1000-3000 rw-p 0 00:00 0\n3000-4000 r--p 0 00:00 0\n4000-5000 ---p 0 00:00 0\n\
-                    6000-7000 rw-p 0 00:00 0\n";
-        assert_eq!(rights_of(maps, 0x1800, 0x3000), (true, true));
-        assert_eq!(rights_of(maps, 0x1800, 0x3001), (true, false));
-        assert_eq!(
-            rights_of(maps, 0x3800, 0x4001),
-            (false, false),
-            "inaccessible"
-        );
-        assert_eq!(
-            rights_of(maps, 0x5800, 0x6800),
-            (false, false),
-            "not mapped at its start"
-        );
-        assert_eq!(
-            rights_of(maps, 0x6800, 0x7800),
-            (false, false),
-            "not mapped at its end"
-        );
-    }
-
-    #[test]
-    fn reads_show_the_rights_without_proc() {
-        crate::fault::install().expect("handlers");
-        let (words, function) = (
-            vec![1u8; 3 * 4096],
-            reads_show_the_rights_without_proc as fn(),
-        );
-        let start = words.as_ptr() as u64;
-        assert!(every_page_readable(start, start + words.len() as u64));
-        assert!(every_page_readable(
-            function as usize as u64,
-            function as usize as u64 + 1
-        ));
-        assert!(!every_page_readable(0x10, 0x20));
-        assert!(!every_page_readable(start, u64::MAX));
     }
 
     #[test]
