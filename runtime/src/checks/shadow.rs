@@ -353,9 +353,18 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Returns whether there are copies or fills that later work may overlap.
-    pub(crate) fn has_host(&self) -> bool {
-        !self.host.is_empty()
+    /// Returns the copies and fills that a launch may overlap.
+    pub(crate) fn overlapping_host(&mut self, launch: u64) -> &[HostAccess] {
+        if self.host.is_empty() {
+            return &[];
+        }
+        let known = self.overlapping.take().filter(|(of, _)| *of == launch);
+        let (_, found) = self.overlapping.insert(known.unwrap_or_else(|| {
+            let all = self.host.iter();
+            let own = all.filter(|host| self.detector.may_overlap(host.work, launch as u32));
+            (launch, own.cloned().collect())
+        }));
+        found
     }
 
     /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the
@@ -366,20 +375,7 @@ impl Races {
         (address, bytes): (u64, u32),
         writes: bool,
     ) -> Option<(HostAccess, u64)> {
-        if self.host.is_empty() {
-            return None;
-        }
-        if self
-            .overlapping
-            .as_ref()
-            .is_none_or(|(of, _)| *of != launch)
-        {
-            let all = self.host.iter();
-            let own = all.filter(|host| self.detector.may_overlap(host.work, launch as u32));
-            self.overlapping = Some((launch, own.cloned().collect()));
-        }
-        let (_, hosts) = self.overlapping.as_ref()?;
-        hosts
+        self.overlapping_host(launch)
             .iter()
             .filter(|host| host.writes || writes)
             .find_map(|host| {

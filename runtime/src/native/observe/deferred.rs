@@ -220,7 +220,7 @@ impl Examiner<'_> {
             return true;
         };
         let mut races = races.lock();
-        if races.has_host() {
+        if !races.overlapping_host(self.info.grid_id).is_empty() {
             return false;
         }
         let id = self.cta_id(&mut races);

@@ -148,7 +148,7 @@ impl Examiner<'_> {
             self.add_races_of_lanes(races, found, (site, id), at, chunk);
         }
         races.forget_stores();
-        if !races.has_host() {
+        if races.overlapping_host(self.info.grid_id).is_empty() {
             return;
         }
         for lane in chunk.lanes() {
