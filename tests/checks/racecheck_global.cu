@@ -52,6 +52,59 @@ KERNEL blocks_write_equal_values(int *p) {
     p[T] = 7; // BUG1
 }
 
+//@ case array_all_equal: grid 9 block 64
+//@ arg buffer 256
+//@ arg i32 9
+//@ expect racecheck race BUG1 info
+//@ case array_first_differs: grid 9 block 64
+//@ arg buffer 256
+//@ arg i32 0
+//@ expect racecheck race BUG1 error
+//@ case array_last_differs: grid 9 block 64
+//@ arg buffer 256
+//@ arg i32 8
+//@ expect racecheck race BUG1 error
+KERNEL many_blocks_write_one_array(int *p, int other) {
+    p[T] = B == other && T == 37 ? -1 : (int)T; // BUG1
+}
+
+//@ case scattered_all_equal: grid 9 block 64
+//@ arg buffer 256
+//@ arg i32 9
+//@ expect racecheck race BUG1 info
+//@ case scattered_first_differs: grid 9 block 64
+//@ arg buffer 256
+//@ arg i32 0
+//@ expect racecheck race BUG1 error
+//@ case scattered_last_differs: grid 9 block 64
+//@ arg buffer 256
+//@ arg i32 8
+//@ expect racecheck race BUG1 error
+KERNEL many_blocks_write_scattered(int *p, int other) {
+    p[T * 37 % 64] = B == other && T == 5 ? -1 : 3; // BUG1
+}
+
+//@ case: grid 9 block 64
+//@ arg buffer 256
+//@ arg buffer 2304
+//@ expect racecheck race BUG1 BUG2 error
+//@ expect racecheck race BUG1 info
+KERNEL many_blocks_write_and_read_one_array(int *p, int *out) {
+    p[T] = 7; // BUG1
+    __syncthreads();
+    out[B * 64 + T] = p[63 - T]; // BUG2
+}
+
+//@ case: grid 9 block 64
+//@ arg buffer 2304
+//@ arg buffer 2304
+//@ expect clean
+KERNEL many_blocks_write_and_read_own_arrays(int *p, int *out) {
+    p[B * 64 + T] = 7;
+    __syncthreads();
+    out[B * 64 + T] = p[B * 64 + 63 - T];
+}
+
 //@ case: grid 2 block 32
 //@ arg buffer 256
 //@ expect clean
