@@ -11,6 +11,7 @@ use super::module::{ModuleLowering, is_array};
 use super::{Lowered, data, op_type};
 use crate::ast::{self, Id, Name, OperandKind, StateSpace, Statement};
 use crate::resolve::scope::split_number;
+use crate::resolve::used_bytes_mask;
 use crate::{Code, Diagnostic};
 
 /// Where a result of the function is stored until the function returns.
@@ -40,6 +41,9 @@ pub(super) struct FunctionLowering<'a, 'p> {
     /// Size in bits of each `.param` variable by name, whichever scope of the function declares it. The size is 0 if
     /// several declarations of a name have different sizes.
     param_bits: FxHashMap<Name, u32>,
+    /// The value of the pragma `used_bytes_mask` before the instruction being lowered: the bytes of the loaded vector that
+    /// the program uses, as bits.
+    pub(super) used_bytes: Option<u64>,
     /// The guard of the instruction being lowered, if a select on the guard keeps the old values of the destinations.
     pub(super) guard: Option<Value>,
     /// A byte offset in the text and its line number, from which the next line number is counted.
@@ -64,6 +68,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             carry: None,
             in_memory: FxHashSet::default(),
             param_bits: FxHashMap::default(),
+            used_bytes: None,
             guard: None,
             line_at: (0, 1),
         }
@@ -305,13 +310,23 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             Statement::Instruction(instruction) => {
                 let resolution = self.m.resolution;
                 match resolution.instruction(id) {
-                    Some(resolved) => self.instruction(instruction, resolved),
+                    Some(resolved) => {
+                        let lowered = self.instruction(instruction, resolved);
+                        self.used_bytes = None;
+                        lowered
+                    }
                     None => {
                         let message = "this instruction was not resolved";
                         let span = instruction.span;
                         Err(Diagnostic::error(Code::UNKNOWN_OPCODE, span, message))
                     }
                 }
+            }
+            Statement::Pragma(strings) => {
+                let texts = ast[*strings].iter();
+                let masks = texts.filter_map(|text| used_bytes_mask(ast.text(text.name)));
+                self.used_bytes = masks.last().or(self.used_bytes);
+                Ok(())
             }
             Statement::Variable(id) => self.declare_variable(*id),
             Statement::ScopeBegin(_) => {

@@ -111,9 +111,14 @@ impl FunctionLowering<'_, '_> {
             .map(|&place| self.loaded_type(place, ty))
             .collect();
         let mut desc = Self::access(resolved, Opcode::Ld, space);
-        desc.mods = desc.mods.with_vec_log2(places.len().trailing_zeros() as u8);
-        let inst = self.b.inst(desc, &[address], &types);
-        let results: SmallVec<[Value; 8]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
+        let results: SmallVec<[Value; 8]> = match self.used_elements(desc, places.len()) {
+            Some(used) => self.load_elements(desc, address, &types, used),
+            None => {
+                desc.mods = desc.mods.with_vec_log2(places.len().trailing_zeros() as u8);
+                let inst = self.b.inst(desc, &[address], &types);
+                SmallVec::from_slice(self.b.function.dfg.results(inst))
+            }
+        };
         for (place, value) in places.into_iter().zip(results) {
             if let Destination::Register(variable) = place {
                 let target = self.b.variable_type(variable);
@@ -122,6 +127,48 @@ impl FunctionLowering<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the elements that the program uses of a weak vector load of `count` elements, as bits, if the pragma
+    /// `used_bytes_mask` before the load states that some are unused.
+    fn used_elements(&self, desc: Desc, count: usize) -> Option<u32> {
+        let mask = self
+            .used_bytes
+            .filter(|_| desc.mods.is_weak() && count > 1)?;
+        let bytes = desc.ty.bits() / 8;
+        let is_used = |&at: &u32| {
+            let element = mask.checked_shr(at * bytes).unwrap_or(0);
+            element & ((1 << bytes) - 1) != 0
+        };
+        let used = (0..count as u32).filter(is_used);
+        let used: u32 = used.fold(0, |used, at| used | 1 << at);
+        (used.count_ones() < count as u32).then_some(used)
+    }
+
+    /// Loads each of the `used` elements of a vector by itself. The other elements, which may be behind the end of a variable,
+    /// are 0.
+    fn load_elements(
+        &mut self,
+        desc: Desc,
+        address: Value,
+        types: &[Type],
+        used: u32,
+    ) -> SmallVec<[Value; 8]> {
+        let desc = Desc {
+            mods: desc.mods.with_vec_log2(0),
+            ..desc
+        };
+        let width = self.address_type(address);
+        let bytes = desc.ty.bits() / 8;
+        let elements = (0u32..).zip(types).map(|(at, &ty)| {
+            if used >> at & 1 == 0 {
+                return self.b.constant(ty, 0);
+            }
+            let offset = self.b.constant(width.held(), u64::from(at * bytes));
+            let address = self.b.simple(Opcode::Add, width, &[address, offset]);
+            self.b.op(desc, &[address], ty)
+        });
+        elements.collect()
     }
 
     /// Returns the type of a loaded element in its register.

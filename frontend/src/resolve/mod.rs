@@ -24,6 +24,7 @@ mod video;
 
 pub use check::{Resolution, check, resolve};
 pub use instruction::{InstructionResolver, ResolvedInstruction};
+pub(crate) use pragma::used_bytes_mask;
 pub use scope::Scopes;
 pub use symbol::{Lookup, Symbol, register_type, state_space};
 

@@ -30,6 +30,14 @@ enum Value {
     Positive,
 }
 
+/// Returns the value of the pragma `used_bytes_mask`: the bytes of the next load's vector that the program uses, as
+/// bits. Returns `None` for other pragmas.
+pub(crate) fn used_bytes_mask(text: &str) -> Option<u64> {
+    let mut value = text.strip_prefix(OF_BODIES[0].0)?.chars();
+    value.next();
+    number(value.as_str())
+}
+
 /// Returns the problem of a pragma, if there is one.
 pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagnostic> {
     if text == "nounroll" {
