@@ -7,13 +7,14 @@
 //! because the body is chosen later.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use super::plan::{Plan, Step, StepOp};
 use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::memop;
 use crate::observe::HostEvent;
 use crate::stream::Stream;
@@ -228,6 +229,7 @@ impl Made<'_> {
                     node: Arc::clone(node),
                     bodies: bodies.clone(),
                     own: self.own,
+                    began: None,
                 };
                 let context = node.handle().context();
                 let work = Work::Decide(Box::new(move |task| chosen.run(task)));
@@ -336,13 +338,23 @@ struct Chosen {
     node: Arc<ConditionalNode>,
     bodies: Vec<usize>,
     own: bool,
+    /// When the node chose a graph for the first time.
+    began: Option<Instant>,
 }
 
 impl Chosen {
     /// Runs the graph that the value selects, and completes `task` after that graph. A loop chooses again after each
     /// graph, and completes `task` when the value selects no graph.
-    fn run(self, task: Arc<Task>) {
+    fn run(mut self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
+        // A loop whose kernels all end in time may still be endless.
+        let began = *self.began.get_or_insert_with(Instant::now);
+        let limit = context.time_limit();
+        let limit = limit.or(context.machine().scheduler().time_limit());
+        if limit.is_some_and(|limit| began.elapsed() > limit) {
+            let fault = Fault::of_operation(FaultKind::Timeout, "a loop of a graph");
+            context.owner().fail(fault);
+        }
         let body = self.node.choice().and_then(|at| self.bodies.get(at));
         let Some(body) = body.copied().filter(|_| !context.work_cancelled()) else {
             task.complete();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::{ConditionalKind, Graph, InstantiateFlags};
 use crate::testing::{Bench, Step, kernel};
-use crate::{Error, LaunchConfig, StreamKind};
+use crate::{Error, FaultKind, LaunchConfig, StreamKind};
 
 /// Returns the seeds of the programs; `MARGAY_FULL=1` runs more programs.
 fn seeds() -> std::ops::Range<u64> {
@@ -149,4 +149,23 @@ fn graphs_are_nested_up_to_a_limit() {
     let outer = Graph::new();
     let error = outer.add_child(&[], &inner).expect_err("is too deep");
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[test]
+fn an_endless_loop_ends_at_the_time_limit() {
+    let bench = Bench::new(1, Vec::new());
+    let limit = std::time::Duration::from_millis(20);
+    bench.context.set_time_limit(Some(limit));
+    let graph = Graph::new();
+    let handle = graph.conditional_handle(&bench.context, 1, true);
+    let made = graph.add_conditional(&[], &handle, ConditionalKind::While, 1);
+    made.expect("added");
+    let exec = graph.instantiate(InstantiateFlags::default());
+    let stream = bench.context.create_stream(StreamKind::NonBlocking, 0);
+    let stream = stream.expect("made");
+    exec.expect("valid").launch(&stream).expect("launched");
+    match stream.synchronize() {
+        Err(Error::Fault(fault)) => assert_eq!(fault.kind, FaultKind::Timeout, "{fault}"),
+        other => panic!("{other:?}"),
+    }
 }
