@@ -324,8 +324,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             }
             Statement::Pragma(strings) => {
                 let texts = ast[*strings].iter();
-                let masks = texts.filter_map(|text| used_bytes_mask(ast.text(text.name)));
-                self.used_bytes = masks.last().or(self.used_bytes);
+                let mut masks = texts.filter_map(|text| used_bytes_mask(ast.text(text.name)));
+                self.used_bytes = masks.next_back().or(self.used_bytes);
                 Ok(())
             }
             Statement::Variable(id) => self.declare_variable(*id),
