@@ -481,6 +481,22 @@ impl Cells {
         }
     }
 
+    /// Calls `f` with the group of each recorded access, in no order.
+    pub(super) fn for_each_group(&self, f: &mut impl FnMut(GroupId)) {
+        for page in &self.pages {
+            for cell in page.cells.iter().flat_map(|cells| cells.iter()) {
+                f(cell.write);
+                f(cell.read);
+            }
+            for unit in page.units.iter().flat_map(|units| units.iter()) {
+                unit.for_each_group(f);
+            }
+        }
+        for entry in self.lists.lists.iter().flatten() {
+            f(entry.group);
+        }
+    }
+
     /// Forgets all accesses to a range of cells.
     pub(super) fn forget(&mut self, first: u64, end: u64) {
         let mut index = first;

@@ -218,6 +218,11 @@ impl Cta {
         self.groups.get(&(warp, site, writes)).copied()
     }
 
+    /// Calls `f` with the current group of each instruction and warp.
+    pub(super) fn for_each_group(&self, f: &mut impl FnMut(GroupId)) {
+        self.groups.values().for_each(|group| f(*group));
+    }
+
     /// Sets the current group of an instruction in a warp.
     pub(super) fn set_group(&mut self, warp: u32, site: Site, writes: bool, group: GroupId) {
         self.groups.insert((warp, site, writes), group);

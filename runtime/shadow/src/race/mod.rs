@@ -15,6 +15,7 @@ mod cta;
 mod pair;
 mod quick;
 mod reads;
+mod sweep;
 mod unit;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,6 +30,7 @@ use cta::{Basis, Cta, Use};
 pub use quick::Shape;
 use reads::Blocks;
 pub use reads::Run;
+use sweep::Unused;
 
 /// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
 pub type Site = u32;
@@ -260,6 +262,7 @@ const RECENT: usize = 32;
 pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
+    unused: Unused,
     /// The groups that were used last. The instruction and the kind of access determine the index.
     recent: [Option<(GroupKey, GroupId)>; RECENT],
     cells: Cells,
@@ -366,7 +369,7 @@ impl Detector {
 
     /// Returns the number of groups and runs of accesses, which determines how much memory the detector uses.
     pub fn groups(&self) -> usize {
-        self.groups.len() + self.blocks.runs()
+        self.used_groups() + self.blocks.runs()
     }
 
     /// Calls `found` for each access to `bytes` bytes at `address` that conflicts with an access of the work `work`,
@@ -446,6 +449,7 @@ impl Detector {
         if self.given_up {
             return;
         }
+        self.sweep_groups();
         let by = Thread {
             cta: id,
             index: thread,
@@ -809,7 +813,7 @@ impl Detector {
                 return id;
             }
         }
-        self.groups.push(Group {
+        let group = self.add_group(Group {
             launch: self.ctas[by.cta as usize].launch,
             cta: by.cta,
             warp: by.warp(),
@@ -821,7 +825,6 @@ impl Detector {
             copy,
             lock,
         });
-        let group = self.groups.len() as GroupId;
         self.ctas[by.cta as usize].set_group(by.warp(), site, writes, group);
         group
     }

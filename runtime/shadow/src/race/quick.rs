@@ -312,6 +312,7 @@ impl Detector {
         if active == 0 || self.given_up {
             return;
         }
+        self.sweep_groups();
         let last = first + 31 - active.leading_zeros();
         let cta = &self.ctas[id as usize];
         let weak = access.strong.is_none() && !access.asynchronous;

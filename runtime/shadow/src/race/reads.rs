@@ -271,21 +271,18 @@ impl Detector {
             let warp = thread / 32;
             let id = match group {
                 Some((of, id)) if of == warp => id,
-                _ => {
-                    self.groups.push(Group {
-                        launch: key.launch,
-                        cta: reader.cta,
-                        warp,
-                        time: reader.time,
-                        site: key.site,
-                        strong: None,
-                        volatile: false,
-                        element,
-                        copy: None,
-                        lock: None,
-                    });
-                    self.groups.len() as GroupId
-                }
+                _ => self.add_group(Group {
+                    launch: key.launch,
+                    cta: reader.cta,
+                    warp,
+                    time: reader.time,
+                    site: key.site,
+                    strong: None,
+                    volatile: false,
+                    element,
+                    copy: None,
+                    lock: None,
+                }),
             };
             group = Some((warp, id));
             if self.add_unit(key, (thread, i), id) {

@@ -59,6 +59,13 @@ pub(super) struct Unit {
 pub(super) type Writes = SmallVec<[Whole; 2]>;
 
 impl Unit {
+    /// Calls `f` with the group of each access; [`NONE`] stands for no access.
+    pub(super) fn for_each_group(&self, f: &mut impl FnMut(GroupId)) {
+        for access in [self.write, self.read, self.other_write] {
+            f(access.group);
+        }
+    }
+
     /// Records a weak access to the whole unit, unless `Detector::touch` must compare it with the earlier accesses.
     /// Returns whether the access was recorded. `about` returns what is known about a group.
     pub(super) fn record(

@@ -1,0 +1,101 @@
+//! Frees groups that no recorded access belongs to any more.
+//!
+//! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but its cells contain
+//! only the accesses of the last few. Without reuse, the memory for groups would grow with the running time of a
+//! kernel.
+
+use super::cell::{GroupId, NONE};
+use super::{Detector, Group};
+
+/// Number of groups from which on unused groups are looked for.
+const FIRST: usize = 1 << 18;
+
+/// The groups that can be reused.
+#[derive(Debug, Default)]
+pub(super) struct Unused {
+    groups: Vec<GroupId>,
+    /// Number of groups in use after the last search; 0 before the first one.
+    kept: usize,
+}
+
+impl Detector {
+    /// Looks for unused groups if the number of groups has doubled since the last search, so that the searches take
+    /// time in proportion to the number of groups. Must not be called while a caller holds a group that is neither recorded nor
+    /// the current group of its instruction and warp.
+    pub(super) fn sweep_groups(&mut self) {
+        if self.groups.len() < FIRST.max(2 * self.unused.kept) || !self.unused.groups.is_empty() {
+            return;
+        }
+        let mut used = vec![false; self.groups.len() + 1];
+        let mut note = |group: GroupId| used[group as usize] = true;
+        self.cells.for_each_group(&mut note);
+        self.recent
+            .iter()
+            .flatten()
+            .for_each(|(_, group)| note(*group));
+        self.ctas
+            .iter()
+            .for_each(|cta| cta.for_each_group(&mut note));
+        used[NONE as usize] = true;
+        let unused = (0u32..).zip(&used).filter(|(_, used)| !**used);
+        // The group that was created first is reused first.
+        self.unused.groups = unused.map(|(group, _)| group).collect();
+        self.unused.groups.reverse();
+        self.unused.kept = self.groups.len() - self.unused.groups.len();
+    }
+
+    /// Adds a group.
+    pub(super) fn add_group(&mut self, group: Group) -> GroupId {
+        if let Some(id) = self.unused.groups.pop() {
+            self.groups[id as usize - 1] = group;
+            return id;
+        }
+        self.groups.push(group);
+        self.groups.len() as GroupId
+    }
+
+    /// Returns the number of groups, without those that can be reused.
+    pub(super) fn used_groups(&self) -> usize {
+        self.groups.len() - self.unused.groups.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Access, Shape, Site};
+    use super::*;
+
+    /// A warp writes and reads shared memory in more intervals than there are groups before the first search. Races
+    /// with the accesses of the last interval and with accesses from before the search are found.
+    #[test]
+    fn groups_of_past_intervals_are_reused() {
+        let mut detector = Detector::default();
+        let id = detector.add_cta(0, 0, 0, 64);
+        detector.order_by_barriers_only(id);
+        let access =
+            |detector: &mut Detector, first: u32, site: Site, access: Access, start: u64| {
+                let mut races = Vec::new();
+                let lanes = (u32::MAX, 4, Shape::Adjacent);
+                let address = |lane: u32| start + 4 * u64::from(lane);
+                detector.access_lanes(id, first, (site, access), lanes, address, |_, race| {
+                    races.push(race.earlier.0);
+                });
+                races.dedup();
+                races
+            };
+        // This access by a CTA that has ended is only in its cell: the groups of instruction 1, which is 16 less, take its
+        // place among the recent ones.
+        let other = detector.add_cta(0, 1, 1, 32);
+        detector.access(other, 3, (17, Access::WRITE), (1 << 20, 4), |_| {});
+        detector.end_cta(other);
+        for step in 0..FIRST as u64 {
+            assert_eq!(access(&mut detector, 0, 1, Access::WRITE, 4096), []);
+            assert_eq!(access(&mut detector, 0, 2, Access::READ, 4096), []);
+            detector.complete_barrier(id, 0, &[u32::MAX; 2], &[u32::MAX; 2]);
+            assert!(detector.groups.len() <= FIRST + 8, "step {step}");
+        }
+        assert_eq!(access(&mut detector, 0, 3, Access::WRITE, 4096), []);
+        assert_eq!(access(&mut detector, 32, 4, Access::READ, 4096), [3]);
+        assert_eq!(access(&mut detector, 0, 5, Access::READ, 1 << 20), [17]);
+    }
+}
