@@ -4,6 +4,8 @@
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::checks::{self, Rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -158,6 +160,22 @@ enum Side {
 /// Maximum size in bytes of a copy that the submitting thread does itself if all earlier work is complete.
 const SHORT: u64 = 64 << 10;
 
+/// Maximum number of bytes of pageable memory that are kept for submitted copies of the process. A copy that exceeds this number
+/// waits for the earlier work of its stream.
+const MOST_STAGED: u64 = 256 << 20;
+
+/// Number of bytes of pageable memory that are kept for submitted copies.
+static STAGED: AtomicU64 = AtomicU64::new(0);
+
+/// The bytes of pageable memory that a submitted copy reads.
+struct Staged(Vec<u8>);
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        STAGED.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
+    }
+}
+
 /// Submits a copy, and waits for it if `manner` and the kinds of memory require this.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
     submit_unobserved(stream, transfer, manner)?;
@@ -176,14 +194,17 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
         Manner::Sync => !on_device,
         Manner::Async | Manner::Staged => dst == Side::Pageable,
     };
-    if waits || (src == Side::Pageable && stream.is_idle()) {
+    let stages = src == Side::Pageable || manner == Manner::Staged;
+    let bytes = transfer.bytes().ok_or_else(overflow)?;
+    let full = stages && STAGED.load(Ordering::Relaxed).saturating_add(bytes) > MOST_STAGED;
+    if waits || full || (src == Side::Pageable && stream.is_idle()) {
         return copy_here(stream, &transfer);
     }
-    let short = transfer.bytes().is_some_and(|bytes| bytes <= SHORT);
-    let job: DeviceJob = if src == Side::Pageable || manner == Manner::Staged {
+    let short = bytes <= SHORT;
+    let job: DeviceJob = if stages {
         let staged = transfer.stage()?;
         let call = checks::host::submission();
-        Box::new(move || checks::host::perform(call, || transfer.run_staged(&staged)))
+        Box::new(move || checks::host::perform(call, || transfer.run_staged(&staged.0)))
     } else {
         let call = checks::host::submission();
         Box::new(move || checks::host::perform(call, || transfer.run()))
@@ -439,7 +460,7 @@ impl Transfer {
     }
 
     /// Reads the source into a buffer.
-    fn stage(&self) -> Result<Vec<u8>> {
+    fn stage(&self) -> Result<Staged> {
         crate::fault::keep_for_copy();
         let bytes = self.bytes().ok_or_else(overflow)?;
         let mut staged = Vec::new();
@@ -450,7 +471,9 @@ impl Transfer {
                 free: 0,
             })?;
         staged.resize(bytes as usize, 0);
-        let mut rest = staged.as_mut_slice();
+        STAGED.fetch_add(bytes, Ordering::Relaxed);
+        let mut staged = Staged(staged);
+        let mut rest = staged.0.as_mut_slice();
         self.rows(|_, src| {
             let (row, after) = std::mem::take(&mut rest).split_at_mut(self.width as usize);
             rest = after;

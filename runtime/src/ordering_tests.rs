@@ -321,6 +321,35 @@ fn copies_and_fills_keep_the_order_and_pageable_memory_is_staged() {
 }
 
 #[test]
+fn copies_that_wait_keep_a_limited_number_of_bytes() {
+    const BYTES: usize = 16 << 20;
+    let bench = Bench::new(1, vec![]);
+    let context = &bench.context;
+    let stream = context
+        .create_stream(StreamKind::NonBlocking, 0)
+        .expect("made");
+    let is_open = Arc::new(AtomicU64::new(0));
+    let opens = Arc::clone(&is_open);
+    // No copy can run before this function returns.
+    let wait = move || {
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        opens.store(1, SeqCst);
+    };
+    stream.host_function(wait).expect("submitted");
+    let memory = context.alloc(BYTES as u64).expect("room");
+    let source = vec![7u8; BYTES];
+    for _ in 0..20 {
+        let copy = crate::Transfer::to_device(memory, source.as_ptr(), BYTES as u64);
+        // SAFETY: the source is read before the call returns.
+        unsafe { stream.copy_async(copy) }.expect("submitted");
+    }
+    // 20 copies have 320 MiB, of which 256 MiB are kept.
+    assert_eq!(is_open.load(SeqCst), 1);
+    stream.synchronize().expect("complete");
+    context.free(memory).expect("freed");
+}
+
+#[test]
 fn misuse_is_an_error() {
     let bench = Bench::new(1, vec![]);
     let context = &bench.context;
