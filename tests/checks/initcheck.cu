@@ -25,6 +25,40 @@ KERNEL read_three_of_four(const int *p, int *out) {
     out[0] = from[0] + from[1] + from[3]; // BUG1
 }
 
+//@ case key_written: grid 1 block 2
+//@ arg buffer 32 uninitialised
+//@ arg buffer 32
+//@ arg i32 0
+//@ set 0 0 4
+//@ set 0 8 4
+//@ expect clean
+//@ case key_unwritten: grid 1 block 2
+//@ arg buffer 32 uninitialised
+//@ arg buffer 32
+//@ arg i32 0
+//@ set 0 4 4
+//@ set 0 12 4
+//@ expect initcheck uninitialized BUG1
+KERNEL read_key_and_padding(const unsigned long long *p, int *out, int limit) {
+    // Of the word of 8 bytes, only the low half is used.
+    unsigned long long word;
+    asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(word) : "l"(p + threadIdx.x)); // BUG1
+    int key = (int)word;
+    out[threadIdx.x] = key < limit ? key * 3 : key;
+}
+
+//@ case both_halves_used: grid 1 block 2
+//@ arg buffer 32 uninitialised
+//@ arg buffer 32
+//@ set 0 0 4
+//@ set 0 8 4
+//@ expect initcheck uninitialized BUG1
+KERNEL read_key_and_upper_half(const unsigned long long *p, int *out) {
+    unsigned long long word;
+    asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(word) : "l"(p + threadIdx.x)); // BUG1
+    out[threadIdx.x] = (int)word + (int)(word >> 40);
+}
+
 //@ class: global reads
 //@ case read_unwritten: grid 2 block 32
 //@ arg buffer 256 uninitialised

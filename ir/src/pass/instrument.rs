@@ -75,7 +75,7 @@ pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
     }
-    let (computed, used) = used_values(function);
+    let (computed, used, whole) = used_values(function);
     let loops = request
         .order
         .then(|| Loops::new(function, &Cfg::new(function)));
@@ -95,9 +95,15 @@ pub fn run(function: &mut Function, request: Request) {
                 let only_copied =
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
                 let unused = unused_elements(function, inst, &used);
+                let halves = !only_copied && uses_low_half(function, inst, &whole);
                 let check = check(function, inst, (access, only_copied), request);
-                let mods = &mut function.dfg.insts[check].mods;
-                *mods = mods.with_noftz(repeats).with_unused_elements(unused);
+                let data = &mut function.dfg.insts[check];
+                data.mods = data.mods.with_noftz(repeats).with_unused_elements(unused);
+                if halves {
+                    // The access is that of two elements, of which the second is not used.
+                    data.ty = OpType::U32;
+                    data.mods = data.mods.with_vec_log2(1).with_unused_elements(2);
+                }
                 insts.push(check);
             }
             insts.extend(observed_event(function, inst, request.selection));
@@ -332,14 +338,20 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
     vec![load, store]
 }
 
-/// Returns the values that have a use other than being stored, and the values that have any use.
-fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>) {
+/// Returns the values that have a use other than being stored, the values that have any use, and the values that have a
+/// use other than a conversion that only depends on their low 32 bits.
+fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>, FxHashSet<Value>) {
     let mut computed = FxHashSet::default();
     let mut used = FxHashSet::default();
+    let mut whole = FxHashSet::default();
     for &block in function.blocks() {
         for &inst in &function.layout.insts[block] {
             let args = function.dfg.args(inst).iter();
             used.extend(args.map(|&value| function.dfg.resolve(value)));
+            if !truncates(&function.dfg.insts[inst]) {
+                let args = function.dfg.args(inst).iter();
+                whole.extend(args.map(|&value| function.dfg.resolve(value)));
+            }
             let stores = function.dfg.insts[inst].opcode == Opcode::St;
             // The first operand of a store is the address.
             let count = if stores { 1 } else { usize::MAX };
@@ -348,11 +360,31 @@ fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>) {
             for call in function.dfg.targets(inst) {
                 let args = call.args.iter();
                 computed.extend(args.map(|&value| function.dfg.resolve(value)));
+                let args = call.args.iter();
+                whole.extend(args.map(|&value| function.dfg.resolve(value)));
             }
         }
     }
     used.extend(&computed);
-    (computed, used)
+    (computed, used, whole)
+}
+
+/// Returns whether an instruction converts a 64-bit integer to a shorter integer by dropping the upper bits.
+fn truncates(data: &InstData) -> bool {
+    let integers = data.ty.is_integer() && data.src.is_integer();
+    let drops = data.src.bits() == 64 && data.ty.bits() <= 32;
+    data.opcode == Opcode::Cvt && integers && drops && !data.mods.sat()
+}
+
+/// Returns whether a weak load is of one 64-bit integer, of which the program uses only the low 32 bits. Compilers copy
+/// structures in words of 8 bytes, and a word may contain padding that nobody has written.
+fn uses_low_half(function: &Function, inst: Inst, whole: &FxHashSet<Value>) -> bool {
+    let data = &function.dfg.insts[inst];
+    let [result] = function.dfg.results(inst) else {
+        return false;
+    };
+    let is_word = data.ty.is_integer() && data.ty.bits() == 64;
+    data.opcode == Opcode::Ld && data.mods.is_weak() && is_word && !whole.contains(result)
 }
 
 /// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors even
