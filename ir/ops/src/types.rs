@@ -232,7 +232,8 @@ macro_rules! op_types {
                 match self { OpType::None => "", $(OpType::$name => $text,)* }
             }
 
-            /// Returns the family of one element.
+            /// Returns whether the elements are predicates, untyped bits, unsigned or signed integers, or floating point. A
+            /// packed type has several elements of the same class.
             pub const fn class(self) -> Class {
                 match self { OpType::None => Class::None, $(OpType::$name => Class::$class,)* }
             }

@@ -26,7 +26,7 @@ pub(crate) struct LaunchSink {
     state: Mutex<State>,
     /// Signals that records have been delivered.
     delivered: Condvar,
-    /// Whether records were lost because the file could not be read.
+    /// Whether records were lost because the temporary file of the storage could not be read.
     lost: AtomicBool,
 }
 

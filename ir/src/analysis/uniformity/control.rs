@@ -88,8 +88,8 @@ impl Control {
         self.joins[block].unwrap_or(Class::Launch)
     }
 
-    /// Returns the class of the conditions that determine in which iterations threads leave the loops that contain a
-    /// value's definition but not `block`.
+    /// Considers the loops that contain the definition of `value` but not `block`. Returns the class of the conditions
+    /// that determine in which iterations threads leave these loops.
     pub(super) fn leaving(&self, function: &Function, value: Value, block: Block) -> Class {
         debug_assert!(!matches!(
             function.dfg.values[value].def,
