@@ -11,6 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PYTHON = HERE.parents[2] / "python"
+# The plugin and the test call the program `margay`.
+os.environ["PATH"] = os.pathsep.join([str(HERE.parents[2] / "target/release"), os.environ["PATH"]])
 EXPECTED = {
     "test_clean_first": "PASSED",
     "test_defect": "FAILED",
@@ -90,7 +92,7 @@ def main():
         # Each of four tests writes behind the end in 4 threads, in one of the processes.
         assert hits == 16, (hits, output)
         assert code == 1, (code, output)
-    print("PASS: 8 runs of pytest")
+    print("PASS 8 runs of pytest")
 
 
 main()
