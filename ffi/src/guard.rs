@@ -319,11 +319,8 @@ pub(crate) fn enter(
     arguments: Arguments<'_>,
     body: impl FnOnce() -> Served,
 ) -> CuResult {
-    if !checking::any() {
+    if !checking::any() || is_forked() {
         return checked(call, arguments, body);
-    }
-    if is_forked() {
-        return in_child(call, body);
     }
     checking::begin(call.name);
     let start = Instant::now();
@@ -345,10 +342,10 @@ fn checked(
     arguments: Arguments<'_>,
     body: impl FnOnce() -> Served,
 ) -> CuResult {
-    if is_forked() {
-        return in_child(call, body);
-    }
     if let Err(code) = check_state(call.name) {
+        if is_forked() {
+            return in_child(call, body);
+        }
         checking::failed(call.name, code);
         return code;
     }

@@ -55,10 +55,11 @@ impl Active {
         self.queued.len() != before
     }
 
-    /// Lists the first of the queued launches. Returns false if no launch is queued.
-    pub(super) fn list_next(&mut self) -> bool {
-        let next = self.queued.pop_first();
-        next.map(|(_, run)| self.listed.push(run)).is_some()
+    /// Lists the first of the queued launches, and returns it; `None` if no launch is queued.
+    pub(super) fn list_next(&mut self) -> Option<&Arc<Run>> {
+        let (_, run) = self.queued.pop_first()?;
+        self.listed.push(run);
+        self.listed.last()
     }
 
     /// Returns whether launches are queued.

@@ -220,8 +220,10 @@ impl Shared {
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let mut highest = self.highest(active.listed());
-        while highest.is_none() && active.list_next() {
-            highest = self.highest(active.listed());
+        while highest.is_none()
+            && let Some(run) = active.list_next()
+        {
+            highest = self.has_new_work(run).then(|| run.priority());
         }
         let first = active.listed().iter().position(|run| {
             self.has_work(run)
