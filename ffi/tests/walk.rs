@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use common::Driver;
 
-/// The environment variable in which the child receives the index of its first call.
+/// The environment variable in which the child receives the index of the driver function that it calls first.
 const FIRST_CALL: &str = "MARGAY_TEST_FIRST_CALL";
 /// A number that is never a valid handle or address.
 const BOGUS: usize = 0x5a5a_5a58;

@@ -17,6 +17,7 @@ pub mod calls;
 mod copy;
 pub mod inline;
 pub mod instrument;
+pub mod known_bits;
 pub mod merge;
 pub mod number;
 mod places;
@@ -75,6 +76,11 @@ passes! {
     "promote" Lowered "promotes local memory to values" |f, _| promote::run(f);
     "simplify-promoted" Lowered "simplifies what promotion left" |f, _| {
         if !f.slots.is_empty() {
+            simplify::run(f);
+        }
+    };
+    "known-bits" Lowered "removes integer operations that change nothing, because bits are known to be zero" |f, _| {
+        if known_bits::run(f) {
             simplify::run(f);
         }
     };

@@ -141,7 +141,7 @@ pub struct InstructionResolver<'m> {
     version: Version,
     target: Target,
     forms: Forms,
-    /// A cache of matches. A module of a million instructions has a few hundred spellings, and each spelling has a few
+    /// A cache of the forms that instructions match. A module of a million instructions has a few hundred spellings, and each spelling has a few
     /// combinations of operand shapes.
     seen: Vec<Seen>,
     /// The index in `seen` for each opcode with its modifiers.

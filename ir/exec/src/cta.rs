@@ -677,7 +677,8 @@ fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     })
 }
 
-/// Returns whether the operation of a sync point does not wait for other lanes.
+/// Returns whether lanes that are stopped at this instruction can continue without waiting for other lanes of the
+/// warp. This is so for `converge`, for `activemask`, and for `shfl`, `vote` and `match` without `.sync`.
 fn waits_for_nobody(desc: &Desc) -> bool {
     match desc.opcode {
         Opcode::Converge | Opcode::ActiveMask => true,

@@ -8,9 +8,9 @@ use super::{AccessMode, ObservedAccess, ObservedEvent};
 /// of the keys of caches. Accesses are selected if their state space and their mode are selected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Selection {
-    /// The state spaces of selected accesses: bit `StateSpace as u32`.
+    /// A bit mask of the state spaces of selected accesses. Bit number `space as u32` stands for `space`.
     spaces: u16,
-    /// The modes of selected accesses: bit `AccessMode as u32`.
+    /// A bit mask of the modes of selected accesses. Bit number `mode as u32` stands for `mode`.
     modes: u8,
     /// Whether operations on groups of asynchronous copies are selected.
     pub copies: bool,

@@ -91,7 +91,7 @@ fn keep_target(function: &mut Function, inst: Inst, which: usize) {
     data.args = Default::default();
 }
 
-fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
+pub(super) fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
     let data = &mut function.dfg.insts[inst];
     data.opcode = Opcode::Const;
     data.args = Default::default();

@@ -150,7 +150,7 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            tier_selection: TierSelection::new(match request.watches() {
+            tier_selection: TierSelection::new(match request.accesses || request.watches() {
                 // Vector code runs from the first launch, because the host then examines the lanes of a chunk
                 // together, and warps complete collectives in registers.
                 true => Duration::ZERO,

@@ -60,7 +60,7 @@ pub struct Shape {
 pub enum Pattern {
     /// The values that the letters specify; the documentation of the module defines the letters.
     Letters(&'static str),
-    /// The parts of `pack` or `unpack`, whose total size is the size of the other type.
+    /// The parts of `pack` or `unpack`, whose total size is the size of the packed value.
     Parts,
     /// The operands of `cvt`: the values to convert, followed by random bits or a scale factor if the conversion needs
     /// them.

@@ -163,8 +163,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the address of the stack space with index `index` for lanes. Its content is valid only within one
-    /// instruction.
+    /// Returns the address of temporary stack array number `index`, which has one element of at most 8 bytes for each
+    /// lane of the chunk. The next instruction uses the same arrays.
     fn cells(&mut self, index: usize) -> ir::Value {
         while self.cells.len() <= index {
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * self.view.width, 4);

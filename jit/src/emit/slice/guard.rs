@@ -71,7 +71,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Finds the speculatively affine values for which CTA range analysis proves all checks.
+    /// Finds the speculatively affine values that need no check in the code for a chunk, because the checks of the
+    /// value and of its operands are computed once per CTA, before the loop over chunks (CTA range analysis).
     pub(super) fn find_assured(&mut self) {
         let function = self.lane.function;
         let guarded = self.view.speculative;

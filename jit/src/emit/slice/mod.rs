@@ -117,7 +117,7 @@ pub(crate) struct Slice<'a, 'b> {
     /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
     /// needed.
     lazy: FxHashSet<Value>,
-    /// Speculatively affine values whose checks CTA range analysis proves.
+    /// Speculatively affine values that need no check in the code for a chunk, see [`Slice::find_assured`].
     assured: FxHashSet<Value>,
     /// Memory for the lanes of the speculatively affine values that are not in `lazy`.
     memory: FxHashMap<Value, ir::StackSlot>,

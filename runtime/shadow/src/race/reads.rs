@@ -48,8 +48,8 @@ impl Run {
     }
 }
 
-/// The memory and the instruction of a run. Runs with equal keys differ only in the CTA, the first thread and the
-/// time.
+/// The launch, the instruction, the addresses and the number of threads of a [`Run`]. Runs with equal keys differ only
+/// in the CTA, the first thread and the time of the reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     launch: u32,
