@@ -115,9 +115,10 @@ impl Cell {
     ) -> bool {
         if self.list() != NONE {
             // If the cell holds a read of the same group, only lanes are added to this read, and the list stays
-            // unchanged. If the list contains a write, the new read must be compared with it.
+            // unchanged. Writes in the list must happen before the new read.
             let joins = !writes && self.read == group && self.more >> (LIST_BITS + 4) == 15;
-            if !joins || lists.get(self.list()).iter().any(|entry| entry.writes) {
+            let mut list = lists.get(self.list()).iter();
+            if !joins || list.any(|entry| entry.writes && about(entry.group) != About::Over) {
                 return false;
             }
         }

@@ -144,17 +144,17 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     let own = |other: &Entry| other.lanes == entry.lanes && entry.lanes.is_power_of_two();
     let about = |other: &Entry| now.about(groups, other.group);
     let covers = |other: &Entry| other.bytes & !entry.bytes == 0;
-    // The list of further accesses can stay as it is if it contains only reads that this access need not replace.
+    // The list of further accesses can stay as it is if it contains only reads that this access need not replace, and
+    // writes that happen before this access.
     let stays = |other: &Entry| {
         let group = &groups[other.group as usize - 1];
         let of_warp = group.cta == now.cta && group.warp == now.warp;
-        !other.writes
-            && (!covers(other)
-                || match about(other) {
-                    About::Over => false,
-                    About::Current => true,
-                    About::Open => !of_warp && group.copy.is_none(),
-                })
+        match about(other) {
+            About::Over => other.writes || !covers(other),
+            _ if other.writes => false,
+            About::Current => true,
+            About::Open => !covers(other) || !of_warp && group.copy.is_none(),
+        }
     };
     let ended = |other: &Entry| covers(other) && about(other) == About::Over;
     let few = further.len() <= FEW;
@@ -190,7 +190,9 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
             let dropped = is_known_elsewhere(groups, now, &same, further);
             let group = &groups[same.group as usize - 1];
             let keeps = !entry.writes && now.plain && group.copy.is_none() && further.len() < FEW;
-            if !dropped && !keeps {
+            // Both writes of a thread in one interval are kept: a later access races with both or with neither.
+            let again = entry.writes && own(&same) && about(&same) == About::Current;
+            if !dropped && !keeps && !again {
                 return false;
             }
             let enough = further.len() + 1 >= ENOUGH;
@@ -210,31 +212,41 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     if let Some(made) = made {
         cells.mark(index, made);
     }
+    if drops_further && had_further {
+        cells.set_further(index, &[]);
+    }
     if let Some(moved) = moved {
         cells.add_further(index, moved);
-    } else if drops_further && had_further {
-        cells.set_further(index, &[]);
     }
     true
 }
 
 /// Returns a mark that states which later reads of a cell need not be recorded: reads by the instruction `site`, or
-/// by all instructions if `site` is `None`. Returns `None` if all reads must be recorded. `reads` are the recorded
-/// reads. The mark holds because whichever thread writes later, at least one of `reads` is by another thread, and
-/// nothing orders this read with the write. The cell's write happens before the reads of all threads to which the
-/// mark applies.
+/// by all instructions if `site` is `None`. Returns `None` if all reads must be recorded. `write` is the latest write,
+/// and `accesses` are the recorded reads and the earlier writes. The mark holds because whichever thread writes later,
+/// at least one of these reads is by another thread, and nothing orders this read with the write. All writes happen
+/// before the reads of all threads to which the mark applies.
 fn mark<'a>(
     groups: &[Group],
     now: &Now,
     site: Option<Site>,
     write: Option<Entry>,
-    reads: impl Iterator<Item = &'a Entry>,
+    accesses: impl Iterator<Item = &'a Entry>,
 ) -> Option<Mark> {
     let of = |entry: &Entry| &groups[entry.group as usize - 1];
     let (mut cta, mut warp, mut lanes) = (None, None, 0u32);
     let (mut two_ctas, mut two_warps) = (false, false);
-    for entry in reads {
+    let mut written = write.is_some();
+    let is_over_for_cta = |write: &Entry| {
+        let group = of(write);
+        group.cta == now.cta && group.time.epoch < now.time.epoch
+    };
+    for entry in accesses {
         let group = of(entry);
+        if entry.writes && is_over_for_cta(entry) {
+            written = true;
+            continue;
+        }
         if entry.writes || group.strong.is_some() || group.copy.is_some() {
             return None;
         }
@@ -250,14 +262,10 @@ fn mark<'a>(
             }
         }
     }
-    let is_over_for_cta = |write: Entry| {
-        let group = of(&write);
-        group.cta == now.cta && group.time.epoch < now.time.epoch
-    };
     let is_over = |write: Entry| now.about(groups, write.group) == About::Over;
-    let readers = if two_ctas && write.is_none() {
+    let readers = if two_ctas && !written {
         Readers::Launch(now.launch)
-    } else if two_warps && write.is_none_or(is_over_for_cta) {
+    } else if two_warps && write.is_none_or(|write| is_over_for_cta(&write)) {
         Readers::Cta(now.cta, now.time.epoch)
     } else if lanes.count_ones() > 1 && write.is_none_or(is_over) {
         Readers::Warp(now.cta, now.warp, now.time)

@@ -51,7 +51,8 @@ impl Whole {
 pub(super) struct Unit {
     pub(super) write: Whole,
     pub(super) read: Whole,
-    /// An earlier write that races with `write`, by the same lanes of another CTA.
+    /// An earlier write: one that races with `write`, by the same lanes of another CTA, or one by the same threads in the
+    /// same interval.
     pub(super) other_write: Whole,
 }
 
@@ -81,9 +82,13 @@ impl Unit {
             About::Current if old.has_lanes_of(new) => Some(false),
             _ => None,
         };
-        if self.other_write.group != NONE && over(self.other_write) != Some(true) {
+        let earlier_over = match self.other_write.group {
+            NONE => Some(true),
+            _ => over(self.other_write),
+        };
+        let Some(earlier_over) = earlier_over else {
             return false;
-        }
+        };
         let (same, other) = match writes {
             true => (self.write, self.read),
             false => (self.read, self.write),
@@ -95,13 +100,25 @@ impl Unit {
         let Some(other_over) = other_over else {
             return false;
         };
-        if same.group != NONE && same != new && over(same) != Some(true) {
-            return false;
+        let same_over = match same.group {
+            NONE => Some(true),
+            _ if same == new => Some(true),
+            _ => over(same),
+        };
+        match same_over {
+            Some(true) => {}
+            // Both writes are kept: a later access races with both or with neither.
+            Some(false) if writes && earlier_over => {}
+            _ => return false,
         }
         match writes {
             true => {
+                self.other_write = match (same_over, earlier_over) {
+                    (Some(false), _) => self.write,
+                    (_, true) => Whole::default(),
+                    (_, false) => self.other_write,
+                };
                 self.write = new;
-                self.other_write = Whole::default();
                 if other_over {
                     self.read = Whole::default();
                 }
@@ -201,6 +218,20 @@ mod tests {
         );
         assert!(unit.record(whole(12, 0, 1), true, about), "the same lanes");
         assert_eq!(unit.read, whole(10, 0, 1));
+        assert!(
+            unit.record(whole(13, 0, 1), true, about),
+            "another write by the same lanes"
+        );
+        assert_eq!(
+            (unit.write, unit.other_write),
+            (whole(13, 0, 1), whole(12, 0, 1))
+        );
+        assert!(unit.record(whole(13, 0, 1), true, about), "the write again");
+        assert_eq!(unit.other_write, whole(12, 0, 1));
+        assert!(
+            !unit.record(whole(14, 0, 1), true, about),
+            "a third write of the interval"
+        );
         assert!(!unit.record(whole(13, 16, 1), false, about), "other lanes");
         assert!(!unit.record(whole(13, 16, 1), true, about));
         let mut unit = Unit {
