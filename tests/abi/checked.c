@@ -134,6 +134,36 @@ static void unwritten(void) {
     REQUIRE(cuMemFree_v2(block));
 }
 
+// A module with a constant variable, and a kernel that writes to it.
+static const char CONSTANT[] =
+    ".version 7.0\n"
+    ".target sm_70\n"
+    ".address_size 64\n"
+    ".visible .const .align 4 .b32 table[4];\n"
+    ".visible .entry overwrite()\n"
+    "{\n"
+    "    .reg .b64 %rd;\n"
+    "    mov.u64 %rd, table; cvta.const.u64 %rd, %rd; st.u32 [%rd+4], 7;\n"
+    "    ret;\n"
+    "}\n";
+
+// Writes to the constant variable with a kernel of another module, to which the host passes the address.
+static void fill_constant(void) {
+    CUmodule constant;
+    CUdeviceptr table;
+    size_t bytes;
+    unsigned value = 0;
+    REQUIRE(cuModuleLoadData(&constant, CONSTANT));
+    REQUIRE(cuModuleGetGlobal_v2(&table, &bytes, constant, "table"));
+    poke(table + 12, NULL);
+    REQUIRE(cuMemcpyDtoH_v2(&value, table + 12, 4));
+    if (value != 7)
+        exit(1);
+    REQUIRE(cuModuleUnload(constant));
+    REQUIRE(cuModuleUnload(module));
+    module = NULL;
+}
+
 // Correct uses that resemble wrong ones.
 static void correct_calls(void) {
     CUdeviceptr block = allocate(1000), managed;
@@ -160,14 +190,21 @@ static void correct_calls(void) {
     REQUIRE(cuMemFree_v2(managed));
     REQUIRE(cuMemFreeHost(pinned));
     REQUIRE(cuMemFree_v2(block));
+    fill_constant();
 }
 
 static void accesses(void) {
+    CUmodule constant;
+    CUfunction overwrite;
     CUdeviceptr block = allocate(4096);
     poke(block + 4108, NULL);
     REQUIRE(cuCtxSynchronize());
     REQUIRE(cuMemFree_v2(block)); // @freed
     poke(block + 8, NULL);
+    REQUIRE(cuCtxSynchronize());
+    REQUIRE(cuModuleLoadData(&constant, CONSTANT));
+    REQUIRE(cuModuleGetFunction(&overwrite, constant, "overwrite"));
+    REQUIRE(cuLaunchKernel(overwrite, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL)); // @overwrite
     REQUIRE(cuCtxSynchronize());
 }
 

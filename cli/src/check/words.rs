@@ -83,8 +83,8 @@ pub(crate) fn address_sentences(record: &Record) -> Vec<String> {
         ("address is out of bounds: ", " is out of bounds"),
         ("address is misaligned: ", " is misaligned"),
         (
-            "address is in constant memory, which kernels cannot write: ",
-            " is in constant memory, which kernels cannot write",
+            "address is in a constant variable, which a kernel of its module cannot write: ",
+            " is in a constant variable, which a kernel of its module cannot write",
         ),
     ];
     let stated = stated

@@ -75,10 +75,16 @@ impl Visible {
         permitted.then_some((found.base, found.size))
     }
 
+    /// Returns the start and size of the variable in constant memory that contains all `bytes` bytes at `address`.
+    pub fn constant(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        let found = self.space.find(address)?;
+        let inside = found.holds(address, bytes) && found.flags & CONSTANT != 0;
+        inside.then_some((found.base, found.size))
+    }
+
     /// Returns whether an address is in a variable in constant memory.
     pub fn is_constant(&self, address: u64) -> bool {
-        let found = self.space.find(address);
-        found.is_some_and(|found| found.flags & CONSTANT != 0)
+        self.constant(address, 1).is_some()
     }
 
     /// Returns whether an address is in memory that was freed.

@@ -210,13 +210,24 @@ impl Examiner<'_> {
             let block = services.heap_block(address);
             return block.is_some_and(|block| within(&block, address, bytes));
         }
-        let Some(found) = self.visible.allocation(address, bytes, writes) else {
+        let found = self.visible.allocation(address, bytes, writes);
+        let foreign = || self.constant_of_other_module(address, bytes);
+        let Some(found) = found.or_else(|| foreign().filter(|_| writes)) else {
             return false;
         };
         let recent = &mut self.recent[usize::from(writes)];
         recent.rotate_right(1);
         recent[0] = found;
         true
+    }
+
+    /// Returns the start and size of the constant variable that contains all `bytes` bytes at `address`, if it is in
+    /// another module than the kernel. The host has asked for its address (`cuModuleGetGlobal`) and passed it to the
+    /// kernel, for example to a kernel that copies: the memory is then ordinary global memory. Kernels of the
+    /// variable's own module must not write it.
+    fn constant_of_other_module(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        let found = self.visible.constant(address, bytes)?;
+        (!self.launch.code.symbols.contains(&found.0)).then_some(found)
     }
 
     /// Returns whether bytes at a generic address are in shared, local or parameter memory of the thread.

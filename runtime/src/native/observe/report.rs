@@ -127,7 +127,9 @@ impl Examiner<'_> {
         match kind {
             Kind::Misaligned => format!("address is misaligned: {place}"),
             Kind::WrongSpace if self.visible.is_constant(address) => {
-                format!("address is in constant memory, which kernels cannot write: {place}")
+                format!(
+                    "address is in a constant variable, which a kernel of its module cannot write: {place}"
+                )
             }
             _ => format!("address is out of bounds: {place}"),
         }
