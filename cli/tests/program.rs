@@ -1,7 +1,8 @@
 //! Tests the program as a child process: exit codes and output.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const SAXPY: &str = "\
@@ -317,6 +318,49 @@ fn check_passes_the_exit_code_of_the_program() {
 /// Threads 6 and 7 read behind two buffers of 6 elements in PTX line 15, and write behind one in line 17.
 const TOO_FAR: &str =
     "launch k.ptx -k saxpy --grid 2 --block 4 -a u32:8 -a f32:2 -a iota:f32:6 -a zeros:f32:6";
+
+/// Runs `margay check` with a shell script, sends it a signal when the script has printed a line, and returns its
+/// output.
+fn signalled(test: &str, signal: &str, script: &str) -> Output {
+    let folder = Folder::new(test);
+    let mut command = folder.command(&[
+        "check",
+        "--require-cuda-init",
+        "no",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut ready = [0; 6];
+    let output = child.stdout.as_mut().expect("a pipe");
+    output.read_exact(&mut ready).expect("a line");
+    // The command installs its handlers after it has started the script.
+    std::thread::sleep(Duration::from_millis(300));
+    let kill = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill").success());
+    child.wait_with_output().expect("output")
+}
+
+#[test]
+fn check_reports_after_a_signal() {
+    let output = signalled("check-term", "-TERM", "echo ready; exec sleep 60");
+    assert_eq!(output.status.code(), Some(128 + 15), "{}", err(&output));
+    assert!(err(&output).contains("ERROR SUMMARY: 0 errors"));
+    assert!(err(&output).contains("ended by signal 15"));
+    // A terminal sends this signal to the program, too, so the command does not pass it on.
+    let script = "echo ready; sleep 1; exit 3";
+    let output = signalled("check-interrupt", "-INT", script);
+    assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+    assert!(err(&output).contains("ERROR SUMMARY: 0 errors"));
+}
 
 #[test]
 fn check_describes_accesses_behind_an_allocation() {

@@ -16,6 +16,7 @@ mod options;
 pub(crate) mod record;
 pub(crate) mod runtime_api;
 mod sarif;
+mod signals;
 mod source;
 mod summary;
 mod suppressions;
@@ -205,7 +206,7 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     let failed = |error| run::cannot_run(&arguments.program, &error);
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id();
-    let status = child.wait().map_err(failed)?;
+    let status = signals::wait(&mut child).map_err(failed)?;
     let bytes = fs::read(file.path()).unwrap_or_default();
     let only = match arguments.options.target_processes {
         Processes::All => None,

@@ -1,0 +1,41 @@
+//! Signals that `margay check` receives while the program runs.
+//!
+//! The command must outlive the program, because it prints the report. It passes signals that end a process on to the
+//! program. A terminal sends the signals of its keys to the program itself.
+
+use std::io;
+use std::process::{Child, ExitStatus};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Waits until the program ends. The handlers stay installed, so that the report is printed also if another signal
+/// arrives after the program's end.
+///
+/// # Errors
+/// The system's error if it cannot install the handlers or cannot wait.
+pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    let handle = signals.handle();
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let passes = thread::spawn(move || {
+        for signal in signals.forever() {
+            let passed = match signal {
+                SIGHUP => Signal::HUP,
+                SIGTERM => Signal::TERM,
+                _ => continue,
+            };
+            if let Some(pid) = pid {
+                // If the program has ended, there is nobody to pass the signal to.
+                let _ = kill_process(pid, passed);
+            }
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    // The thread cannot panic.
+    let _ = passes.join();
+    status
+}
