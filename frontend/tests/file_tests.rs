@@ -211,6 +211,7 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
         static_shared,
         dynamic_shared: launch.shared,
         spare_shared: 0,
+        window_spans: [1 << 32; 2],
         grid_id: 1,
         sm_count: 4,
         workspace: 0,

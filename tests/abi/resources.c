@@ -44,11 +44,55 @@ static CUresult scaled(size_t bytes) {
 
 static void works(void) { EXPECT(scaled(1 << 20), SUCCESS); }
 
+// Writes to which spaces generic addresses of a global, a constant and a shared variable belong: bit 0 for global, bit 1
+// for shared, bit 2 for constant, bit 3 for local memory.
+static const char SPACES[] =
+    ".version 7.8\n"
+    ".target sm_80\n"
+    ".address_size 64\n"
+    ".visible .global .align 4 .b32 global[16];\n"
+    ".visible .const .align 4 .b32 constant[16];\n"
+    ".func (.reg .b32 %s) spaces(.reg .b64 %p)\n"
+    "{\n"
+    "    .reg .pred %q<4>; .reg .b32 %r<4>;\n"
+    "    isspacep.global %q0, %p; isspacep.shared %q1, %p; isspacep.const %q2, %p; isspacep.local %q3, %p;\n"
+    "    selp.u32 %r0, 1, 0, %q0; selp.u32 %r1, 2, 0, %q1; selp.u32 %r2, 4, 0, %q2; selp.u32 %r3, 8, 0, %q3;\n"
+    "    add.u32 %r0, %r0, %r1; add.u32 %r2, %r2, %r3; add.u32 %s, %r0, %r2;\n"
+    "    ret;\n"
+    "}\n"
+    ".visible .entry where(.param .u64 out)\n"
+    "{\n"
+    "    .reg .b64 %o, %p; .reg .b32 %s; .shared .align 4 .b32 tile[16]; .local .align 4 .b32 own[16];\n"
+    "    ld.param.u64 %o, [out];\n"
+    "    mov.u64 %p, global; cvta.global.u64 %p, %p; call (%s), spaces, (%p); st.global.u32 [%o], %s;\n"
+    "    mov.u64 %p, constant; cvta.const.u64 %p, %p; call (%s), spaces, (%p); st.global.u32 [%o+4], %s;\n"
+    "    mov.u64 %p, tile; cvta.shared.u64 %p, %p; call (%s), spaces, (%p); st.global.u32 [%o+8], %s;\n"
+    "    mov.u64 %p, own; cvta.local.u64 %p, %p; call (%s), spaces, (%p); st.global.u32 [%o+12], %s;\n"
+    "    ret;\n"
+    "}\n";
+
+static void spaces(void) {
+    CUmodule module;
+    CUfunction where;
+    CUdeviceptr out;
+    unsigned found[4];
+    REQUIRE(cuModuleLoadData(&module, SPACES));
+    REQUIRE(cuModuleGetFunction(&where, module, "where"));
+    REQUIRE(cuMemAlloc_v2(&out, sizeof found));
+    void *params[] = {&out};
+    REQUIRE(cuLaunchKernel(where, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    REQUIRE(cuMemcpyDtoH_v2(found, out, sizeof found));
+    CHECK(found[0] == 1 && found[1] == 4 && found[2] == 2 && found[3] == 8);
+    REQUIRE(cuMemFree_v2(out));
+    REQUIRE(cuModuleUnload(module));
+}
+
 // Checks that half of the reported free memory (at most 512 MiB) is usable in a process with this limit on addresses.
 static void few_addresses(rlim_t bytes) {
     size_t free, total;
     limit(RLIMIT_AS, bytes);
     works();
+    spaces();
     REQUIRE(cuMemGetInfo_v2(&free, &total));
     CHECK(free <= total && total < bytes);
     CHECK(total >= (bytes < 5ul << 30 ? bytes : 5ul << 30) / 16);

@@ -21,6 +21,8 @@ pub struct LaunchInfo {
     pub dynamic_shared: u32,
     /// Number of bytes after the shared memory of a CTA for accesses that a checking run suppresses; 0 in other runs.
     pub spare_shared: u32,
+    /// Sizes in bytes of the windows of shared and of local memory.
+    pub window_spans: [u64; 2],
     /// Value of `%gridid`.
     pub grid_id: u64,
     /// Value of `%nsmid`.
@@ -75,13 +77,19 @@ impl LaunchInfo {
     /// Returns whether a generic address is in the shared memory of a CTA or, if `of_cluster` is set, of its cluster.
     /// If a cluster has only one CTA, the whole window belongs to this CTA.
     pub fn is_shared(&self, cta: &CtaInfo, address: u64, of_cluster: bool) -> bool {
-        const WINDOW: u64 = 1 << 32;
         let offset = address.wrapping_sub(cta.shared_base);
         match (self.cluster_size(), of_cluster) {
-            (1, _) => offset < WINDOW,
+            (1, _) => offset < self.window_spans[0],
             (count, true) => offset < u64::from(count) << self.shared_shift(),
             (_, false) => offset >> self.shared_shift() == u64::from(self.cluster_rank(cta)),
         }
+    }
+
+    /// Returns whether a generic address is in the local memory of a thread that begins at `start`, or behind it in the
+    /// window of local memory.
+    pub fn is_local(&self, cta: &CtaInfo, start: u64, address: u64) -> bool {
+        let offset = address.wrapping_sub(cta.local_base);
+        offset < self.window_spans[1] && address >= start
     }
 
     /// Returns the coordinates of a thread.

@@ -452,9 +452,8 @@ unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: 
         .unwrap_or_default();
     let stride = u64::from(context.local_stride);
     let mine = context.local_base + stride * u64::from(context.thread);
-    const WINDOW: u64 = 1 << 32;
     let shared = |of_cluster| host.info.is_shared(&host.cta, address, of_cluster);
-    let local = address.wrapping_sub(mine) < WINDOW;
+    let local = host.info.is_local(&host.cta, mine, address);
     let param = address.wrapping_sub(context.params) < 4096 * 8;
     let constant = || {
         host.module.symbols.iter().any(|(id, symbol)| {

@@ -99,6 +99,7 @@ impl PtxLaunch {
             static_shared: code.shared.bytes,
             dynamic_shared: shape.dynamic_shared,
             spare_shared: if examines { SPARE } else { 0 },
+            window_spans: [shape.windows.shared_span, shape.windows.local_span],
             grid_id: shape.grid_id,
             sm_count: shape.sms,
             workspace: workspace.as_ref().map_or(0, |space| space.as_ptr() as u64),

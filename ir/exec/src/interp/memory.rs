@@ -482,18 +482,16 @@ impl<M: Machine> View<'_, M> {
     }
 
     fn is_in_space(&self, lane: u32, space: StateSpace, host: u64) -> bool {
-        const WINDOW: u64 = 1 << 32;
-        let inside = |base: u64| host.wrapping_sub(base) < WINDOW;
         let shared = |of_cluster| self.launch.is_shared(self.cta, host, of_cluster);
-        let local = inside(self.cta.local_base);
+        let local = |start| self.launch.is_local(self.cta, start, host);
         let param = host.wrapping_sub(self.launch.params) < 4096 * 8;
         match space {
             StateSpace::Shared => shared(false),
             StateSpace::SharedCluster => shared(true),
-            StateSpace::Local => local && host >= self.local_base(lane),
+            StateSpace::Local => local(self.local_base(lane)),
             StateSpace::Param | StateSpace::ParamFunc => param,
             StateSpace::Const => self.is_constant(host),
-            _ => !shared(true) && !local && !param && !self.is_constant(host),
+            _ => !shared(true) && !local(0) && !param && !self.is_constant(host),
         }
     }
 
