@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use filetest::directive::{self, Argument, FileTest, Launch, Outcome};
 use margay_exec::interp::{Code, Interpreter, Machine};
-use margay_exec::{CtaInfo, CtaOutcome, CtaState, FaultKind, LaunchInfo, Order};
+use margay_exec::{CtaInfo, CtaOutcome, CtaState, FaultKind, LaunchInfo, Order, SymbolTable};
 use margay_frontend::resolve::resolve;
 use margay_frontend::{SourceFile, lower, parse};
 use margay_ir::entity::Entity;
@@ -194,6 +194,15 @@ fn place_arguments(
     buffers
 }
 
+/// Returns address and size of each constant variable.
+fn constants(module: &Module, symbols: &[u64]) -> std::sync::Arc<[(u64, u64)]> {
+    let all = module.symbols.values().zip(symbols);
+    let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);
+    constants
+        .map(|(symbol, &address)| (address, symbol.size))
+        .collect()
+}
+
 /// Runs a launch, block after block. Returns the contents of its buffers.
 fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, String> {
     let mut memory = Bare {
@@ -215,7 +224,8 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
         grid_id: 1,
         sm_count: 4,
         workspace: 0,
-        symbols: symbols.into(),
+        constants: constants(module, &symbols),
+        symbols: SymbolTable::whole(symbols),
         function_base: 0,
     };
     let id = module.kernel(&launch.kernel).expect("the kernel is there");

@@ -104,13 +104,14 @@ pub struct NativeContext {
     pub group: u32,
     /// Result of `sort_out`: the sync point of the lanes that continue, or the barrier at which all lanes wait.
     pub sync_point: u32,
-    /// Addresses of the module's symbols.
+    /// The place of the address of symbol 0. Addresses of symbols that the kernel does not name can be missing.
     pub symbols: *const u64,
     /// Coordinates of each thread in its CTA, by linear index of the thread.
     pub tid: *const [u32; 4],
-    /// The functions of the module.
+    /// The place of the entry of function 0. If the kernel makes no calls through handles, only the entries of
+    /// functions that the kernel calls exist.
     pub functions: *const FunctionEntry,
-    /// Number of entries in `functions`.
+    /// Handles of functions with this ID and higher IDs name no function that the kernel can call.
     pub function_count: u64,
     /// Handle of function 0.
     pub function_base: u64,

@@ -3,34 +3,42 @@
 //! A function that is called through a handle reads its parameters from the caller's stack and writes its results
 //! there. Therefore the caller first tests that the function has the signature of the call.
 
-use margay_ir::entity::{Entity, SigId};
+use margay_ir::entity::{Entity, FuncId, SigId};
 use margay_ir::function::{Function, Signature, payload_sig};
 use margay_ir::module::Module;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
-use crate::abi::FunctionEntry;
-
 /// ID of a signature that no function of the module has.
 const NO_FUNCTION: u64 = u64::MAX;
 
-/// Returns an entry without code for each function of a module. Functions with equal signatures have the same signature
-/// ID.
-pub fn function_entries(module: &Module) -> Vec<FunctionEntry> {
-    let mut numbers: FxHashMap<&Signature, u64> = FxHashMap::default();
-    let number = |(id, function): (margay_ir::entity::FuncId, _)| {
-        let function: &Function = function;
-        let number = numbers.entry(&function.signature);
-        FunctionEntry {
-            code: std::ptr::null(),
-            signature: *number.or_insert(id.index() as u64),
-        }
-    };
-    module.functions.iter().map(number).collect()
+/// The IDs of the signatures of a module's functions. Functions with equal signatures have the same ID.
+#[derive(Debug)]
+pub struct SignatureIds<'a> {
+    module: &'a Module,
+    ids: FxHashMap<&'a Signature, u64>,
 }
 
-/// Returns the IDs of the signatures with which a function calls other functions through handles. [`function_entries`]
-/// uses the same IDs.
+impl<'a> SignatureIds<'a> {
+    /// Assigns the IDs: each signature has the ID of the first function that has the signature.
+    pub fn new(module: &'a Module) -> SignatureIds<'a> {
+        let mut ids = FxHashMap::default();
+        for (id, function) in module.functions.iter() {
+            let first = ids.entry(&function.signature);
+            first.or_insert(id.index() as u64);
+        }
+        SignatureIds { module, ids }
+    }
+
+    /// Returns the ID of a function's signature.
+    pub fn of(&self, function: FuncId) -> u64 {
+        let signature = &self.module.functions[function].signature;
+        self.ids.get(signature).copied().unwrap_or(NO_FUNCTION)
+    }
+}
+
+/// Returns the IDs of the signatures with which a function calls other functions through handles. [`SignatureIds`]
+/// assigns the same IDs.
 pub(crate) fn called_signatures(module: &Module, function: &Function) -> FxHashMap<SigId, u64> {
     let mut found = FxHashMap::default();
     for &block in function.blocks() {

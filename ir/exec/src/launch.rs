@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use margay_ops::sreg::SpecialReg;
 
+use crate::symbols::SymbolTable;
+
 /// The parameters of a launch that the engines need.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchInfo {
@@ -30,8 +32,10 @@ pub struct LaunchInfo {
     /// Address of the workspace for cooperative launches. `%envreg1` contains its high 32 bits, and `%envreg2` its low
     /// 32 bits.
     pub workspace: u64,
-    /// The address of each symbol: a host address, or an offset in the shared window.
-    pub symbols: Arc<[u64]>,
+    /// The address of each symbol that the kernel names.
+    pub symbols: SymbolTable,
+    /// Address and size in bytes of each constant variable of the module.
+    pub constants: Arc<[(u64, u64)]>,
     /// The handle of function 0; the handle of function `i` is `function_base + 16 * i`.
     pub function_base: u64,
 }
@@ -90,6 +94,12 @@ impl LaunchInfo {
     pub fn is_local(&self, cta: &CtaInfo, start: u64, address: u64) -> bool {
         let offset = address.wrapping_sub(cta.local_base);
         offset < self.window_spans[1] && address >= start
+    }
+
+    /// Returns whether a generic address is in a constant variable.
+    pub fn is_constant(&self, address: u64) -> bool {
+        let mut constants = self.constants.iter();
+        constants.any(|&(start, bytes)| address.wrapping_sub(start) < bytes)
     }
 
     /// Returns the coordinates of a thread.

@@ -18,6 +18,7 @@ pub mod collective;
 pub mod cta;
 pub mod interp;
 pub mod launch;
+pub mod symbols;
 mod warp;
 
 use margay_ops::meaning::Bits;
@@ -27,6 +28,7 @@ pub use cta::{CtaOutcome, CtaState, Order};
 pub use launch::{CtaInfo, LaunchInfo};
 pub use margay_ir::sync_point::{SyncPoint, SyncPointData};
 pub use margay_ops::fault::FaultKind;
+pub use symbols::SymbolTable;
 
 /// A fault, and the thread and source position that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use margay_exec::interp::{Machine, ObservedLaneEvent, ObservedLanes};
 use margay_exec::launch::special_register;
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo, SyncEvent};
-use margay_ir::entity::{FuncId, SymbolId};
+use margay_ir::entity::FuncId;
 use margay_ir::function::{SourceLoc, payload_sreg};
 use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
@@ -455,18 +455,7 @@ unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: 
     let shared = |of_cluster| host.info.is_shared(&host.cta, address, of_cluster);
     let local = host.info.is_local(&host.cta, mine, address);
     let param = address.wrapping_sub(context.params) < 4096 * 8;
-    let constant = || {
-        host.module.symbols.iter().any(|(id, symbol)| {
-            let SymbolId(index) = id;
-            let base = host
-                .info
-                .symbols
-                .get(index as usize)
-                .copied()
-                .unwrap_or(u64::MAX);
-            symbol.space == StateSpace::Const && address.wrapping_sub(base) < symbol.size
-        })
-    };
+    let constant = || host.info.is_constant(address);
     u32::from(match space {
         StateSpace::Shared => shared(false),
         StateSpace::SharedCluster => shared(true),

@@ -19,6 +19,7 @@ use super::compile;
 use super::disk::Caching;
 use super::kernel::{NativeCode, PtxKernel, Source};
 use super::link;
+use super::shared::Symbols;
 use crate::engine::{
     BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
     VariableInfo,
@@ -349,15 +350,24 @@ impl PtxImage {
         all
     }
 
+    /// Returns the symbols with their addresses in a context.
+    pub(super) fn bound_symbols(&self, addresses: Vec<u64>) -> Symbols {
+        let all = self.contents.values().zip(&addresses);
+        let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);
+        let constants = constants.map(|(symbol, &address)| (address, symbol.size));
+        let constants = constants.collect();
+        Symbols::new(addresses, constants)
+    }
+
     /// Returns the data from which the code of a kernel is compiled.
-    pub(super) fn source(&self, index: usize, addresses: Arc<Vec<u64>>) -> Source {
+    pub(super) fn source(&self, index: usize, symbols: Arc<Symbols>) -> Source {
         Source {
             bodies: Arc::clone(&self.bodies),
             native: Arc::clone(&self.native),
             choice: self.choice,
             id: self.functions[index],
             info: self.kernels[index].clone(),
-            addresses,
+            symbols,
         }
     }
 
@@ -475,15 +485,16 @@ impl LoadedImage for PtxImage {
     }
 
     fn bind(&self, variables: &[u64]) -> Result<BoundImage> {
-        let addresses = Arc::new(self.addresses(variables));
+        let addresses = self.addresses(variables);
         let initial = self
             .symbols
             .iter()
             .map(|&id| self.initial(id, &addresses))
             .collect::<Result<_>>()?;
+        let symbols = Arc::new(self.bound_symbols(addresses));
         let kernels = (0..self.kernels.len())
             .map(|index| {
-                let source = self.source(index, Arc::clone(&addresses));
+                let source = self.source(index, Arc::clone(&symbols));
                 Arc::new(PtxKernel::new(source)) as Arc<dyn Engine>
             })
             .collect();

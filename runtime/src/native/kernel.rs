@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use margay_exec::interp::Code;
-use margay_exec::{LaunchInfo, SyncPoint};
+use margay_exec::{LaunchInfo, SymbolTable, SyncPoint};
 use margay_ir::analysis::callees::callees;
 use margay_ir::analysis::{StackNeed, slots, stack_need};
 use margay_ir::entity::{Entity, FuncId};
@@ -14,8 +14,7 @@ use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
-use margay_jit::abi::FunctionEntry;
-use margay_jit::signatures::function_entries;
+use margay_jit::signatures::SignatureIds;
 use margay_jit::{
     CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Specialisation, Widths,
 };
@@ -28,10 +27,11 @@ use super::bodies::Bodies;
 use super::compile::Slot;
 use super::disk::Caching;
 use super::fallback;
+use super::function_table::{Callee, FunctionTable};
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
-use super::shared::{self, SharedLayout};
+use super::shared::{self, SharedLayout, Symbols};
 use super::tier::TierSelection;
 use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
@@ -82,15 +82,6 @@ unsafe impl Send for Entry {}
 // SAFETY: the code is immutable, and the kernel that provides the entry owns the code.
 unsafe impl Sync for Entry {}
 
-/// The functions of a module with their native code, by function ID.
-#[derive(Debug, Default)]
-pub(super) struct FunctionTable(pub(super) Vec<FunctionEntry>);
-
-// SAFETY: the pointers are addresses of immutable code that the same kernel owns.
-unsafe impl Send for FunctionTable {}
-// SAFETY: the pointers are addresses of immutable code that the same kernel owns.
-unsafe impl Sync for FunctionTable {}
-
 /// Maximum number of functions that native code of a kernel calls; inlined functions do not count.
 const MAX_FUNCTIONS: usize = 2_000;
 
@@ -137,7 +128,7 @@ impl NativeKernel {
         }
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
-            functions: FunctionTable(function_entries(module)),
+            functions: FunctionTable::default(),
             devices: Vec::new(),
             stack_need: StackNeed::default(),
             regions: compiled
@@ -161,16 +152,27 @@ impl NativeKernel {
         };
         let mut calls = FxHashMap::default();
         calls.insert(id, (0, callees(module, &kernel.compiled.function)));
-        for callee in kernel.called(module, id, inline)? {
+        let called = kernel.called(module, id, inline)?;
+        let compiled = called.iter().map(|(_, compiled)| compiled);
+        let by_handle = compiled.chain([&kernel.compiled]).any(|one| one.calls().1);
+        // Only calls through handles compare signatures.
+        let signatures = by_handle.then(|| SignatureIds::new(module));
+        let mut table = Vec::with_capacity(called.len());
+        for callee in called {
             let (function, bytes) = (&callee.1.function, callee.1.local_bytes);
             calls.insert(callee.0, (bytes, callees(module, function)));
             let made = callee
                 .1
                 .device(compiler)
                 .map_err(|why| declined(module, id, inline, why))?;
-            kernel.functions.0[callee.0.index()].code = register(made, owner).0;
+            table.push(Callee {
+                id: callee.0,
+                code: register(made, owner).0,
+                signature: signatures.as_ref().map_or(0, |ids| ids.of(callee.0)),
+            });
             kernel.devices.push(callee.1);
         }
+        kernel.functions = FunctionTable::new(&table, by_handle);
         kernel.stack_need = stack_need(id, |id| calls.remove(&id).unwrap_or_default());
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
         // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
@@ -398,8 +400,10 @@ pub(super) struct KernelCode {
     pub(super) name: String,
     /// The properties of the kernel.
     pub(super) info: KernelInfo,
-    /// Addresses of all symbols, for this kernel; shared variables have their offsets instead.
-    pub(super) symbols: Arc<[u64]>,
+    /// Addresses of the symbols that the kernel names; shared variables have their offsets instead.
+    pub(super) symbols: SymbolTable,
+    /// Address and size of each constant variable of the module.
+    pub(super) constants: Arc<[(u64, u64)]>,
     pub(super) shared: SharedLayout,
     /// The native code, or the reason why the interpreter runs the kernel.
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
@@ -516,7 +520,7 @@ pub(super) struct Source {
     pub(super) choice: EngineChoice,
     pub(super) id: FuncId,
     pub(super) info: KernelInfo,
-    pub(super) addresses: Arc<Vec<u64>>,
+    pub(super) symbols: Arc<Symbols>,
 }
 
 /// Returns the operations that observers need in the kernel's code.
@@ -578,10 +582,7 @@ impl Source {
             false => 0,
         };
         let shared = shared::layout(&snapshot.module, &reached, gap);
-        let mut symbols = self.addresses.as_ref().clone();
-        for &(index, offset) in &shared.offsets {
-            symbols[index] = u64::from(offset);
-        }
+        let symbols = self.symbols.of(&snapshot.module, &reached, &shared);
         let native = self.native(
             (&snapshot.module, snapshot.request),
             [block.x, block.y, block.z],
@@ -682,7 +683,8 @@ impl Source {
             id: self.id,
             name: self.info.name.clone(),
             info: self.info.clone(),
-            symbols: symbols.into(),
+            symbols,
+            constants: Arc::clone(&self.symbols.constants),
             shared,
             native,
             may_park,

@@ -6,7 +6,6 @@ use margay_exec::{
     ClusterLanes, CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint,
 };
 use margay_jit::Specialisation;
-use margay_ops::mods::StateSpace;
 
 use super::faults;
 use super::hang::Waits;
@@ -103,7 +102,8 @@ impl PtxLaunch {
             grid_id: shape.grid_id,
             sm_count: shape.sms,
             workspace: workspace.as_ref().map_or(0, |space| space.as_ptr() as u64),
-            symbols: Arc::clone(&code.symbols),
+            symbols: code.symbols.clone(),
+            constants: Arc::clone(&code.constants),
             function_base: super::image::FUNCTION_BASE,
         };
         let stack = stack_bytes(&code, &shape, &info);
@@ -165,12 +165,9 @@ impl PtxLaunch {
     fn rank(&self, rank: u32) -> LaunchInfo {
         let mut info = self.info.clone();
         let beyond = u64::from(rank) << info.shared_shift();
-        let mut symbols = info.symbols.to_vec();
-        let places = symbols.iter_mut().zip(self.code.module.symbols.values());
-        for (offset, _) in places.filter(|(_, symbol)| symbol.space == StateSpace::Shared) {
-            *offset += beyond;
-        }
-        info.symbols = symbols.into();
+        let shared = self.code.shared.offsets.iter();
+        let shared = shared.map(|&(symbol, _)| symbol);
+        info.symbols = info.symbols.changed(shared, |offset| offset + beyond);
         info
     }
 

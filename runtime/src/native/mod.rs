@@ -17,6 +17,7 @@ mod disk;
 mod fallback;
 mod faults;
 mod fetch;
+mod function_table;
 mod hang;
 mod helpers;
 mod image;
@@ -24,6 +25,8 @@ mod interpreted;
 mod kernel;
 mod launch;
 mod link;
+#[cfg(test)]
+mod many_kernels_tests;
 mod native_cta;
 mod observe;
 #[cfg(test)]

@@ -55,7 +55,7 @@ fn code(tools: Vec<Arc<dyn Tool>>) -> Vec<(Identity, bool)> {
     let image = loader.open(Image::Ptx(&text), &LoadOptions::default());
     let image = image.expect("loads");
     let kernels = (0..2).map(|index| {
-        let source = image.source(index, Arc::new(image.addresses(&[])));
+        let source = image.source(index, Arc::new(image.bound_symbols(image.addresses(&[]))));
         let code = source.make_ready(Dim3::new(64, 1, 1), EngineChoice::Native);
         let code = code.expect("compiles");
         let native = code.native.as_ref().expect("has native code");

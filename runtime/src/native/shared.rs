@@ -1,11 +1,16 @@
-//! The layout of a kernel's `.shared` variables in its window.
+//! The layout of a kernel's `.shared` variables in its window, and the addresses of all variables that the kernel
+//! names.
 
-use margay_ir::entity::{Entity, FuncId};
-use margay_ir::function::{Function, Linkage, payload_func, split_symbol_payload};
+use std::sync::Arc;
+
+use margay_exec::SymbolTable;
+use margay_ir::entity::{Entity, FuncId, SymbolId};
+use margay_ir::function::{Linkage, payload_func, split_symbol_payload};
 use margay_ir::module::Module;
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
-use rustc_hash::FxHashSet;
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Offsets of the shared variables that a kernel uses.
 #[derive(Debug, Clone, Default)]
@@ -74,40 +79,86 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
     found
 }
 
-fn shared_symbols(module: &Module, function: &Function, found: &mut FxHashSet<usize>) {
-    for &block in function.blocks() {
-        for &inst in function.insts(block) {
-            let data = &function.dfg.insts[inst];
+/// Returns the indices of the symbols that functions name, in ascending order.
+fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
+    let mut found = FxHashSet::default();
+    for &id in functions {
+        let function = &module.functions[id];
+        let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+        for data in insts.map(|&inst| &function.dfg.insts[inst]) {
             if data.opcode == Opcode::SymbolAddr {
                 let (symbol, _) = split_symbol_payload(data.payload());
-                if module
-                    .symbols
-                    .get(symbol)
-                    .is_some_and(|s| s.space == StateSpace::Shared)
-                {
-                    found.insert(symbol.index());
-                }
+                found.insert(symbol.index());
             }
         }
+    }
+    let mut found: Vec<usize> = found.into_iter().collect();
+    found.sort_unstable();
+    found
+}
+
+/// The addresses of a module's symbols in a context.
+#[derive(Debug, Default)]
+pub(super) struct Symbols {
+    /// The table that kernels share. It contains the offset of each shared variable in the first kernel that used it.
+    common: SymbolTable,
+    /// The offsets of shared variables in `common`.
+    placed: Mutex<FxHashMap<usize, u32>>,
+    /// Address and size of each constant variable.
+    pub(super) constants: Arc<[(u64, u64)]>,
+}
+
+impl Symbols {
+    pub(super) fn new(addresses: Vec<u64>, constants: Arc<[(u64, u64)]>) -> Symbols {
+        Symbols {
+            common: SymbolTable::whole(addresses),
+            placed: Mutex::default(),
+            constants,
+        }
+    }
+
+    /// Returns the addresses of the symbols that the functions of a kernel name. `shared` is the layout of the kernel's
+    /// shared variables. Kernels that agree on the offsets of their shared variables get the same table.
+    pub(super) fn of(
+        &self,
+        module: &Module,
+        functions: &[FuncId],
+        shared: &SharedLayout,
+    ) -> SymbolTable {
+        let mut placed = self.placed.lock();
+        let mut offsets = shared.offsets.iter();
+        if offsets.all(|(index, offset)| placed.get(index).is_none_or(|known| known == offset)) {
+            for &(index, offset) in &shared.offsets {
+                if placed.insert(index, offset).is_none() {
+                    // No kernel that names this variable has been prepared before.
+                    self.common.set(index, u64::from(offset));
+                }
+            }
+            return self.common.clone();
+        }
+        let named = named(module, functions).into_iter();
+        let named = named.filter_map(|index| Some((index, self.common.get(SymbolId::new(index))?)));
+        let shared = shared.offsets.iter();
+        let shared = shared.map(|&(index, offset)| (index, u64::from(offset)));
+        // The entries of shared variables are the last, so they replace the addresses of these symbols.
+        SymbolTable::some(&named.chain(shared).collect::<Vec<_>>())
     }
 }
 
 /// Lays out the shared variables of the functions that a kernel can run. All `.extern` arrays have the same offset,
 /// after the other variables. After each variable are at least `gap` unused bytes.
 pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
-    let mut used = FxHashSet::default();
-    for &id in functions {
-        shared_symbols(module, &module.functions[id], &mut used);
-    }
-    let mut used: Vec<usize> = used.into_iter().collect();
-    used.sort_unstable();
+    let symbol = |index: usize| module.symbols.get(SymbolId::new(index));
+    let is_shared = |index| symbol(index).is_some_and(|s| s.space == StateSpace::Shared);
+    let mut used = named(module, functions);
+    used.retain(|&index| is_shared(index));
     let mut layout = SharedLayout::default();
     let mut dynamic = Vec::new();
     let mut end = 0u64;
     layout.align = 16;
     let mut dynamic_align = 16u64;
     for index in used {
-        let symbol = &module.symbols[margay_ir::entity::SymbolId::new(index)];
+        let symbol = &module.symbols[SymbolId::new(index)];
         let align = u64::from(symbol.align.max(1));
         layout.align = layout.align.max(symbol.align);
         if symbol.linkage == Linkage::Extern || symbol.size == 0 {

@@ -84,7 +84,6 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             return Err(FaultKind::IllegalInstruction.into());
         };
         let mut view = View {
-            module: self.module,
             code: self.code,
             function: &self.module.functions[activation.func],
             body,

@@ -9,7 +9,6 @@ use super::warp::Activation;
 use super::{Machine, ObservedLaneEvent, ObservedLanes};
 use crate::{CtaInfo, FaultKind, LaunchInfo, lanes};
 use margay_ir::function::{Function, InstData};
-use margay_ir::module::Module;
 use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
@@ -20,7 +19,6 @@ pub(super) type LaneFault = (u32, FaultKind);
 
 /// The active lanes of a warp in one activation, and the data that their steps access.
 pub(super) struct View<'a, M> {
-    pub(super) module: &'a Module,
     pub(super) code: &'a Code,
     pub(super) function: &'a Function,
     pub(super) body: &'a Body,
@@ -490,19 +488,9 @@ impl<M: Machine> View<'_, M> {
             StateSpace::SharedCluster => shared(true),
             StateSpace::Local => local(self.local_base(lane)),
             StateSpace::Param | StateSpace::ParamFunc => param,
-            StateSpace::Const => self.is_constant(host),
-            _ => !shared(true) && !local(0) && !param && !self.is_constant(host),
+            StateSpace::Const => self.launch.is_constant(host),
+            _ => !shared(true) && !local(0) && !param && !self.launch.is_constant(host),
         }
-    }
-
-    fn is_constant(&self, host: u64) -> bool {
-        self.module
-            .symbols
-            .values()
-            .zip(self.launch.symbols.iter())
-            .any(|(symbol, &base)| {
-                symbol.space == StateSpace::Const && host.wrapping_sub(base) < symbol.size
-            })
     }
 
     fn copy_async(&mut self, lane: u32, args: &[Bits]) -> Result<(), FaultKind> {

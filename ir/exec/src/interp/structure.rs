@@ -6,7 +6,6 @@ use super::decode::Step;
 use super::memory::{LaneFault, View};
 use crate::launch::special_register;
 use crate::{FaultKind, lanes};
-use margay_ir::entity::Entity;
 use margay_ir::function::{payload_slot, payload_sreg, split_symbol_payload};
 use margay_ir::syscall::Syscall;
 use margay_ops::ops::Opcode;
@@ -31,7 +30,7 @@ impl<M: Machine> View<'_, M> {
             }
             Opcode::SymbolAddr => {
                 let (symbol, addend) = split_symbol_payload(payload);
-                match self.launch.symbols.get(symbol.index()) {
+                match self.launch.symbols.get(symbol) {
                     Some(base) => all(base.wrapping_add(i64::from(addend) as u64)),
                     None => Err(illegal),
                 }

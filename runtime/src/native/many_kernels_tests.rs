@@ -1,0 +1,90 @@
+//! Tests that the data of a compiled kernel does not grow with the number of kernels of its module.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::disk::Caching;
+use super::image::PtxLoader;
+use super::kernel::KernelCode;
+use crate::engine::{EngineChoice, Image, LoadOptions};
+use crate::launch::Dim3;
+
+const HEAD: &str = ".version 7.0 .target sm_80 .address_size 64 .visible .global .u32 last;";
+
+/// Loads a module and compiles all of its kernels.
+fn compiled(text: &str) -> Vec<Arc<KernelCode>> {
+    let loader = PtxLoader::new(EngineChoice::Native).caching(Caching::Off);
+    let image = loader.open(Image::Ptx(text), &LoadOptions::default());
+    let image = image.expect("loads");
+    let symbols = Arc::new(image.bound_symbols(image.addresses(&[0x7000])));
+    let count = crate::engine::LoadedImage::kernels(&*image).len();
+    let kernels = (0..count).map(|index| {
+        let source = image.source(index, Arc::clone(&symbols));
+        let code = source.make_ready(Dim3::new(64, 1, 1), EngineChoice::Native);
+        code.expect("compiles")
+    });
+    kernels.collect()
+}
+
+// Regression test: each kernel had a table of all functions and a table of all symbols of its module. Launches of
+// 16,000 kernels needed more than 4 GB.
+#[test]
+fn kernels_share_their_tables() {
+    const COUNT: usize = 100;
+    let mut text = HEAD.to_owned();
+    for i in 0..COUNT {
+        write!(
+            text,
+            ".func f{i}(.param .b32 n) {{ .reg .b32 %n; .reg .pred %p; ld.param.u32 %n, [n]; \
+             st.global.u32 [last], %n; setp.eq.u32 %p, %n, 0; @%p ret; sub.u32 %n, %n, 1; \
+             {{ .param .b32 a; st.param.b32 [a], %n; call f{i}, (a); }} ret; }}\n\
+             .visible .entry k{i}() {{ .shared .align 4 .b8 s{i}[64]; .reg .b32 %n; ld.shared.u32 %n, [s{i}]; \
+             {{ .param .b32 a; st.param.b32 [a], %n; call f{i}, (a); }} ret; }}\n"
+        )
+        .expect("written");
+    }
+    let kernels = compiled(&text);
+    assert_eq!(kernels.len(), COUNT);
+    let mut tables = FxHashSet::default();
+    for code in &kernels {
+        let native = code.native.as_ref().expect("has native code");
+        assert_eq!(native.functions.len(), 1, "{}", code.name);
+        tables.insert(code.symbols.origin());
+    }
+    assert_eq!(tables.len(), 1);
+}
+
+// The variable `b` has offset 64 in the first kernel and offset 0 in the second.
+#[test]
+fn kernels_with_other_offsets_have_tables_of_their_own() {
+    let text = format!(
+        "{HEAD} .shared .align 4 .b8 a[64]; .shared .align 4 .b8 b[64]; \
+         .visible .entry both() {{ .reg .b32 %n; ld.shared.u32 %n, [a]; st.shared.u32 [b], %n; ret; }} \
+         .visible .entry second() {{ .reg .b32 %n; ld.shared.u32 %n, [b]; st.global.u32 [last], %n; ret; }} \
+         .visible .entry first() {{ .reg .b32 %n; ld.shared.u32 %n, [a]; st.global.u32 [last], %n; ret; }}"
+    );
+    let kernels = compiled(&text);
+    let [both, second, first] = kernels.as_slice() else {
+        panic!("three kernels");
+    };
+    let address = |code: &KernelCode, name: &str| {
+        let symbol = code.module.symbols_by_name[name];
+        code.symbols.get(symbol)
+    };
+    assert_eq!(
+        (address(both, "a"), address(both, "b")),
+        (Some(0), Some(64))
+    );
+    assert_eq!(
+        (address(first, "a"), address(first, "last")),
+        (Some(0), Some(0x7000))
+    );
+    assert_eq!(
+        (address(second, "b"), address(second, "last")),
+        (Some(0), Some(0x7000))
+    );
+    assert_eq!(both.symbols.origin(), first.symbols.origin());
+    assert_ne!(both.symbols.origin(), second.symbols.origin());
+}
