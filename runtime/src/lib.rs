@@ -105,6 +105,7 @@ pub mod library;
 pub mod memop;
 pub mod memory;
 pub mod module;
+mod names;
 mod native;
 pub mod observe;
 mod params;

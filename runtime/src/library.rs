@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::engine::{Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo};
 use crate::error::{Error, Result};
 use crate::module::{Module, Symbol};
+use crate::names::Names;
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::runtime::Runtime;
 
@@ -35,7 +36,9 @@ pub struct Library {
 struct LibraryInner {
     runtime: Runtime,
     loaded: Arc<dyn LoadedImage>,
-    /// Index and address of each managed variable; all contexts share these variables.
+    names: Arc<Names>,
+    /// Index and address of each managed variable, in ascending order of the indices; all contexts share these
+    /// variables.
     managed: Vec<(usize, u64)>,
     modules: Mutex<Vec<Module>>,
     unloaded: AtomicBool,
@@ -76,6 +79,7 @@ impl Library {
         let mut inner = LibraryInner {
             runtime: runtime.clone(),
             managed: Vec::new(),
+            names: Arc::new(Names::of(&*loaded)),
             loaded,
             modules: Mutex::new(Vec::new()),
             unloaded: AtomicBool::new(false),
@@ -104,6 +108,11 @@ impl Library {
         self.inner.loaded.kernels()
     }
 
+    /// Returns the properties of the kernel with a (mangled) name.
+    pub fn kernel_info(&self, name: &str) -> Option<&KernelInfo> {
+        self.kernels().get(self.inner.names.kernel(name)?)
+    }
+
     /// Returns the variables.
     pub fn variables(&self) -> &[VariableInfo] {
         self.inner.loaded.variables()
@@ -124,7 +133,8 @@ impl Library {
             return Ok(module.clone());
         }
         let loaded = Arc::clone(&self.inner.loaded);
-        let module = Module::bind(context, loaded, &self.inner.managed)?;
+        let names = Arc::clone(&self.inner.names);
+        let module = Module::bind(context, loaded, names, &self.inner.managed)?;
         modules.push(module.clone());
         Ok(module)
     }
@@ -135,16 +145,19 @@ impl Library {
     /// [`Error::NotFound`] when no managed variable has this name.
     pub fn managed(&self, name: &str) -> Result<Symbol> {
         self.check()?;
-        let variables = self.variables();
-        let mut managed = self.inner.managed.iter();
-        managed
-            .find(|(index, _)| variables[*index].name == name)
-            .map(|&(index, address)| Symbol {
+        let managed = &self.inner.managed;
+        let index = self.inner.names.variable(name);
+        let at = index.and_then(|index| managed.binary_search_by_key(&index, |&(at, _)| at).ok());
+        let symbol = |at: usize| {
+            let (index, address) = managed[at];
+            Symbol {
                 ptr: DevicePtr::new(address),
-                size: variables[index].size,
+                size: self.variables()[index].size,
                 constant: false,
                 managed: true,
-            })
+            }
+        };
+        at.map(symbol)
             .ok_or_else(|| Error::NotFound(format!("managed variable {name}")))
     }
 

@@ -7,12 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustc_hash::FxHashMap;
-
 use crate::context::Context;
-use crate::engine::{Image, LoadOptions, LoadedImage, VariableInfo};
+use crate::engine::{Image, LoadOptions, LoadedImage};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
+use crate::names::Names;
 use crate::observe::HostEvent;
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::next_id;
@@ -63,10 +62,10 @@ struct Inner {
     addresses: Vec<u64>,
     /// The addresses of the variables that are freed together with the module.
     owned: Vec<u64>,
-    /// Index of each variable of opaque type, and the variable.
+    /// Index of each variable of opaque type, and the variable, in ascending order of the indices.
     opaque: Vec<(usize, OpaqueVariable)>,
     kernels: Vec<Arc<Entry>>,
-    by_name: FxHashMap<String, usize>,
+    names: Arc<Names>,
     unloaded: AtomicBool,
 }
 
@@ -108,11 +107,12 @@ fn free(context: &Context, addresses: &[u64]) {
 }
 
 impl Module {
-    /// Binds a loaded image to addresses in `context`. `fixed` contains the index and the address of each variable that
-    /// is allocated elsewhere.
+    /// Binds a loaded image to addresses in `context`. `names` contains the names of the image. `fixed` contains the
+    /// index and the address of each variable that is allocated elsewhere, in ascending order of the indices.
     pub(crate) fn bind(
         context: &Context,
         loaded: Arc<dyn LoadedImage>,
+        names: Arc<Names>,
         fixed: &[(usize, u64)],
     ) -> Result<Module> {
         let mut owned = Vec::new();
@@ -122,10 +122,6 @@ impl Module {
             free(context, &owned);
             opaque.iter().for_each(|(_, variable)| variable.destroy());
         })?;
-        let names = loaded.kernels().iter().enumerate();
-        let by_name = names
-            .map(|(index, kernel)| (kernel.name.clone(), index))
-            .collect();
         let id = next_id();
         context.machine().tools.tell(|| HostEvent::LoadModule {
             module: id,
@@ -141,7 +137,7 @@ impl Module {
                 owned,
                 opaque,
                 kernels,
-                by_name,
+                names,
                 unloaded: AtomicBool::new(false),
             }),
         })
@@ -155,9 +151,10 @@ impl Module {
         opaque: &mut Vec<(usize, OpaqueVariable)>,
     ) -> Result<(Vec<u64>, Vec<Arc<Entry>>)> {
         let mut addresses = Vec::with_capacity(loaded.variables().len());
+        let fixed_at = |index| fixed.binary_search_by_key(&index, |&(at, _)| at).ok();
         for (index, variable) in loaded.variables().iter().enumerate() {
-            if let Some((_, address)) = fixed.iter().find(|(at, _)| *at == index) {
-                addresses.push(*address);
+            if let Some(at) = fixed_at(index) {
+                addresses.push(fixed[at].1);
                 continue;
             }
             if let Some(reference) = &variable.reference {
@@ -188,7 +185,7 @@ impl Module {
                 )));
             }
             // A library initialises its managed variables itself; opaque variables have no contents.
-            if variable.reference.is_none() && !fixed.iter().any(|(at, _)| *at == index) {
+            if variable.reference.is_none() && fixed_at(index).is_none() {
                 context.machine().memory.write(address, bytes)?;
             }
         }
@@ -226,8 +223,8 @@ impl Module {
 
     /// Returns the bound kernel with a (mangled) name.
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
-        let index = self.inner.by_name.get(name)?;
-        self.inner.kernels.get(*index)
+        let index = self.inner.names.kernel(name)?;
+        self.inner.kernels.get(index)
     }
 
     /// Returns all bound kernels, in the image's order.
@@ -241,20 +238,25 @@ impl Module {
     /// [`Error::NotFound`] when the module has no such variable.
     pub fn global(&self, name: &str) -> Result<Symbol> {
         self.check()?;
-        let variables = self.inner.loaded.variables();
-        symbol(variables, &self.inner.addresses, name)
+        let symbol = |index: usize| {
+            let variable = self.inner.loaded.variables().get(index)?;
+            Some(Symbol {
+                ptr: DevicePtr::new(*self.inner.addresses.get(index)?),
+                size: variable.size,
+                constant: variable.constant,
+                managed: variable.managed,
+            })
+        };
+        let found = self.inner.names.variable(name).and_then(symbol);
+        found.ok_or_else(|| Error::NotFound(format!("variable {name}")))
     }
 
     fn opaque(&self, name: &str) -> Result<&OpaqueVariable> {
         self.check()?;
-        let variables = self.inner.loaded.variables();
-        let named = |index: usize| {
-            let variable = variables.get(index);
-            variable.is_some_and(|variable| variable.visible && variable.name == name)
-        };
-        let mut all = self.inner.opaque.iter();
-        all.find(|(index, _)| named(*index))
-            .map(|(_, variable)| variable)
+        let opaque = &self.inner.opaque;
+        let index = self.inner.names.reference(name);
+        let at = index.and_then(|index| opaque.binary_search_by_key(&index, |&(at, _)| at).ok());
+        at.map(|at| &opaque[at].1)
             .ok_or_else(|| Error::NotFound(format!("reference {name}")))
     }
 
@@ -297,21 +299,6 @@ impl Module {
     }
 }
 
-fn symbol(variables: &[VariableInfo], addresses: &[u64], name: &str) -> Result<Symbol> {
-    let mut all = variables.iter().zip(addresses);
-    let found = |variable: &VariableInfo| {
-        variable.visible && variable.reference.is_none() && variable.name == name
-    };
-    all.find(|(variable, _)| found(variable))
-        .map(|(variable, &address)| Symbol {
-            ptr: DevicePtr::new(address),
-            size: variable.size,
-            constant: variable.constant,
-            managed: variable.managed,
-        })
-        .ok_or_else(|| Error::NotFound(format!("variable {name}")))
-}
-
 impl Context {
     /// Loads an image into this context.
     pub fn load_module(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
@@ -323,6 +310,7 @@ impl Context {
             options.capability = machine.config.capability.number();
         }
         let loaded = machine.loader.load(image, &options)?;
-        Module::bind(self, loaded, &[])
+        let names = Arc::new(Names::of(&*loaded));
+        Module::bind(self, loaded, names, &[])
     }
 }

@@ -177,8 +177,7 @@ impl FunctionObject {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.params().to_vec()),
             FunctionObject::OfLibrary { library, .. } => {
                 let name = self.text()?;
-                let mut kernels = library.library.kernels().iter();
-                let info = kernels.find(|info| info.name == name);
+                let info = library.library.kernel_info(name);
                 Ok(info.ok_or(CuResult::NOT_FOUND)?.params.clone())
             }
         }
@@ -229,12 +228,7 @@ pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<C
     if let Some(handle) = known.get(name) {
         return Ok(CUkernel(*handle));
     }
-    if !object
-        .library
-        .kernels()
-        .iter()
-        .any(|info| info.name == name)
-    {
+    if object.library.kernel_info(name).is_none() {
         return Err(CuResult::NOT_FOUND);
     }
     let function = FunctionObject::OfLibrary {
