@@ -129,6 +129,7 @@ mod tests {
         assert_eq!(number(FaultKind::MisalignedAddress), 716);
         assert_eq!(number(FaultKind::InvalidAddressSpace), 717);
         assert_eq!(number(FaultKind::InvalidPc), 718);
+        assert_eq!(number(FaultKind::OutOfResources), 701);
         assert_eq!(number(FaultKind::LaunchFailed), 719);
     }
 }

@@ -27,6 +27,7 @@ impl CuResult {
             FaultKind::MisalignedAddress => CuResult::MISALIGNED_ADDRESS,
             FaultKind::InvalidAddressSpace => CuResult::INVALID_ADDRESS_SPACE,
             FaultKind::InvalidPc => CuResult::INVALID_PC,
+            FaultKind::OutOfResources => CuResult::LAUNCH_OUT_OF_RESOURCES,
             _ => CuResult::LAUNCH_FAILED,
         }
     }

@@ -366,6 +366,10 @@ pub trait PreparedLaunch: Send + Sync {
     fn contends(&self) -> bool {
         false
     }
+    /// Returns the number of bytes of shared memory and of local memory that a unit needs ([`Worker::take_window`]).
+    fn window_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
     /// Runs units `[first, first + count)` in order; stops early when a unit must wait.
     fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome;
     /// Continues a parked unit.

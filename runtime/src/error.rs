@@ -260,6 +260,8 @@ pub enum FaultKind {
     InvalidAddressSpace,
     /// A jump or call to an address that is not code [718 INVALID_PC].
     InvalidPc,
+    /// The system has no memory for the shared or local memory of a block [701 LAUNCH_OUT_OF_RESOURCES].
+    OutOfResources,
     /// Any other failure that ends a kernel, for example `trap` [719 LAUNCH_FAILED].
     LaunchFailed,
     /// A running kernel reached an op that Margay cannot execute [719 LAUNCH_FAILED].
@@ -279,6 +281,7 @@ impl FaultKind {
             FaultKind::MisalignedAddress => "misaligned address",
             FaultKind::InvalidAddressSpace => "invalid address space",
             FaultKind::InvalidPc => "invalid program counter",
+            FaultKind::OutOfResources => "out of resources",
             FaultKind::LaunchFailed => "launch failed",
             FaultKind::Unsupported => "unsupported operation",
         }

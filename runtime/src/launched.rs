@@ -227,6 +227,13 @@ fn start_nested(
     let (id, units, call) = (shape.grid_id, shape.units(), shape.call.clone());
     let (least, greatest) = context.stream_priority_range();
     let prepared = kernel.engine().prepare(shape)?;
+    let scheduler = machine.scheduler();
+    let has_room = scheduler.check_windows(units, prepared.window_bytes());
+    has_room.inspect_err(|_| {
+        if let Some(findings) = findings {
+            findings.end_launch(id);
+        }
+    })?;
     let priority = config.priority.map(|asked| asked.clamp(greatest, least));
     let launched = Launched::new(kernel.clone(), services, (id, priority), call, pending);
     let run = Run::new(RunSpec {

@@ -157,6 +157,68 @@ static void no_file_sizes(void) {
     works();
 }
 
+// Each thread of `deep` has 64 KiB of local memory.
+static const char DEEP[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry deep(.param .u64 out) {\n"
+    ".local .align 4 .b8 space[65536]; .reg .b64 %p<4>; .reg .b32 %r<4>;\n"
+    "ld.param.u64 %p0, [out]; mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 16383; mul.wide.u32 %p1, %r1, 4;\n"
+    "mov.u64 %p2, space; add.u64 %p1, %p2, %p1; st.local.u32 [%p2], %r0; st.local.u32 [%p1], %r0;\n"
+    "ld.global.u32 %r1, [%p0]; and.b32 %r1, %r1, 16383; mul.wide.u32 %p1, %r1, 4; add.u64 %p1, %p2, %p1;\n"
+    "ld.local.u32 %r2, [%p1]; st.global.u32 [%p0], %r2; ret; }";
+
+// Returns the number of bytes of private writable memory that the process uses.
+static rlim_t private_memory(void) {
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) == 1);
+    if (file) fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+// A launch returns an error if there is no memory for the local memory of its blocks. The error is not sticky.
+// If `rest` is not 0, the process gets only `rest` more bytes of private memory after the first launch.
+static void no_local_memory(rlim_t rest) {
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction deep;
+    CUdeviceptr memory;
+    unsigned value = 1;
+    void *params[] = {&memory};
+    REQUIRE(cuInit(0));
+    REQUIRE(cuDeviceGet(&device, 0));
+    REQUIRE(cuDevicePrimaryCtxRetain(&context, device));
+    REQUIRE(cuCtxSetCurrent(context));
+    REQUIRE(cuModuleLoadData(&module, DEEP));
+    REQUIRE(cuModuleGetFunction(&deep, module, "deep"));
+    REQUIRE(cuMemAlloc_v2(&memory, 4));
+    REQUIRE(cuMemsetD32_v2(memory, 0, 1));
+    // The first launch starts the workers and compiles the kernel.
+    REQUIRE(cuLaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    REQUIRE(cuCtxSynchronize());
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_DATA, &limit) == 0);
+    rlim_t before = limit.rlim_cur;
+    if (rest) limit.rlim_cur = private_memory() + rest;
+    CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+    EXPECT(cuLaunchKernel(deep, 1, 1, 1, 1024, 1, 1, 0, NULL, params, NULL), LAUNCH_OUT_OF_RESOURCES);
+    EXPECT(cuCtxSynchronize(), SUCCESS);
+    REQUIRE(cuLaunchKernel(deep, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    REQUIRE(cuMemcpyDtoH_v2(&value, memory, 4));
+    CHECK(value == 0);
+    limit.rlim_cur = before;
+    CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
+}
+
+// Two thirds of the memory that a block of 1,024 threads needs.
+static void little_data(void) { no_local_memory(42ul << 20); }
+
+// The windows for local memory are narrow.
+static void narrow_windows(void) {
+    limit(RLIMIT_AS, 1ul << 30);
+    no_local_memory(0);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -173,6 +235,8 @@ static const struct {
     {"64 KiB of stack", small_stack},
     {"no locked memory", no_locked_memory},
     {"no file sizes", no_file_sizes},
+    {"little private memory", little_data},
+    {"narrow windows", narrow_windows},
 };
 
 int main(int count, char **arguments) {

@@ -26,7 +26,7 @@ pub(crate) fn address_space_left() -> Option<u64> {
 
 /// Returns the number of bytes of private writable memory, including thread stacks, that are left under `ulimit -d`;
 /// `None` if this limit is not set.
-fn data_left() -> Option<u64> {
+pub(super) fn data_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_DATA)?;
     Some(limit.saturating_sub(used_memory(5)))
 }

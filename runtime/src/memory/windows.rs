@@ -190,6 +190,48 @@ impl Windows {
         Ok(window)
     }
 
+    /// Checks that `count` slots can have at least `shared` and `local` accessible bytes at the same time.
+    ///
+    /// # Errors
+    /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::OutOfMemory`] if the limit of the
+    /// process on private memory (`ulimit -d`) does not permit this.
+    pub(crate) fn check(&self, count: u64, shared: u64, local: u64) -> Result<(), MemoryError> {
+        let WindowGeometry {
+            shared_span,
+            local_span,
+            ..
+        } = self.geometry;
+        for (wanted, available) in [(shared, shared_span), (local, local_span)] {
+            if wanted > available {
+                return Err(MemoryError::WindowTooLarge { wanted, available });
+            }
+        }
+        // Every process has memory for some windows of the smallest size.
+        if shared.max(local) <= SMALLEST_CLASS {
+            return Ok(());
+        }
+        let Some(free) = limits::data_left() else {
+            return Ok(());
+        };
+        let requested = self.missing(count, shared, local);
+        match requested <= free {
+            true => Ok(()),
+            false => Err(MemoryError::OutOfMemory { requested, free }),
+        }
+    }
+
+    /// Returns the number of bytes that must become accessible before `count` slots have `shared` and `local` bytes.
+    fn missing(&self, count: u64, shared: u64, local: u64) -> u64 {
+        let missing = |wanted: u64, open: fn(&Slot) -> &AtomicU64| {
+            let slots = self.slots.iter();
+            let ready = slots.filter(|slot| open(slot).load(Ordering::Relaxed) >= wanted);
+            let closed = count.saturating_sub(ready.count() as u64);
+            closed.saturating_mul(class_of(wanted))
+        };
+        missing(shared, |slot| &slot.shared_open)
+            .saturating_add(missing(local, |slot| &slot.local_open))
+    }
+
     /// Releases the memory of all free slots to the system.
     pub fn trim(&self) {
         let free = self.free.lock();
@@ -245,6 +287,11 @@ impl Windows {
     }
 }
 
+/// Returns the size class of a window with at least `wanted` accessible bytes.
+fn class_of(wanted: u64) -> u64 {
+    wanted.next_power_of_two().max(SMALLEST_CLASS)
+}
+
 /// One window of a slot.
 struct Part<'a> {
     base: u64,
@@ -264,7 +311,7 @@ impl Part<'_> {
                 available: self.span,
             });
         }
-        let class = wanted.next_power_of_two().max(SMALLEST_CLASS);
+        let class = class_of(wanted);
         reservation.protect(self.base, class, Rights::ReadWrite)?;
         self.open.store(class, Ordering::Relaxed);
         Ok(())
@@ -421,6 +468,25 @@ mod tests {
         assert!(windows.claim(u64::MAX, 0).is_err());
         assert_eq!(windows.free_slots(), 1);
         assert!(Windows::new(usize::MAX).is_err());
+    }
+
+    // Regression test: the launch succeeded, and a worker without a window ended it with a sticky error.
+    #[test]
+    fn windows_are_checked_before_workers_claim_them() {
+        let len = NARROWEST.stride() * 4;
+        let windows = Windows::with_geometry(4, NARROWEST, len).expect("address space");
+        let (shared, local) = (NARROWEST.shared_span, NARROWEST.local_span);
+        assert!(windows.check(1, shared, local).is_ok());
+        for (shared, local) in [(shared + 1, 0), (0, local + 1)] {
+            let error = windows.check(1, shared, local).expect_err("too wide");
+            assert!(matches!(error, MemoryError::WindowTooLarge { .. }));
+        }
+        const LOCAL: u64 = 1 << 20;
+        assert_eq!(windows.missing(3, 1, LOCAL), 3 * (SMALLEST_CLASS + LOCAL));
+        drop(windows.claim(1, LOCAL - 1).expect("slot"));
+        assert_eq!(windows.missing(3, 1, LOCAL), 2 * (SMALLEST_CLASS + LOCAL));
+        assert_eq!(windows.missing(1, 1, LOCAL), 0);
+        assert_eq!(windows.missing(1, 1, LOCAL + 1), 2 * LOCAL);
     }
 
     #[test]

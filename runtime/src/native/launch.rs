@@ -19,7 +19,7 @@ use super::tier::TieredLaunch;
 use super::unit::{CtaKind, Resident};
 use crate::checks::{Finding, Place, Severity, ThreadPlace, Tool, Undefined};
 use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::memory::CtaWindow;
 use crate::observe::{Launch, LaunchSink, Shape};
 
@@ -158,7 +158,7 @@ impl PtxLaunch {
     }
 
     pub(super) fn internal(&self, why: &str) -> Fault {
-        Fault::new(crate::error::FaultKind::LaunchFailed, &self.code.name).with_detail(why)
+        Fault::new(FaultKind::LaunchFailed, &self.code.name).with_detail(why)
     }
 
     /// Returns the launch data for CTAs with a given rank in their cluster.
@@ -181,12 +181,13 @@ impl PtxLaunch {
 
     /// Takes a window in which enough memory for a unit of this launch is accessible.
     fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
-        let ranks = u64::from(self.ranks());
-        let shared = reach::shared_bytes(&self.info);
-        let local = ranks * local_of_cta(self.local_stride, &self.info);
-        worker
-            .take_window(shared.max(1), local.max(1))
-            .map_err(|error| self.internal(&error.to_string()))
+        let (shared, local) = self.window_bytes();
+        worker.take_window(shared, local).map_err(|error| {
+            let fault = Fault::new(FaultKind::OutOfResources, &self.code.name);
+            fault.with_detail(format!(
+                "no memory for the shared and local memory of a block: {error}"
+            ))
+        })
     }
 
     /// Returns the index, the memory and the multiprocessor of the CTA with a given rank in a unit.
@@ -491,6 +492,13 @@ impl PreparedLaunch for PtxLaunch {
 
     fn contends(&self) -> bool {
         self.code.contends
+    }
+
+    fn window_bytes(&self) -> (u64, u64) {
+        let ranks = u64::from(self.ranks());
+        let shared = reach::shared_bytes(&self.info);
+        let local = ranks * local_of_cta(self.local_stride, &self.info);
+        (shared.max(1), local.max(1))
     }
 
     fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome {

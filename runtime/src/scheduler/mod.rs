@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 pub(crate) use run::{Launcher, Run, RunSpec};
 pub(crate) use throttle::Throttle;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fault::StopHandle;
 use crate::memory::{WindowGeometry, Windows};
 use active::Active;
@@ -185,6 +185,21 @@ impl Scheduler {
     /// Returns the sizes of CTA windows.
     pub(crate) fn window_geometry(&self) -> Result<WindowGeometry> {
         Ok(self.shared.windows()?.geometry())
+    }
+
+    /// Checks that the units of a launch can have as much shared and local memory (in bytes) as each of them needs.
+    ///
+    /// # Errors
+    /// [`Error::LaunchOutOfResources`] if a unit needs more memory than a window has, or if the limits of the process do
+    /// not permit a window for each worker that can run a unit.
+    pub(crate) fn check_windows(&self, units: u64, (shared, local): (u64, u64)) -> Result<()> {
+        let count = units.min(self.shared.config.workers as u64);
+        let checked = self.shared.windows()?.check(count, shared, local);
+        checked.map_err(|error| {
+            Error::LaunchOutOfResources(format!(
+                "no memory for the shared and local memory of a block: {error}"
+            ))
+        })
     }
 
     /// Returns the address range of all CTA windows.
