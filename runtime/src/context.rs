@@ -67,9 +67,13 @@ pub(crate) struct Inner {
     time_limit: AtomicU64,
     /// Number of tasks that are not complete.
     pending: AtomicUsize,
-    /// Whether a call has stopped waiting although at least [`MOST_PENDING`] tasks were pending. Later calls then do
-    /// not wait. The value becomes false when fewer tasks are pending.
+    /// Number of bytes of parameters of all launches that are not complete.
+    parameters: Arc<AtomicUsize>,
+    /// Number of tasks that have completed since the context was created.
+    completed: AtomicUsize,
+    /// Whether `crowded` differs from its initial state.
     overfull: AtomicBool,
+    crowded: Mutex<Crowded>,
     idle: Mutex<()>,
     became_idle: Condvar,
     pub(crate) queues: Queues,
@@ -84,6 +88,18 @@ pub(crate) struct Inner {
 /// A request of device code that is not complete, such as a child launch. The context counts these requests and limits
 /// their number ([`Limit::DevRuntimePendingLaunchCount`]).
 pub(crate) struct Pending(Arc<AtomicUsize>);
+
+/// The parameters of a launch, which count as pending until this value is dropped.
+pub(crate) struct Parameters {
+    count: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Drop for Parameters {
+    fn drop(&mut self) {
+        self.count.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 impl Drop for Pending {
     fn drop(&mut self) {
@@ -157,10 +173,32 @@ impl Drop for Inner {
 /// The value of `time_limit` if the context has no time limit of its own.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// If a context has at least [`MOST_PENDING`] pending tasks, calls that submit work wait. A call stops waiting when no
-/// task has completed for [`NO_PROGRESS`].
+/// If a context has at least [`MOST_PENDING`] pending tasks, or at least [`MOST_PARAMETERS`] bytes of parameters of
+/// pending launches, calls that submit work wait. A call stops waiting when no task has completed for [`NO_PROGRESS`].
 const MOST_PENDING: usize = 1 << 14;
+const MOST_PARAMETERS: usize = 64 << 20;
 const NO_PROGRESS: Duration = Duration::from_millis(200);
+/// Minimum time without progress after which a call stops waiting.
+const LEAST_PATIENCE: Duration = Duration::from_millis(1);
+
+/// What calls that submit work know about the tasks of a context that has too many of them.
+struct Crowded {
+    /// The number of completed tasks when a call stopped waiting because no task completed. Calls do not wait before
+    /// this number changes.
+    stuck_at: Option<usize>,
+    /// The time without progress after which a call stops waiting. It is halved whenever a call stops waiting, so that
+    /// a program in which few tasks complete, because the others wait for the program, waits for a short time in total.
+    patience: Duration,
+}
+
+impl Default for Crowded {
+    fn default() -> Crowded {
+        Crowded {
+            stuck_at: None,
+            patience: NO_PROGRESS,
+        }
+    }
+}
 
 /// Maximum value of [`Limit::DevRuntimeSyncDepth`].
 const DEEPEST_SYNC: u64 = 24;
@@ -315,7 +353,10 @@ impl Context {
             peers: Mutex::default(),
             time_limit: AtomicU64::new(NO_LIMIT),
             pending: AtomicUsize::new(0),
+            parameters: Arc::default(),
             overfull: AtomicBool::new(false),
+            crowded: Mutex::default(),
+            completed: AtomicUsize::new(0),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
             queues: Queues::new(machine.timeline.clone()),
@@ -526,29 +567,62 @@ impl Context {
         }
     }
 
-    /// Blocks while [`MOST_PENDING`] or more tasks are pending, as a GPU's driver does when its queue is full. A
-    /// program therefore cannot fill the memory with launches. Stops blocking if no task completes for [`NO_PROGRESS`],
-    /// because the pending tasks may wait for this thread.
+    /// Blocks while [`MOST_PENDING`] or more tasks, or launches with [`MOST_PARAMETERS`] or more bytes of parameters,
+    /// are pending, as a GPU's driver does when its queue is full. A program therefore cannot fill the memory with
+    /// launches. Stops blocking if no task completes for [`NO_PROGRESS`], because the pending tasks may wait for this
+    /// thread; calls then block again as soon as tasks complete.
     pub(crate) fn make_room(&self) {
         let pending = || self.inner.pending.load(Ordering::Relaxed);
-        if pending() < MOST_PENDING {
-            self.inner.overfull.store(false, Ordering::Relaxed);
+        let parameters = || self.inner.parameters.load(Ordering::Relaxed);
+        let is_full = || pending() >= MOST_PENDING || parameters() >= MOST_PARAMETERS;
+        let crowded = &self.inner.crowded;
+        if !is_full() {
+            if self.inner.overfull.swap(false, Ordering::Relaxed) {
+                *crowded.lock() = Crowded::default();
+            }
             return;
         }
-        if in_host_function() || self.inner.overfull.load(Ordering::Relaxed) {
+        if in_host_function() {
             return;
         }
-        let (mut least, mut since) = (pending(), Instant::now());
-        while least >= MOST_PENDING && since.elapsed() < NO_PROGRESS && !self.work_cancelled() {
+        let completed = || self.inner.completed.load(Ordering::Relaxed);
+        let patience = {
+            let crowded = crowded.lock();
+            if crowded.stuck_at == Some(completed()) {
+                return;
+            }
+            crowded.patience
+        };
+        let (mut last, mut since) = (completed(), Instant::now());
+        while is_full() && since.elapsed() < patience && !self.work_cancelled() {
             std::thread::sleep(Duration::from_micros(200));
-            let now = pending();
-            if now < least {
-                (least, since) = (now, Instant::now());
+            let now = completed();
+            if now != last {
+                (last, since) = (now, Instant::now());
             }
         }
-        self.inner
-            .overfull
-            .store(least >= MOST_PENDING, Ordering::Relaxed);
+        if is_full() {
+            self.inner.overfull.store(true, Ordering::Relaxed);
+            *crowded.lock() = Crowded {
+                stuck_at: Some(last),
+                patience: (patience / 2).max(LEAST_PATIENCE),
+            };
+        }
+    }
+
+    /// Counts the parameters of a launch, until the result is dropped.
+    pub(crate) fn count_parameters(&self, bytes: usize) -> Parameters {
+        self.inner.parameters.fetch_add(bytes, Ordering::Relaxed);
+        Parameters {
+            count: Arc::clone(&self.inner.parameters),
+            bytes,
+        }
+    }
+
+    /// Returns the number of bytes of parameters of all launches that are not complete.
+    #[cfg(test)]
+    pub(crate) fn counted_parameters(&self) -> usize {
+        self.inner.parameters.load(Ordering::Relaxed)
     }
 
     fn wait_idle(&self) {

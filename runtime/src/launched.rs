@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::call_stack::CallStack;
-use crate::context::{Limit, Pending};
+use crate::context::{Limit, Parameters, Pending};
 use crate::engine::LaunchShape;
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::kernel::Kernel;
@@ -40,6 +40,8 @@ struct Launched {
     children: Mutex<LaunchedState>,
     /// Counts a launch by device code as pending until its threads have ended.
     pending: Mutex<Option<Pending>>,
+    /// Counts the parameters, which exist as long as the launch.
+    _parameters: Parameters,
 }
 
 /// Number of tasks in [`LaunchedState`] below which completed tasks are not removed.
@@ -224,6 +226,7 @@ fn start_nested(
         call: findings.map(|_| CallStack::capture()),
         findings: findings.cloned(),
     };
+    let parameters = shape.params.bytes().len();
     let (id, units, call) = (shape.grid_id, shape.units(), shape.call.clone());
     let (least, greatest) = context.stream_priority_range();
     let prepared = kernel.engine().prepare(shape)?;
@@ -235,7 +238,15 @@ fn start_nested(
         }
     })?;
     let priority = config.priority.map(|asked| asked.clamp(greatest, least));
-    let launched = Launched::new(kernel.clone(), services, (id, priority), call, pending);
+    let parameters = context.count_parameters(parameters);
+    let launched = Launched::new(
+        kernel.clone(),
+        services,
+        (id, priority),
+        call,
+        pending,
+        parameters,
+    );
     let run = Run::new(RunSpec {
         launcher: Arc::clone(&launched) as _,
         id,
@@ -257,6 +268,7 @@ impl Launched {
         (id, priority): (u64, Option<i32>),
         call: Option<CallStack>,
         pending: Option<Pending>,
+        parameters: Parameters,
     ) -> Arc<Launched> {
         Arc::new(Launched {
             kernel,
@@ -267,6 +279,7 @@ impl Launched {
             task: OnceLock::new(),
             children: Mutex::default(),
             pending: Mutex::new(pending),
+            _parameters: parameters,
         })
     }
 

@@ -349,6 +349,56 @@ fn copies_that_wait_keep_a_limited_number_of_bytes() {
     context.free(memory).expect("freed");
 }
 
+// Regression test: 16,384 launches with 32 KiB of parameters each could be pending.
+#[test]
+fn launches_that_wait_have_a_limited_number_of_bytes_of_parameters() {
+    const BYTES: usize = 32 << 10;
+    const LIMIT: usize = 64 << 20;
+    const MORE: usize = 3000;
+    let (started, is_open) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (starts, opens) = (Arc::clone(&started), Arc::clone(&is_open));
+    let runs = kernel("runs", BYTES as u32 / 8, true, move |_| {
+        starts.fetch_add(1, SeqCst);
+        Step::Done
+    });
+    let waits = kernel("waits", 0, true, move |_| match opens.load(SeqCst) {
+        0 => Step::Wait(false),
+        _ => Step::Done,
+    });
+    let bench = Bench::new(1, vec![runs, waits]);
+    let context = &bench.context;
+    let stream = |_| context.create_stream(StreamKind::NonBlocking, 0);
+    let [slow, other] = [0, 1].map(stream).map(|stream| stream.expect("made"));
+    let launch = |stream: &Stream, name| {
+        let kernel = bench.kernel(name);
+        stream
+            .launch_packed(&kernel, LaunchConfig::default(), kernel.empty_params())
+            .expect("submitted");
+    };
+    // The launches that fill the queue wait for this thread, so later calls must not wait for them forever.
+    launch(&slow, "waits");
+    for _ in 0..LIMIT / BYTES + 10 {
+        launch(&slow, "runs");
+    }
+    assert_eq!(started.load(SeqCst), 0);
+    assert!(context.counted_parameters() >= LIMIT);
+    launch(&other, "runs");
+    other.synchronize().expect("complete");
+    is_open.store(1, SeqCst);
+    // Now tasks complete. Calls wait again, even though a call has stopped waiting before.
+    let sleeps = || std::thread::sleep(std::time::Duration::from_micros(300));
+    for _ in 0..MORE {
+        slow.host_function(sleeps).expect("submitted");
+        launch(&slow, "runs");
+    }
+    let pending = context.counted_parameters();
+    assert!(pending <= LIMIT + 100 * BYTES, "{pending}");
+    slow.synchronize().expect("complete");
+    assert_eq!(started.load(SeqCst) as usize, LIMIT / BYTES + 11 + MORE);
+    // The worker may still hold its last launch.
+    assert!(context.counted_parameters() <= 2 * BYTES);
+}
+
 #[test]
 fn misuse_is_an_error() {
     let bench = Bench::new(1, vec![]);

@@ -18,6 +18,7 @@ impl Owner for Inner {
     }
 
     fn task_completed(&self) {
+        self.completed.fetch_add(1, Ordering::Relaxed);
         if self.pending.fetch_sub(1, Ordering::SeqCst) == 1 && !self.is_alive() {
             let _guard = self.idle.lock();
             self.became_idle.notify_all();
