@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use margay_frontend::container::{DETECT_LEN, ImageKind, detect};
+
 /// Maximum size in bytes of a file that this module reads: 2 GiB.
 pub const MAX_FILE: u64 = 2 << 30;
 
@@ -21,6 +23,55 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len();
     check(len, MAX_FILE)?;
     read_up_to(file, len, MAX_FILE)
+}
+
+/// Reads the file of an image, which can be a pipe. Does not read the rest of the file if the first bytes belong to no
+/// image. A text ends at its first NUL.
+///
+/// # Errors
+///
+/// Returns the errors of [`read`], and [`ErrorKind::InvalidData`] if the first bytes belong to no image.
+pub fn read_image(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let len = file.metadata()?.len();
+    check(len, MAX_FILE)?;
+    image_from(file, len)
+}
+
+/// Number of bytes of an image that are read at once.
+const IMAGE_PART: u64 = 1 << 20;
+
+/// Reads an image from a file whose length is probably `len`.
+fn image_from(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.by_ref()
+        .take(DETECT_LEN as u64)
+        .read_to_end(&mut bytes)?;
+    let kind = detect(&bytes);
+    let is_text = kind == Some(ImageKind::Text);
+    // A text of fewer bytes has no `.version`.
+    if kind.is_none() || is_text && bytes.contains(&0) {
+        return Err(io::Error::new(ErrorKind::InvalidData, "not an image"));
+    }
+    if !is_text {
+        bytes.try_reserve_exact((len + 1).saturating_sub(bytes.len() as u64) as usize)?;
+    }
+    loop {
+        let known = bytes.len();
+        bytes.try_reserve(IMAGE_PART as usize)?;
+        file.by_ref().take(IMAGE_PART).read_to_end(&mut bytes)?;
+        let read = &bytes[known..];
+        if read.is_empty() {
+            return Ok(bytes);
+        }
+        if let Some(end) = read.iter().position(|&byte| is_text && byte == 0) {
+            bytes.truncate(known + end);
+            return Ok(bytes);
+        }
+        if bytes.len() as u64 > MAX_FILE {
+            return Err(too_large(MAX_FILE));
+        }
+    }
 }
 
 /// Reads a whole text file like [`read`].
@@ -120,6 +171,39 @@ mod tests {
         }
         assert!(check(7, 7).is_ok());
         assert!(check(8, 7).is_err());
+    }
+
+    /// A reader that counts the bytes that were read from it.
+    struct Counted<R>(R, u64);
+
+    impl<R: Read> Read for Counted<R> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let read = self.0.read(to)?;
+            self.1 += read as u64;
+            Ok(read)
+        }
+    }
+
+    // Regression test: two gigabytes of `/dev/zero` were read before it was rejected.
+    #[test]
+    fn an_image_is_read_only_as_far_as_it_can_extend() {
+        let read = |start: &[u8], rest: u8| {
+            let mut file = Counted(start.chain(io::repeat(rest)), 0);
+            let result = image_from(&mut file, 0).map_err(|error| error.kind());
+            (result, file.1)
+        };
+        let none = Err(ErrorKind::InvalidData);
+        assert_eq!(read(b"", 0), (none.clone(), DETECT_LEN as u64));
+        assert_eq!(read(b"", 0xff), (none.clone(), DETECT_LEN as u64));
+        assert_eq!(read(b"//\0", b' '), (none, DETECT_LEN as u64));
+        let text = b".version 7.0\n.target sm_70\n";
+        let (result, count) = read(text, 0);
+        assert_eq!(result, Ok(text.to_vec()));
+        assert!(count <= 2 * IMAGE_PART, "{count}");
+        // Containers contain NULs. An ended file is read as a whole.
+        let whole = [&b"\x7fELF"[..], &vec![0; 3 << 20]].concat();
+        assert_eq!(image_from(&whole[..], 7).expect("read"), whole);
+        assert_eq!(image_from(&b""[..], 0).expect("read"), b"");
     }
 
     #[test]

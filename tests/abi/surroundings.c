@@ -195,17 +195,31 @@ static void many_arrays(void) {
     REQUIRE(cuMemAlloc_v2(&arrays[0], 70000));
 }
 
-static CUresult load_endless(void) {
+static CUresult load_limited(const char *path) {
     CUmodule module;
     struct rlimit limit = {1ull << 30, 1ull << 30};
     CHECK(setrlimit(RLIMIT_DATA, &limit) == 0);
-    return cuModuleLoad(&module, "/dev/zero");
+    return cuModuleLoad(&module, path);
 }
 
-// The driver reads an endless file only up to the limit of the process.
+static long peak_megabytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss >> 10;
+}
+
+// The driver reads the file of an image only as far as the image can extend: a text ends at its first NUL.
 static void endless_file(void) {
+    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n";
+    char path[] = "/tmp/margay-endless-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text) && ftruncate(file, 1900ll << 20) == 0);
     start();
-    EXPECT(load_endless(), OUT_OF_MEMORY);
+    long before = peak_megabytes();
+    EXPECT(load_limited("/dev/zero"), INVALID_IMAGE);
+    EXPECT(load_limited(path), SUCCESS);
+    CHECK(peak_megabytes() < before + 100);
+    unlink(path);
 }
 
 static void deep(void *data) {
