@@ -227,7 +227,7 @@ impl Examiner<'_> {
     /// variable's own module must not write it.
     fn constant_of_other_module(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let found = self.visible.constant(address, bytes)?;
-        (!self.launch.code.symbols.contains(&found.0)).then_some(found)
+        (!self.info.is_constant(found.0)).then_some(found)
     }
 
     /// Returns whether bytes at a generic address are in shared, local or parameter memory of the thread.
