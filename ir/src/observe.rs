@@ -84,7 +84,7 @@ pub struct ObservedAccess {
     /// For a load, whether the kernel only stores the loaded value and does not compute with it. For a store or a
     /// copy, whether the access belongs to an asynchronous copy.
     pub only_copied: bool,
-    /// Whether the access is in a loop.
+    /// Whether the innermost loop around a strong access waits for the value that the access reads.
     pub repeats: bool,
     /// The memory order; [`MemOrder::Weak`] for an access without order.
     pub order: MemOrder,

@@ -7,14 +7,19 @@
 //! without an operation that uses the variable's address, the variable can become a value. Parameters are not examined
 //! either.
 
+mod flow;
+mod speculated;
+
 use std::ops::Range;
 
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{Mode, Mods, Scope, StateSpace};
+use margay_ops::mods::{MemOrder, Mode, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use rustc_hash::FxHashSet;
 
+use self::flow::Flow;
+use super::simplify;
 use crate::analysis::Cfg;
 use crate::analysis::loops::Loops;
 use crate::entity::{Inst, Value};
@@ -75,15 +80,18 @@ pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
     }
+    if request.order || request.initialisation {
+        // Variables that a loop does not change are block parameters of its header in lowered functions.
+        simplify::remove_redundant_params(function);
+        speculated::run(function);
+    }
     let (computed, used, whole) = used_values(function);
-    let loops = request
-        .order
-        .then(|| Loops::new(function, &Cfg::new(function)));
+    let order = request.order.then(|| {
+        let loops = Loops::new(function, &Cfg::new(function));
+        (Flow::new(function), loops)
+    });
     for block in function.blocks().to_vec() {
         let before = std::mem::take(&mut function.layout.insts[block]);
-        let repeats = loops
-            .as_ref()
-            .is_some_and(|loops| loops.innermost(block).is_some());
         let mut insts = Vec::with_capacity(before.len());
         for inst in before {
             let access = examined(function, inst);
@@ -96,9 +104,26 @@ pub fn run(function: &mut Function, request: Request) {
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
                 let unused = unused_elements(function, inst, &used);
                 let halves = !only_copied && uses_low_half(function, inst, &whole);
+                let is_strong = access.order != MemOrder::Weak;
+                let polls = is_strong
+                    && order
+                        .as_ref()
+                        .is_some_and(|(flow, loops)| flow.is_polled(function, loops, inst));
+                let expected = access.mode == AccessMode::Load
+                    && !is_strong
+                    && order
+                        .as_ref()
+                        .is_some_and(|(flow, _)| flow.is_expected_by_swap(function, inst));
                 let check = check(function, inst, (access, only_copied), request);
                 let data = &mut function.dfg.insts[check];
-                data.mods = data.mods.with_noftz(repeats).with_unused_elements(unused);
+                data.mods = data.mods.with_noftz(polls).with_unused_elements(unused);
+                if expected {
+                    // The swap detects a value that is no longer current, as after an atomic read.
+                    data.mods = data
+                        .mods
+                        .with_order(MemOrder::Relaxed)
+                        .with_scope(Scope::Gpu);
+                }
                 if halves {
                     // The access is that of two elements, of which the second is not used.
                     data.ty = OpType::U32;

@@ -27,6 +27,16 @@ pub fn run(function: &mut Function) {
     }
 }
 
+/// Removes block parameters that always have the same value, in at most four rounds.
+pub(super) fn remove_redundant_params(function: &mut Function) {
+    for _ in 0..4 {
+        if !drop_params(function) {
+            break;
+        }
+        function.resolve_aliases();
+    }
+}
+
 fn fold(function: &mut Function) -> bool {
     let mut changed = false;
     for block in crate::analysis::Cfg::new(function).rpo().to_vec() {
@@ -91,7 +101,7 @@ fn keep_target(function: &mut Function, inst: Inst, which: usize) {
     data.args = Default::default();
 }
 
-pub(super) fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
+pub(crate) fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
     let data = &mut function.dfg.insts[inst];
     data.opcode = Opcode::Const;
     data.args = Default::default();

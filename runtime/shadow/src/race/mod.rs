@@ -70,7 +70,7 @@ pub struct Access {
     pub asynchronous: bool,
     /// Whether the access is a signal to an mbarrier.
     pub signals: bool,
-    /// Whether a loop repeats the access.
+    /// Whether a loop waits for the value that a strong access reads.
     pub repeats: bool,
     /// Whether the access is a compare-and-swap, with which threads can acquire a lock.
     pub swaps: bool,

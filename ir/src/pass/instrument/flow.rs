@@ -1,0 +1,162 @@
+//! Where values go: the uses of each value, and what the value of a load decides.
+
+use margay_ops::mods::AtomOp;
+use margay_ops::ops::Opcode;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::analysis::loops::Loops;
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::function::Function;
+
+/// A use of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Use {
+    /// An operand of an instruction.
+    Operand(Inst),
+    /// A branch passes the value as this block parameter.
+    Parameter(Value),
+}
+
+/// The uses of the values of a function without aliases.
+#[derive(Debug)]
+pub(super) struct Flow {
+    uses: FxHashMap<Value, Vec<Use>>,
+    /// The block of each instruction.
+    pub(super) home: SecondaryMap<Inst, Option<Block>>,
+    /// The position of each instruction in the block in which it was when this value was created.
+    pub(super) position: SecondaryMap<Inst, u32>,
+}
+
+/// Maximum number of values that a search follows.
+const MOST: usize = 64;
+
+impl Flow {
+    pub(super) fn new(function: &Function) -> Flow {
+        let dfg = &function.dfg;
+        let mut flow = Flow {
+            uses: FxHashMap::default(),
+            home: SecondaryMap::default(),
+            position: SecondaryMap::default(),
+        };
+        for &block in function.blocks() {
+            for (&inst, position) in function.insts(block).iter().zip(0..) {
+                flow.position[inst] = position;
+                flow.home[inst] = Some(block);
+                for &value in dfg.args(inst) {
+                    flow.add(dfg.resolve(value), Use::Operand(inst));
+                }
+                for call in dfg.targets(inst) {
+                    let params = &dfg.blocks[call.block].params;
+                    for (&value, &param) in call.args.iter().zip(params) {
+                        flow.add(dfg.resolve(value), Use::Parameter(param));
+                    }
+                }
+            }
+        }
+        flow
+    }
+
+    fn add(&mut self, value: Value, by: Use) {
+        self.uses.entry(value).or_default().push(by);
+    }
+
+    /// Returns the uses of a value.
+    pub(super) fn uses(&self, value: Value) -> &[Use] {
+        self.uses.get(&value).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether the result of an access decides whether the innermost loop around it goes on, so that the loop
+    /// waits for a value.
+    pub(super) fn is_polled(&self, function: &Function, loops: &Loops, access: Inst) -> bool {
+        let Some(number) = self.home[access].and_then(|block| loops.innermost(block)) else {
+            return false;
+        };
+        let is_inside = |block: &Block| loops.contains(number, *block);
+        let mut work = function.dfg.results(access).to_vec();
+        let mut seen: FxHashSet<Value> = work.iter().copied().collect();
+        while let Some(value) = work.pop() {
+            for &user in self.uses(value) {
+                let reached: &[Value] = match user {
+                    Use::Parameter(ref param) => std::slice::from_ref(param),
+                    Use::Operand(inst) if !self.home[inst].as_ref().is_some_and(is_inside) => &[],
+                    Use::Operand(inst) => {
+                        let mut targets = function.dfg.targets(inst).iter();
+                        if targets.any(|call| !is_inside(&call.block)) {
+                            return true;
+                        }
+                        match function.effects(inst).is_pure() {
+                            true => function.dfg.results(inst),
+                            false => &[],
+                        }
+                    }
+                };
+                let new = reached.iter().filter(|&&value| seen.insert(value));
+                work.extend(new);
+                if seen.len() > MOST {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns whether the value of a load is what a compare-and-swap expects at the load's address. If another thread
+    /// changes the memory between the two, the swap fails and the program uses the new value.
+    pub(super) fn is_expected_by_swap(&self, function: &Function, load: Inst) -> bool {
+        let dfg = &function.dfg;
+        let address = place(function, dfg.args(load)[0]);
+        let mut work = dfg.results(load).to_vec();
+        let mut seen: FxHashSet<Value> = work.iter().copied().collect();
+        while let Some(value) = work.pop() {
+            for &user in self.uses(value) {
+                let inst = match user {
+                    Use::Parameter(param) => {
+                        if seen.insert(param) && seen.len() <= MOST {
+                            work.push(param);
+                        }
+                        continue;
+                    }
+                    Use::Operand(inst) => inst,
+                };
+                let data = &dfg.insts[inst];
+                match (data.opcode, dfg.args(inst)) {
+                    (Opcode::Atom, &[at, expected, _])
+                        if data.mods.atom_op() == AtomOp::Cas
+                            && dfg.resolve(expected) == value
+                            && place(function, at) == address =>
+                    {
+                        return true;
+                    }
+                    (Opcode::Bitcast, _) => {
+                        work.extend(dfg.results(inst).iter().filter(|&&v| seen.insert(v)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Splits an address into a value and a constant offset. Checks that were already inserted, and conversions between
+/// generic addresses and those of a state space, do not count.
+fn place(function: &Function, address: Value) -> (Value, u64) {
+    let dfg = &function.dfg;
+    let (mut value, mut offset) = (dfg.resolve(address), 0u64);
+    while let Some(inst) = dfg.def_inst(value) {
+        value = match (dfg.insts[inst].opcode, dfg.args(inst)) {
+            (Opcode::Cvta, &[of]) => of,
+            (Opcode::CheckAccess, &[of, ..]) => of,
+            (Opcode::Add, &[of, by]) => match dfg.constant(dfg.resolve(by)) {
+                Some(by) => {
+                    offset = offset.wrapping_add(by);
+                    of
+                }
+                None => break,
+            },
+            _ => break,
+        };
+        value = dfg.resolve(value);
+    }
+    (value, offset)
+}

@@ -1,0 +1,294 @@
+//! Makes loads conditional that the compiler of the program executes speculatively.
+//!
+//! For `a && b`, nvcc often loads `b` in all threads, because the address is known to be valid, and combines the two
+//! conditions with `and` or `or`; for `a ? b : c` it selects. In the source program, threads for which the value cannot
+//! matter do not load it, so that their loads can neither race nor read what nobody has written. The pass moves such a
+//! load into a block of its own, which only the other threads execute.
+//!
+//! The pass moves a load if its value is only used, through pure operations of the same block, by `and`, `or`, `setp`
+//! with a third operand and `selp`, and if the conditions there do not depend on the load. Operations that compute these
+//! conditions move in front of the load. The uses may also be in the block to which the load's block jumps, if the value
+//! is an argument of the jump: nvcc loads a variable in the threads that have not just stored to it. The operations that
+//! compute the conditions are then copied to the front of the load.
+
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{BoolOp, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
+use rustc_hash::FxHashSet;
+use smallvec::{SmallVec, smallvec};
+
+use super::flow::{Flow, Use};
+use crate::analysis::regions::is_param_load;
+use crate::entity::{Block, Inst, Value};
+use crate::function::{BlockCall, Function, ValueDef};
+use crate::pass::simplify::become_constant;
+
+/// Maximum number of values that depend on a load, and of operations that move in front of it.
+const MOST: usize = 16;
+
+/// Maximum number of loads of a block that become conditional. Each takes time proportional to the rest of the block.
+const MOST_SPLITS: usize = 64;
+
+/// A condition, and its value in threads for which the loaded value matters.
+type Condition = (Value, bool);
+
+/// How a load becomes conditional.
+struct Plan {
+    /// The loaded value matters if one of these conditions holds.
+    conditions: SmallVec<[Condition; 2]>,
+    /// The operations after the load that the conditions need, in their order.
+    hoisted: Vec<Inst>,
+    /// The operations of the next block that the conditions need, in their order.
+    copied: Vec<Inst>,
+    /// The parameters of the next block, with the values that the load's block passes for them.
+    passed: Vec<(Value, Value)>,
+}
+
+/// Makes the loads conditional.
+pub(super) fn run(function: &mut Function) {
+    function.resolve_aliases();
+    let mut flow = Flow::new(function);
+    let mut order = Vec::with_capacity(function.blocks().len());
+    for block in function.blocks().to_vec() {
+        let mut here = block;
+        order.push(here);
+        for _ in 0..MOST_SPLITS {
+            let Some((index, plan)) = next(function, &flow, here) else {
+                break;
+            };
+            let [load, tail] = split(function, here, index, plan);
+            order.extend([load, tail]);
+            for &inst in function.insts(tail) {
+                flow.home[inst] = Some(tail);
+            }
+            here = tail;
+        }
+    }
+    function.layout.order = order;
+    function.resolve_aliases();
+}
+
+/// Returns the first load of a block that can become conditional.
+fn next(function: &Function, flow: &Flow, block: Block) -> Option<(usize, Plan)> {
+    let insts = function.insts(block);
+    insts.iter().enumerate().find_map(|(index, &inst)| {
+        let data = &function.dfg.insts[inst];
+        let global = !matches!(
+            data.mods.space(),
+            StateSpace::Param | StateSpace::ParamFunc | StateSpace::Local | StateSpace::Const
+        );
+        let is_plain = data.opcode == Opcode::Ld && data.mods.is_weak() && global;
+        if !is_plain || function.dfg.results(inst).len() != 1 {
+            return None;
+        }
+        Some((index, plan(function, flow, (block, inst))?))
+    })
+}
+
+/// Returns how a load becomes conditional; `None` if its value may matter in all threads.
+fn plan(function: &Function, flow: &Flow, (block, load): (Block, Inst)) -> Option<Plan> {
+    let dfg = &function.dfg;
+    let mut work: Vec<Value> = dfg.results(load).to_vec();
+    let mut derived: FxHashSet<Value> = work.iter().copied().collect();
+    let mut conditions: SmallVec<[Condition; 2]> = SmallVec::new();
+    let next = next_block(function, block);
+    let is_next = |home: Option<Block>| home.is_some() && home == next.as_ref().map(|next| next.0);
+    while let Some(value) = work.pop() {
+        for user in flow.uses(value) {
+            let inst = match *user {
+                Use::Operand(inst) => inst,
+                Use::Parameter(param) => {
+                    let (_, passed) = next.as_ref()?;
+                    if passed.iter().all(|&(known, _)| known != param) {
+                        return None;
+                    }
+                    if derived.insert(param) {
+                        work.push(param);
+                    }
+                    continue;
+                }
+            };
+            if flow.home[inst] != Some(block) && !is_next(flow.home[inst]) {
+                return None;
+            }
+            let data = &dfg.insts[inst];
+            let args = dfg.args(inst);
+            let &[result] = dfg.results(inst) else {
+                return None;
+            };
+            let condition = match (data.opcode, args) {
+                (Opcode::And | Opcode::Or, &[a, b]) if data.ty == OpType::Pred => {
+                    let other = if a == value { b } else { a };
+                    Some((other, data.opcode == Opcode::And))
+                }
+                (Opcode::Selp, &[a, b, c]) if c != value && a != b => Some((c, a == value)),
+                (Opcode::Setp, &[_, _, other]) if other != value => match data.mods.bool_op() {
+                    BoolOp::And => Some((other, true)),
+                    BoolOp::Or => Some((other, false)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            match condition {
+                Some(condition) => conditions.push(condition),
+                None if function.effects(inst).is_pure() => {
+                    if derived.insert(result) {
+                        work.push(result);
+                    }
+                }
+                None => return None,
+            }
+            if derived.len() > MOST || conditions.len() > MOST {
+                return None;
+            }
+        }
+    }
+    if conditions.is_empty() {
+        return None;
+    }
+    let passed = next.as_ref().map_or(&[][..], |(_, passed)| passed);
+    let (mut hoisted, mut copied) = (Vec::new(), Vec::new());
+    let mut needed: Vec<Value> = conditions.iter().map(|&(value, _)| value).collect();
+    while let Some(value) = needed.pop() {
+        let value = match derived.contains(&value) {
+            true => value,
+            false => replaced(value, passed),
+        };
+        if derived.contains(&value) {
+            return None;
+        }
+        let Some(inst) = dfg.def_inst(value) else {
+            continue;
+        };
+        let is_before = flow.position[inst] < flow.position[load];
+        let list = match flow.home[inst] {
+            home if home == Some(block) && !is_before => &mut hoisted,
+            home if is_next(home) => &mut copied,
+            _ => continue,
+        };
+        if list.contains(&inst) {
+            continue;
+        }
+        let moves = function.effects(inst).is_pure() || is_param_load(function, inst);
+        if !moves || list.len() == MOST {
+            return None;
+        }
+        list.push(inst);
+        needed.extend_from_slice(dfg.args(inst));
+    }
+    hoisted.sort_by_key(|&inst| flow.position[inst]);
+    copied.sort_by_key(|&inst| flow.position[inst]);
+    Some(Plan {
+        conditions,
+        hoisted,
+        copied,
+        passed: passed.to_vec(),
+    })
+}
+
+/// If a block ends with a jump to another block, returns the other block and its parameters, with the values that the
+/// jump passes for them.
+fn next_block(function: &Function, block: Block) -> Option<(Block, Vec<(Value, Value)>)> {
+    let inst = function.layout.terminator(block)?;
+    let [call] = function.dfg.targets(inst) else {
+        return None;
+    };
+    let is_jump = function.dfg.insts[inst].opcode == Opcode::Jump && call.block != block;
+    is_jump.then(|| {
+        let params = function.dfg.blocks[call.block].params.iter().copied();
+        (call.block, params.zip(call.args.iter().copied()).collect())
+    })
+}
+
+/// Returns what stands for a value in the block of the load.
+fn replaced(value: Value, by: &[(Value, Value)]) -> Value {
+    let known = by.iter().find(|&&(of, _)| of == value);
+    known.map_or(value, |&(_, by)| by)
+}
+
+/// Moves the load at an index of a block into a block of its own, and the instructions after it into another block.
+/// Returns the two blocks.
+fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> [Block; 2] {
+    let mut insts = std::mem::take(&mut function.layout.insts[block]);
+    let mut rest = insts.split_off(index + 1);
+    let load = insts.remove(index);
+    rest.retain(|inst| !plan.hoisted.contains(inst));
+    insts.extend(plan.hoisted);
+    let mut stands = plan.passed;
+    for inst in plan.copied {
+        let desc = function.dfg.insts[inst].desc();
+        let args = function.dfg.args(inst).iter();
+        let args: Vec<Value> = args.map(|&arg| replaced(arg, &stands)).collect();
+        let results = function.dfg.results(inst).to_vec();
+        let types: Vec<_> = results.iter().map(|&v| function.dfg.ty(v)).collect();
+        let copy = function.dfg.make_inst(desc, &args, &types);
+        function.dfg.locs[copy] = function.dfg.locs[inst];
+        stands.extend(results.into_iter().zip(function.dfg.results(copy).to_vec()));
+        insts.push(copy);
+    }
+    let [on, tail] = std::array::from_fn(|_| function.dfg.blocks.push(Default::default()));
+    let value = function.dfg.results(load)[0];
+    let ty = function.dfg.ty(value);
+    let data = function.dfg.insts[load];
+    let loc = function.dfg.locs[load];
+    let make = |function: &mut Function, desc: Desc, args: &[Value], results: &[_]| {
+        let inst = function.dfg.make_inst(desc, args, results);
+        function.dfg.locs[inst] = loc;
+        inst
+    };
+    let pred = |opcode| Desc {
+        opcode,
+        ty: OpType::Pred,
+        src: OpType::None,
+        mods: Mods::NONE,
+    };
+    let mut matters = None;
+    for (condition, wanted) in plan.conditions {
+        let mut holds = replaced(condition, &stands);
+        let of = [function.dfg.ty(condition)];
+        if !wanted {
+            let not = make(function, pred(Opcode::Not), &[holds], &of);
+            holds = function.dfg.results(not)[0];
+            insts.push(not);
+        }
+        matters = Some(match matters {
+            None => holds,
+            Some(before) => {
+                let or = make(function, pred(Opcode::Or), &[before, holds], &of);
+                insts.push(or);
+                function.dfg.results(or)[0]
+            }
+        });
+    }
+    let control = |opcode| Desc {
+        ty: OpType::None,
+        ..pred(opcode)
+    };
+    let zero = make(function, control(Opcode::Const), &[], &[ty]);
+    become_constant(function, zero, ty.kind(), 0);
+    insts.push(zero);
+    let nothing = function.dfg.results(zero)[0];
+    let again = function.dfg.args(load).to_vec();
+    let again = make(function, data.desc(), &again, &[ty]);
+    let loaded = function.dfg.results(again)[0];
+    let branch = make(function, control(Opcode::Brif), matters.as_slice(), &[]);
+    let with = |args: &[Value]| BlockCall {
+        args: args.into(),
+        ..BlockCall::to(tail)
+    };
+    let calls = smallvec![BlockCall::to(on), with(&[nothing])];
+    function.dfg.targets.insert(branch, calls);
+    insts.push(branch);
+    let jump = make(function, control(Opcode::Jump), &[], &[]);
+    function
+        .dfg
+        .targets
+        .insert(jump, smallvec![with(&[loaded])]);
+    function.layout.insts[block] = insts;
+    function.layout.insts[on] = vec![again, jump];
+    function.layout.insts[tail] = rest;
+    let param = function.dfg.append_param(tail, ty);
+    function.dfg.values[value].def = ValueDef::Alias(param);
+    [on, tail]
+}

@@ -1,0 +1,166 @@
+// Loads that nvcc executes speculatively, loops that do not poll, and the first read of a compare-and-swap loop. The
+// directives are described in tests/src/checks.rs.
+#define KERNEL extern "C" __global__ void
+#define T threadIdx.x
+
+//@ class: speculated loads
+//@ case: grid 2 block 128
+//@ arg buffer 4096 iota
+//@ arg buffer 64
+//@ expect clean
+KERNEL flag_of_one_thread(const int *a, int *out) {
+    __shared__ bool found;
+    for (int i = blockIdx.x; i < 4; i += gridDim.x) {
+        if (T == 0) found = false;
+        __syncthreads();
+        if (a[i * 128 + T] == 131) found = true;
+        __syncthreads();
+        if (T == 0) {
+            if (found) out[i] = 1;
+        }
+    }
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 4096 iota
+//@ arg buffer 64
+//@ expect racecheck race BUG1 BUG2 error
+KERNEL flag_of_all_threads(const int *a, int *out) {
+    __shared__ bool found;
+    for (int i = 0; i < 2; i++) {
+        if (T == 0) found = false; // BUG1
+        __syncthreads();
+        if (a[i * 128 + T] == 131) found = true;
+        __syncthreads();
+        if (T >= 64 && found) out[i] = 1; // BUG2
+    }
+}
+
+//@ case: grid 2 block 128
+//@ arg buffer 4096 ones
+//@ arg buffer 64
+//@ expect clean
+KERNEL written_and_read_by_one_thread(const int *a, int *out) {
+    __shared__ int sum;
+    if (T == 64) sum = a[0];
+    if (T == 64 && sum != 0) out[blockIdx.x] = 1;
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 4096 ones
+//@ arg buffer 64
+//@ expect racecheck race BUG1 BUG2 error
+//@ expect initcheck uninitialized BUG2
+KERNEL written_and_read_by_two_threads(const int *a, int *out) {
+    __shared__ int sum;
+    if (T == 64) sum = a[0]; // BUG1
+    if (T == 32 && sum != 0) out[blockIdx.x] = 1; // BUG2
+}
+
+//@ case: grid 2 block 128
+//@ arg buffer 4096
+//@ expect clean
+KERNEL selected_by_one_thread(int *out) {
+    __shared__ int a;
+    if (T == 0) a = 1;
+    int v = T == 0 ? a : 5;
+    out[T + blockIdx.x * blockDim.x] = v;
+    if (T == 0) a = 7;
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 4096
+//@ expect racecheck race BUG1 BUG2 error
+//@ expect racecheck race BUG2 BUG3 error
+//@ expect initcheck uninitialized BUG2
+KERNEL selected_by_one_warp(int *out) {
+    __shared__ int a;
+    if (T == 32) a = 1; // BUG1
+    int v = T < 32 ? a : 5; // BUG2
+    out[T + blockIdx.x * blockDim.x] = v;
+    if (T == 32) a = 7; // BUG3
+}
+
+__device__ int mode;
+//@ case: grid 2 block 128
+//@ arg buffer 64
+//@ expect clean
+KERNEL variable_of_one_thread(int *out) {
+    if (T == 0 && blockIdx.x == 0) mode = 3;
+    if (T == 0 && blockIdx.x == 0 && mode > 0) out[0] = 1;
+}
+
+__device__ int other_mode;
+//@ case: grid 2 block 128
+//@ arg buffer 64
+//@ expect racecheck race BUG1 BUG2 error
+KERNEL variable_of_two_blocks(int *out) {
+    if (T == 0 && blockIdx.x == 0) other_mode = 3; // BUG1
+    if (T == 0 && other_mode > 0) out[blockIdx.x] = 1; // BUG2
+}
+
+//@ class: polling
+//@ case: grid 4 block 64
+//@ arg buffer 64
+//@ expect racecheck race BUG1 warning
+KERNEL volatile_counter_in_a_loop(volatile int *total) {
+    for (int i = 0; i < 8; i++) *total = *total + 1; // BUG1
+}
+
+//@ case: grid 2 block 32
+//@ arg buffer 64
+//@ expect clean
+KERNEL volatile_flag_in_a_loop(volatile int *flag) {
+    if (T != 0) return;
+    if (blockIdx.x == 0) {
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+    }
+}
+
+//@ class: compare-and-swap loops
+//@ case: grid 4 block 64
+//@ arg buffer 64
+//@ expect clean
+KERNEL sum_by_swaps(double *sum) {
+    unsigned long long *at = (unsigned long long *)sum, old = *at, expected;
+    do {
+        expected = old;
+        old = atomicCAS(at, expected, __double_as_longlong(1.0 + __longlong_as_double(expected)));
+    } while (expected != old);
+}
+
+//@ case: grid 4 block 64
+//@ arg buffer 64
+//@ expect clean
+KERNEL maximum_by_swaps(int *most) {
+    int expected;
+    do {
+        expected = *most;
+        if (expected >= (int)T) break;
+    } while (atomicCAS(most, expected, (int)T) != expected);
+}
+
+//@ case: grid 4 block 64
+//@ arg buffer 64
+//@ arg buffer 64
+//@ expect racecheck race BUG1 BUG2 error
+KERNEL read_beside_swaps(int *most, int *out) {
+    int old = most[1], expected;
+    do {
+        expected = old;
+        old = atomicCAS(most + 1, expected, expected + 1); // BUG1
+    } while (expected != old);
+    if (T == 0) out[blockIdx.x] = most[1]; // BUG2
+}
+
+//@ case: grid 4 block 64
+//@ arg buffer 64
+//@ expect racecheck race BUG1 BUG2 error
+//@ expect racecheck race BUG1 BUG3 error
+KERNEL written_beside_swaps(int *most) {
+    int expected = *most, old; // BUG2
+    if (T == 63) *most = blockIdx.x; // BUG1
+    while ((old = atomicCAS(most, expected, expected + 1)) != expected) expected = old; // BUG3
+}
