@@ -339,12 +339,13 @@ pub struct CheckedLanes {
 }
 
 impl CheckedLanes {
-    /// The offset, in the memory for addresses, of the base address of the state space's window; 0 if there is no
-    /// window.
+    /// Offset in bytes of a word in the array of lane addresses that generated code passes to
+    /// [`Helpers::check_lanes`]. The word contains the base address of the window of the access's state space (for
+    /// example of the CTA's shared memory), or 0 if the state space has no window.
     pub const WINDOW: u32 = 8 * 32;
-    /// The offset, in this memory, of a [`PerformedAccess`].
+    /// Offset in bytes of a [`PerformedAccess`] in this array.
     pub const PERFORMED: u32 = CheckedLanes::WINDOW + 8;
-    /// The size of this memory in bytes.
+    /// Size of this array in bytes.
     pub const BYTES: u32 = CheckedLanes::PERFORMED + 8;
     /// The number of the bit at which the thread begins; the mask of active lanes begins at bit 0.
     pub const THREAD: i64 = 32;

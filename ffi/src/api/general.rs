@@ -1,6 +1,7 @@
 //! Entry points for initialisation, versions, errors, symbol lookup, logs, core dumps, checkpoints and the profiler.
 //!
-//! [`crate::api`] describes the format of the rows.
+//! Each row in `cuda_api!` declares one or more exported functions that share a signature; [`crate::api`] describes the
+//! format of a row.
 
 use super::cuda_api;
 use super::procaddress::{get_proc_address_v1, get_proc_address_v2};

@@ -1,6 +1,7 @@
 //! Entry points for graphics and external memory. None of these entry points is implemented.
 //!
-//! [`crate::api`] describes the format of the rows.
+//! Each row in `cuda_api!` declares one or more exported functions that share a signature; [`crate::api`] describes the
+//! format of a row.
 
 use super::cuda_api;
 use crate::types::*;

@@ -1,6 +1,7 @@
 //! Entry points for device, pinned and managed memory, for pointers, and for sharing memory between processes.
 //!
-//! [`crate::api`] describes the format of the rows.
+//! Each row in `cuda_api!` declares one or more exported functions that share a signature; [`crate::api`] describes the
+//! format of a row.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -148,7 +148,8 @@ impl Pages {
         Some(round_up(len + guard, page)? | page)
     }
 
-    /// Returns the free ranges for pieces of this footprint.
+    /// Returns the set of free address ranges from which pieces of this footprint (length plus guard) are allocated.
+    /// Small pieces have a set of their own if there are enough addresses.
     fn free(&mut self, footprint: u64) -> &mut Extents {
         match &mut self.middle {
             Some(middle) if !footprint.is_multiple_of(self.grain) => middle,

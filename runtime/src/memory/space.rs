@@ -102,7 +102,7 @@ pub struct Allocation {
     pub kind: MemoryKind,
     /// Ordinal of the device.
     pub device: i32,
-    /// ID of the owner, from the request.
+    /// ID of the context that owns the memory, from [`Request::owner`].
     pub owner: u64,
     /// Flags from the request.
     pub flags: u32,

@@ -23,7 +23,8 @@ pub(super) struct Bodies(Mutex<BodiesState>);
 struct BodiesState {
     /// The module from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
-    /// The module in which all functions are lowered, if further snapshots may be needed.
+    /// The IR module when all its functions have been lowered from PTX. It is kept if further snapshots may be needed
+    /// (instrumented copies for other selections of events), else `None`.
     whole: Option<Module>,
     /// The latest snapshots, each with the events that tools select.
     latest: Vec<(Selection, Arc<Snapshot>)>,

@@ -35,7 +35,8 @@ const BETWEEN: u64 = 10_000_000;
 const FARTHER: u64 = 4;
 const LOST: u64 = 20;
 
-/// Total time, number of CTAs and number of parts that one kind of code has run.
+/// Measurements of scalar code or of vector code: its total time, and how many CTAs and parts it has run. Between two
+/// parts (groups of CTAs of a launch) the code can change.
 #[derive(Debug, Default)]
 struct Rate {
     nanoseconds: AtomicU64,

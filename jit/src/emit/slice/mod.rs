@@ -68,7 +68,8 @@ pub(crate) struct View<'a> {
     pub(crate) width: u32,
 }
 
-/// Where control goes when the chunk has run, and where the code records the stops of its lanes.
+/// The block to which the code for a chunk jumps when each of its lanes has stopped at a sync point or has exited, and
+/// the variables in which this code records the sync points.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
     /// Reached when all lanes have stopped.

@@ -197,12 +197,13 @@ pub(super) fn join(clock: &mut Shared, other: &Shared) {
     }
 }
 
-/// Returns a number that is about proportional to the memory that a shared clock occupies.
+/// Returns an estimate of the size of a clock to which several threads or locations may refer, about proportional to its
+/// memory; 0 if there is no clock.
 pub(super) fn size(clock: &Shared) -> u64 {
     clock.as_ref().map_or(0, |clock| clock.size())
 }
 
-/// Returns whether a shared clock knows an access of `thread` at `time`.
+/// Returns whether a clock to which several threads or locations may refer knows an access of `thread` at `time`.
 pub(super) fn knows(clock: &Shared, thread: Thread, time: Time) -> bool {
     clock
         .as_ref()
