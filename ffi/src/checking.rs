@@ -150,8 +150,8 @@ fn is_selected(name: &str) -> bool {
     }
 }
 
-/// Returns whether contexts return `code` because of wrong accesses in kernels. Such accesses have findings of their
-/// own.
+/// Returns whether contexts return `code` because of wrong accesses in kernels or faults of kernels. These have findings
+/// of their own.
 fn is_reported(code: CuResult) -> bool {
     Runtime::global()
         .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))

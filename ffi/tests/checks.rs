@@ -523,6 +523,51 @@ fn a_wrong_access_ends_what_the_option_says() {
     }
 }
 
+/// Without a finding about the fault, only a failed call would be reported, and nothing if the program makes no later
+/// call.
+#[test]
+fn a_fault_of_a_kernel_is_reported_once_with_its_place() {
+    for engine in ["native", "interpreter"] {
+        for what in ["trap", "trap-at-end", "bad-call"] {
+            let variables = [("MARGAY_ENGINE", engine)];
+            let mut found = findings_with(what, "all", &variables);
+            found.retain(|finding| finding["tool"] != "leakcheck");
+            let (kernel, thread, block, ptx_line, text) = match what {
+                "bad-call" => ("call", [0, 0, 0], [0, 0, 0], 16, "invalid program counter"),
+                _ => ("stop", [5, 0, 0], [1, 0, 0], 8, "trap"),
+            };
+            let text = format!("Kernel fault: {text}");
+            let finding = take(&mut found, "kernel-fault", "faults", &text);
+            assert_eq!(finding["tool"], "memcheck", "{what}, {engine}");
+            assert_eq!(finding["severity"], "error");
+            assert_eq!(finding["kernel"], kernel);
+            assert_eq!(finding["thread"], serde_json::json!(thread));
+            assert_eq!(finding["block"], serde_json::json!(block));
+            assert_eq!(finding["ptx_line"], ptx_line);
+            assert!(found.is_empty(), "{what}, {engine}: {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn without_memcheck_the_call_that_fails_is_reported() {
+    let mut found = findings("trap", "synccheck,apicheck");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found.remove(0)["kind"], "failed-call");
+}
+
+#[test]
+fn a_fault_of_a_kernel_that_is_not_examined_is_not_reported() {
+    let variables = [("MARGAY_CHECK_KERNELS", "kernel_name=other")];
+    assert!(findings_with("trap", "memcheck", &variables).is_empty());
+}
+
+#[test]
+fn the_time_limit_causes_no_finding_about_the_kernel() {
+    let variables = [("MARGAY_TIME_LIMIT", "1")];
+    assert!(findings_with("endless", "memcheck", &variables).is_empty());
+}
+
 #[test]
 fn launches_block_if_wanted() {
     let variables = [("MARGAY_CHECK_BLOCKING", "1")];

@@ -269,7 +269,8 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    fn text(self) -> &'static str {
+    /// Describes the failure in a few words.
+    pub(crate) fn text(self) -> &'static str {
         match self {
             FaultKind::IllegalAddress => "illegal memory access",
             FaultKind::Timeout => "time limit exceeded",
@@ -337,6 +338,9 @@ impl fmt::Display for SourceLine {
     }
 }
 
+/// Detail text of the fault that means that a request of the host stopped the launch.
+pub(crate) const STOPPED: &str = "stopped";
+
 /// A failure of device code or of other submitted work, with all available information about where it occurred.
 ///
 /// ```
@@ -396,7 +400,12 @@ impl Fault {
 
     /// Returns the fault of a launch that a request of the host stopped.
     pub(crate) fn stopped(kernel: &str) -> Fault {
-        Fault::new(FaultKind::LaunchFailed, kernel).with_detail("stopped")
+        Fault::new(FaultKind::LaunchFailed, kernel).with_detail(STOPPED)
+    }
+
+    /// Returns whether the fault only means that a request of the host stopped the launch.
+    pub(crate) fn is_stop(&self) -> bool {
+        self.kind == FaultKind::LaunchFailed && self.detail == STOPPED
     }
 
     /// Sets the CTA's index in the grid.

@@ -381,7 +381,7 @@ impl Launcher for Launched {
             if let Some(findings) = &self.kernel.module().context().machine().findings {
                 findings.end_launch(self.id);
                 if let Some(fault) = &fault {
-                    findings.add_fault(fault, self.call.as_ref());
+                    findings.add_fault(self.id, fault, self.call.as_ref());
                 }
                 if findings.spares_context(self.id) {
                     fault = None;

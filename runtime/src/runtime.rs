@@ -336,8 +336,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether a launch of a checking run has failed because of accesses that findings report, with a fault for
-    /// whose kind `is` returns true.
+    /// Returns whether a launch of a checking run has failed because of an access or a fault that a finding reports,
+    /// with a fault for whose kind `is` returns true.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))

@@ -208,6 +208,44 @@ static void accesses(void) {
     REQUIRE(cuCtxSynchronize());
 }
 
+static const char FAULTS[] =
+    ".version 7.0\n"
+    ".target sm_70\n"
+    ".address_size 64\n"
+    ".visible .entry stop()\n"
+    "{\n"
+    "    .reg .b32 %t, %c; .reg .pred %p;\n"
+    "    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %t, %c, 64, %t; setp.eq.u32 %p, %t, 69;\n"
+    "    @%p trap;\n"
+    "    ret;\n"
+    "}\n"
+    ".visible .entry call(.param .u64 function)\n"
+    "{\n"
+    "    .reg .b64 %f;\n"
+    "    ld.param.u64 %f, [function];\n"
+    "    shape: .callprototype _ ();\n"
+    "    call %f, (), shape;\n"
+    "    ret;\n"
+    "}\n"
+    ".visible .entry spin()\n"
+    "{\n"
+    "    again: bra again;\n"
+    "}\n";
+
+// Launches a kernel that a fault ends. If `wanted` is not `SUCCESS`, it is the result of the next call, which waits for
+// the kernel.
+static void faults(const char *name, CUresult wanted) {
+    CUmodule with_faults;
+    CUfunction function;
+    CUdeviceptr null = 0;
+    void *params[] = {&null};
+    REQUIRE(cuModuleLoadData(&with_faults, FAULTS));
+    REQUIRE(cuModuleGetFunction(&function, with_faults, name));
+    REQUIRE(cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, NULL, params, NULL)); // @faults
+    if (wanted != SUCCESS)
+        EXPECT(cuCtxSynchronize(), wanted);
+}
+
 // Two allocations of which some bytes are not written, and one that is written.
 static void unused(void) {
     CUdeviceptr half = allocate(1000), none = allocate(64), whole = allocate(500);
@@ -414,6 +452,14 @@ int main(int count, char **arguments) {
         wrong_access(SUCCESS, SUCCESS);
     else if (!strcmp(what, "ends-context"))
         wrong_access(ILLEGAL_ADDRESS, ILLEGAL_ADDRESS);
+    else if (!strcmp(what, "trap"))
+        faults("stop", LAUNCH_FAILED);
+    else if (!strcmp(what, "trap-at-end"))
+        faults("stop", SUCCESS);
+    else if (!strcmp(what, "bad-call"))
+        faults("call", INVALID_PC);
+    else if (!strcmp(what, "endless"))
+        faults("spin", LAUNCH_TIMEOUT);
     else if (!strcmp(what, "blocking"))
         blocking();
     else if (!strcmp(what, "levels"))

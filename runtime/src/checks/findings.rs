@@ -112,7 +112,7 @@ pub struct Findings {
     ended: Mutex<FxHashSet<u64>>,
     /// See [`Findings::suppressed`].
     suppressed: Mutex<FxHashMap<u64, Fault>>,
-    /// The kinds of the errors that contexts return because of suppressed accesses. Findings report these accesses.
+    /// The kinds of the errors that contexts return because of suppressed accesses and of faults that findings report.
     explained: Mutex<FxHashSet<FaultKind>>,
     shadow: Shadow,
 }
@@ -166,8 +166,8 @@ impl Findings {
         Some(fault)
     }
 
-    /// Returns whether `is` is true for the kind of an error that a context returns because of a suppressed access. A
-    /// finding already reports this access, so apicheck does not report calls that fail with this error.
+    /// Returns whether `is` is true for the kind of an error that a context returns because of a suppressed access or a
+    /// fault that a finding reports. apicheck does not report calls that fail with this error.
     pub(crate) fn explains(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         self.explained.lock().iter().any(|&kind| is(kind))
     }
@@ -311,28 +311,25 @@ impl Findings {
         Some(id)
     }
 
-    /// Records a finding about the fault that has ended a launch, if the fault is a deadlock or a hang. `call` is the
-    /// stack of the call that submitted the launch.
-    pub(crate) fn add_fault(&self, fault: &Fault, call: Option<&CallStack>) {
-        let text = match fault.kind {
-            FaultKind::Deadlock => "Barrier error detected. Threads wait for each other",
-            FaultKind::Hang => {
-                "Barrier error detected. Threads wait for memory that nothing changes"
-            }
-            _ => return,
+    /// Records a finding about the fault that has ended a launch, unless a finding reports the cause already or the
+    /// launch exceeded its time limit. `call` is the stack of the call that submitted the launch; `None` if the launch
+    /// is not examined.
+    pub(crate) fn add_fault(&self, launch: u64, fault: &Fault, call: Option<&CallStack>) {
+        let finding = match fault.kind {
+            FaultKind::Deadlock | FaultKind::Hang => wait_finding(fault),
+            FaultKind::Timeout => return,
+            _ if call.is_none() || fault.is_stop() || self.has_ended(launch) => return,
+            _ => fault_finding(fault),
         };
-        let mut finding = Finding::new(Kind::Deadlock, text);
-        finding.kernel = Some(fault.kernel.clone());
-        finding.place = Place {
-            ptx_line: fault.ptx_line,
-            source: fault.source.clone(),
-        };
-        finding.thread = fault
-            .cta
-            .zip(fault.thread)
-            .map(|(block, thread)| ThreadPlace { thread, block });
-        finding.explanation = Some(fault.detail.replace("\n  ", "; "));
-        self.add(finding, call);
+        let kind = finding.kind;
+        if self.add(finding, call).is_some() && kind == Kind::KernelFault {
+            self.explained.lock().insert(fault.kind);
+        }
+    }
+
+    /// Returns whether a finding has ended a launch.
+    fn has_ended(&self, launch: u64) -> bool {
+        self.ended.lock().contains(&launch)
     }
 
     /// Counts one more occurrence of the finding with the number `id`. Returns false if the finding is not in the
@@ -445,4 +442,45 @@ impl Findings {
             lost,
         )
     }
+}
+
+/// Creates the finding about a fault of threads that wait for each other, or for memory that nothing changes.
+fn wait_finding(fault: &Fault) -> Finding {
+    let cause = match fault.kind {
+        FaultKind::Deadlock => "Threads wait for each other",
+        _ => "Threads wait for memory that nothing changes",
+    };
+    let text = format!("Barrier error detected. {cause}");
+    let mut finding = finding_at(Kind::Deadlock, text, fault);
+    finding.explanation = Some(fault.detail.replace("\n  ", "; "));
+    finding
+}
+
+/// Creates the finding about any other fault. The text names the cause. The explanation is the detail of the fault, for
+/// example the text of an assertion.
+fn fault_finding(fault: &Fault) -> Finding {
+    let has_detail = !fault.detail.is_empty();
+    let (cause, detail) = match fault.kind {
+        FaultKind::LaunchFailed if has_detail => (fault.detail.as_str(), None),
+        kind => (kind.text(), has_detail.then(|| fault.detail.clone())),
+    };
+    let mut finding = finding_at(Kind::KernelFault, format!("Kernel fault: {cause}"), fault);
+    finding.explanation = detail;
+    finding.address = fault.address;
+    finding
+}
+
+/// Creates a finding with the kernel, the position and the thread of a fault.
+fn finding_at(kind: Kind, text: String, fault: &Fault) -> Finding {
+    let mut finding = Finding::new(kind, text);
+    finding.kernel = Some(fault.kernel.clone());
+    finding.place = Place {
+        ptx_line: fault.ptx_line,
+        source: fault.source.clone(),
+    };
+    finding.thread = fault
+        .cta
+        .zip(fault.thread)
+        .map(|(block, thread)| ThreadPlace { thread, block });
+    finding
 }

@@ -14,7 +14,7 @@ pub use margay_exec::Undefined;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Tool {
-    /// Accesses outside of allocations, and misaligned accesses.
+    /// Accesses outside of allocations, misaligned accesses, and faults that end kernels.
     Memory,
     /// Reads of memory that nobody has written.
     Initialisation,
@@ -133,6 +133,9 @@ kinds! {
     FreeBeforeAllocation Memory Error "free-before-allocation";
     /// A use of stream-ordered memory that is not ordered before the free.
     UseAfterStreamFree Memory Error "use-after-stream-free";
+    /// A fault that ended a kernel, and that no other finding reports: a trap, a failed assertion, a call through an
+    /// invalid function pointer, an exhausted stack.
+    KernelFault Memory Error "kernel-fault";
     /// A read of bytes that nobody has written.
     Uninitialized Initialisation Error "uninitialized";
     /// A read of several bytes, some of which nobody has written, for example the padding of a structure.

@@ -6,16 +6,8 @@ use margay_jit::abi::{UNKNOWN_HANDLE, status};
 
 use super::kernel::KernelCode;
 use super::launch::PtxLaunch;
-use crate::error::{Fault, FaultKind, SourceLine};
+use crate::error::{Fault, FaultKind, STOPPED, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
-
-/// Detail text of the fault that means that the launch was stopped.
-const STOPPED: &str = "stopped";
-
-/// Returns whether a fault only means that the launch was stopped.
-pub(super) fn is_stop(fault: &Fault) -> bool {
-    fault.kind == FaultKind::LaunchFailed && fault.detail == STOPPED
-}
 
 /// Describes the position at which a thread was running when its launch was stopped.
 pub(super) fn place(fault: &Fault) -> String {

@@ -403,7 +403,7 @@ impl PtxLaunch {
     }
 
     pub(super) fn fail(&self, worker: &dyn Worker, fault: Fault) -> RunOutcome {
-        if faults::is_stop(&fault) || worker.stop_requested() {
+        if fault.is_stop() || worker.stop_requested() {
             RunOutcome::Stopped {
                 place: faults::place(&fault),
             }
