@@ -431,6 +431,46 @@ KERNEL exit_in_loop(int *out, int limit) {
     out[threadIdx.x] += 2;
 }
 
+//@ case unaligned_barrier_left: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 40
+//@ expect synccheck left-before-barrier BUG1 info
+//@ case no_unaligned_barrier_left: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 64
+//@ expect clean
+//@ case unaligned_barrier_left_by_warp: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 32
+//@ expect clean
+KERNEL exit_before_unaligned_barrier(int *out, int limit) {
+    if (threadIdx.x >= limit) return;
+    out[threadIdx.x] = 1;
+    BAR("barrier.sync 0"); // BUG1
+    out[threadIdx.x] = 2;
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect synccheck left-before-barrier BUG1 info
+KERNEL exit_before_counted_barrier_of_block(int *out) {
+    if (threadIdx.x >= 40) return;
+    out[threadIdx.x] = 1;
+    BAR("barrier.sync 1, 64"); // BUG1
+    out[threadIdx.x] = 2;
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 256
+//@ expect clean
+KERNEL exit_before_barrier_of_one_warp(int *out) {
+    // The barrier does not wait for all threads of the block.
+    if (threadIdx.x >= 20 && threadIdx.x < 32) return;
+    out[threadIdx.x] = 1;
+    if (threadIdx.x < 32) BAR("barrier.sync 1, 32");
+    out[threadIdx.x] = 2;
+}
+
 //@ case: grid 1 block 96
 //@ arg buffer 384
 //@ expect clean

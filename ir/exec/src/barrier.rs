@@ -79,6 +79,12 @@ impl Barrier {
         self.count == 0
     }
 
+    /// Returns whether the barrier waits for all threads of a CTA with `threads` threads, with or without a thread count
+    /// in the instructions.
+    pub fn expects(&self, threads: u32) -> bool {
+        self.count == 0 || self.count >= threads
+    }
+
     /// Returns whether any thread has arrived since the barrier last completed.
     pub fn is_active(&self) -> bool {
         self.active

@@ -28,9 +28,9 @@ pub enum Undefined {
     /// Threads of a warp reached an `.aligned` barrier at different instructions, or some threads of the warp did not
     /// reach it.
     DivergentBarrier,
-    /// Threads of a warp exited without reaching the `.aligned` barrier at which the other threads wait. PTX requires
-    /// that all threads of the warp reach the barrier. From compute capability 7.0 on, CUDA requires this only of
-    /// threads that have not exited, so this finding is a remark.
+    /// Threads of a warp exited without reaching the barrier at which the other threads wait. The barrier is `.aligned`
+    /// or waits for all threads of the CTA. PTX requires that all threads of the warp reach the barrier. From compute
+    /// capability 7.0 on, CUDA requires this only of threads that have not exited, so this finding is a remark.
     LeftBeforeBarrier,
     /// Threads of the block skipped the `__syncthreads()` at which the other threads wait, and went on until they
     /// exited. CUDA requires that the condition around such a barrier is equal in all threads of the block.
@@ -368,12 +368,13 @@ impl SyncCheck {
             .retain(|arrival| arrival.number != number as u64);
     }
 
-    /// Checks the lanes of a warp that a barrier of the CTA releases. `alive` are the threads of the warp that have not
-    /// exited, and `exited` are the threads that have exited.
+    /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the barrier waits for all
+    /// threads of the CTA. `alive` are the threads of the warp that have not exited, and `exited` are the threads that
+    /// have exited.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,
-        warp: usize,
+        (warp, is_whole): (usize, bool),
         (released, alive, exited): (u32, u32, u32),
         sync_points: &[SyncPoint; 32],
     ) {
@@ -390,13 +391,13 @@ impl SyncCheck {
                 .mods
                 .flag()
         };
-        if !lanes(released).any(aligned) {
-            return;
-        }
+        let is_aligned = lanes(released).any(aligned);
         let together = lanes(released).all(|lane| sync_points[lane as usize] == first);
-        if !together || released != alive {
+        if is_aligned && (!together || released != alive) {
             self.note(runner, Undefined::DivergentBarrier, (warp, first), released);
-        } else if exited != 0 && !self.known.contains(&(Undefined::SkippedBarrier, first)) {
+        } else if (is_aligned || is_whole)
+            && !self.known.contains(&(Undefined::SkippedBarrier, first))
+        {
             self.note(runner, Undefined::LeftBeforeBarrier, (warp, first), exited);
         }
     }

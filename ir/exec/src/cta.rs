@@ -496,6 +496,7 @@ impl CtaState {
             };
             if complete {
                 let waits_for_all = self.barriers[id].waits_for_all();
+                let is_whole = self.barriers[id].expects(self.threads);
                 let (released, reduces) = self.barriers[id].complete();
                 if let Some(check) = &mut self.check {
                     check.completed(id);
@@ -513,7 +514,7 @@ impl CtaState {
                             check.skips(runner, (warp, sync_point), exited);
                         }
                         let who = (lanes, !state.exited, exited);
-                        check.completes(runner, warp, who, &state.sync_points);
+                        check.completes(runner, (warp, is_whole), who, &state.sync_points);
                     }
                 }
                 if reduces {
