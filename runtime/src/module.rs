@@ -168,6 +168,8 @@ impl Module {
                 false => PointerKind::Device,
             };
             let ptr = context.alloc_variable(variable.size.max(1), kind, variable.constant)?;
+            let space = context.machine().memory.space();
+            space.name(ptr.address(), &variable.name);
             owned.push(ptr.address());
             addresses.push(ptr.address());
         }

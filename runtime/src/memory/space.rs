@@ -232,6 +232,8 @@ pub(super) struct Record {
     pub(super) front: u64,
     /// Whether a stream is going to free the allocation ([`AddressSpace::promise`]).
     pub(super) promised: bool,
+    /// The name of the variable whose memory this is, in runs that describe memory by calls ([`AddressSpace::name`]).
+    pub(super) variable: Option<Arc<str>>,
     pub(super) calls: Calls,
 }
 
@@ -242,6 +244,7 @@ impl Record {
             place,
             front: 0,
             promised: false,
+            variable: None,
             calls: Calls::default(),
         }
     }
@@ -404,6 +407,16 @@ impl AddressSpace {
             _ => books.retire(record, &self.usage, QUARANTINED),
         }
         Ok(allocation)
+    }
+
+    /// Records that the allocation that starts at `base` is the memory of a variable with a (mangled) name. Does nothing
+    /// in runs that do not store the calls that allocate memory, because only reports of checking runs use the name.
+    pub fn name(&self, base: u64, variable: &str) {
+        if self.keeps_calls()
+            && let Some(record) = self.index.write().get_mut(&base)
+        {
+            record.variable = Some(variable.into());
+        }
     }
 
     /// Records that a stream is going to free the allocation that starts at `base`. Pools may then allocate the same

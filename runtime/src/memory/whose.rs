@@ -4,10 +4,12 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::space::Record;
 use super::{AddressSpace, Allocation, MemoryKind};
 use crate::call_stack::CallStack;
+use crate::demangle;
 
 /// Maximum number of freed allocations that are recorded.
 const REMEMBERED: usize = 4096;
@@ -34,6 +36,7 @@ pub(super) struct Calls {
 struct FreedRecord {
     allocation: Allocation,
     by: FreedBy,
+    variable: Option<Arc<str>>,
     calls: Calls,
 }
 
@@ -49,6 +52,7 @@ impl Freed {
         self.0.push_back(FreedRecord {
             allocation: record.allocation,
             by,
+            variable: record.variable.clone(),
             calls: record.calls.clone(),
         });
     }
@@ -127,6 +131,8 @@ struct Found {
     allocation: Allocation,
     /// How the allocation was freed; `None` if it exists.
     by: Option<FreedBy>,
+    /// The name of the variable whose memory this is.
+    variable: Option<Arc<str>>,
     calls: Calls,
 }
 
@@ -149,9 +155,13 @@ impl Found {
         }
     }
 
-    /// Describes the address, and where the program allocated and freed the memory.
+    /// Describes the address, and where the program allocated and freed the memory. The memory of a variable has the
+    /// variable's name, and no place where it was allocated, because the program allocates it by loading a module.
     fn with_calls(&self) -> String {
-        let what = name(self.allocation.kind);
+        let what = match &self.variable {
+            Some(variable) => format!("variable {}", demangle::readable(variable)),
+            None => name(self.allocation.kind).to_owned(),
+        };
         let size = grouped_bytes(self.allocation.size);
         let (at, word) = match self.place {
             Place::Inside(at) => (at, "into"),
@@ -160,7 +170,8 @@ impl Found {
         };
         let mut text = format!("{} {word} {what} of {size}", grouped_bytes(at));
         let site = |call: &Option<CallStack>| call.as_ref().and_then(CallStack::site);
-        let allocated = site(&self.calls.allocated).map(|site| format!("allocated {site}"));
+        let allocated = site(&self.calls.allocated).filter(|_| self.variable.is_none());
+        let allocated = allocated.map(|site| format!("allocated {site}"));
         let Some(by) = self.by else {
             return text + &allocated.map_or(String::new(), |allocated| format!(" {allocated}"));
         };
@@ -192,6 +203,7 @@ impl AddressSpace {
                 place: Place::Inside(address - record.allocation.base),
                 allocation: record.allocation,
                 by: None,
+                variable: record.variable,
                 calls: record.calls,
             });
         }
@@ -200,6 +212,7 @@ impl AddressSpace {
                 place: Place::Inside(address - freed.allocation.base),
                 allocation: freed.allocation,
                 by: Some(freed.by),
+                variable: freed.variable,
                 calls: freed.calls,
             });
         }
@@ -232,6 +245,7 @@ impl AddressSpace {
             place,
             allocation: record.allocation,
             by: None,
+            variable: record.variable,
             calls: record.calls,
         };
         match (near(beyond), near(ahead)) {
