@@ -300,19 +300,25 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Forgets the copies and fills for whose work `is_kept` returns false.
-    pub(crate) fn keep_host(&mut self, is_kept: impl Fn(u32) -> bool) {
-        if self.host.iter().any(|host| !is_kept(host.work)) {
-            self.host.retain(|host| is_kept(host.work));
-            self.overlapping = None;
+    /// Forgets the copies and fills among `works`.
+    pub(crate) fn forget_host(&mut self, works: &FxHashSet<u32>) {
+        if works.is_empty() {
+            return;
         }
+        let detector = &mut self.detector;
+        self.host.retain(|host| {
+            let is_kept = !works.contains(&host.work);
+            if !is_kept {
+                detector.forget_overlaps(host.work);
+            }
+            is_kept
+        });
+        self.overlapping = None;
     }
 
     /// Records that the launch, copy or fill `work` may run at the same time as each one in `earlier`.
     pub(crate) fn add_overlaps(&mut self, work: u32, earlier: &[u32]) {
-        for &other in earlier {
-            self.detector.add_overlap(work, other);
-        }
+        self.detector.add_overlaps(work, earlier);
         self.overlapping = None;
     }
 
@@ -325,18 +331,20 @@ impl Races {
         mut report: impl FnMut(Finding),
     ) {
         let mut found: IndexMap<(Site, bool), (Conflict, u64)> = IndexMap::new();
+        let detector = &mut self.detector;
+        let overlaps = |other: &&HostAccess| {
+            let conflict = other.writes || host.writes;
+            let close = host.rows.start < other.rows.end() && other.rows.start < host.rows.end();
+            conflict && close && detector.may_overlap(other.work, host.work)
+        };
+        let others: Vec<&HostAccess> = self.host.iter().filter(overlaps).collect();
         for (start, bytes) in host.rows.each() {
             let range = (start, bytes);
-            self.detector
-                .conflicts(host.work, range, host.writes, |conflict| {
-                    let key = (conflict.site, conflict.writes);
-                    found.entry(key).or_insert((conflict, 0)).1 += 1;
-                });
-            let overlaps = |other: &&HostAccess| {
-                let conflict = other.writes || host.writes;
-                conflict && self.detector.may_overlap(other.work, host.work)
-            };
-            for other in self.host.iter().filter(overlaps) {
+            detector.conflicts(host.work, range, host.writes, |conflict| {
+                let key = (conflict.site, conflict.writes);
+                found.entry(key).or_insert((conflict, 0)).1 += 1;
+            });
+            for other in &others {
                 if let Some(address) = other.rows.first_common(start, bytes) {
                     report(host.race_with_host(other, (address, describe(address))));
                 }

@@ -37,6 +37,13 @@ impl Rows {
         })
     }
 
+    /// Returns the address behind the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        let slices = self.depth.saturating_sub(1) * self.slice;
+        let rows = self.height.saturating_sub(1) * self.pitch;
+        self.start + slices + rows + self.width
+    }
+
     /// Returns the address of the first of the `bytes` bytes at `address` that a row contains.
     pub(crate) fn first_common(&self, address: u64, bytes: u64) -> Option<u64> {
         let end = address + bytes;
@@ -139,6 +146,7 @@ mod tests {
             slice: 100,
         };
         assert_eq!(rows.each().count(), 6);
+        assert_eq!(rows.end(), 236);
         assert_eq!(rows.first_common(90, 10), None);
         assert_eq!(rows.first_common(90, 11), Some(100));
         assert_eq!(rows.first_common(104, 12), None);

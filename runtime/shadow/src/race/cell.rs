@@ -458,12 +458,17 @@ impl Cells {
     /// arguments are the index of the cell, the cell, and its further accesses.
     pub(super) fn for_each(&mut self, from: u64, to: u64, mut f: impl FnMut(u64, &Cell, &[Entry])) {
         let bytes = 4 * PAGE_CELLS as u64;
-        let mut pages: Vec<(u64, usize)> = self
-            .index
-            .iter()
-            .filter(|&(page, _)| page * bytes < to && (page + 1) * bytes > from)
-            .map(|(&page, &found)| (page, found))
-            .collect();
+        let inside = from / bytes..to.div_ceil(bytes);
+        let index = &self.index;
+        let mut pages: Vec<(u64, usize)> = match inside.end.saturating_sub(inside.start) {
+            few if few <= index.len() as u64 => inside
+                .filter_map(|page| Some((page, *index.get(&page)?)))
+                .collect(),
+            _ => (index.iter())
+                .filter(|(page, _)| inside.contains(page))
+                .map(|(&page, &found)| (page, found))
+                .collect(),
+        };
         pages.sort_unstable();
         for (page, found) in pages {
             let first = page * PAGE_CELLS as u64;

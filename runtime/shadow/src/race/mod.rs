@@ -277,9 +277,9 @@ pub struct Detector {
     copies: Vec<Option<Place>>,
     /// The copies of a thread for an mbarrier: the index of the sequence, and the number of the last copy.
     sequences: FxHashMap<(Thread, u64), Place>,
-    /// Pairs of launches, or of other work, that may run at the same time; the lower number first.
-    overlaps: FxHashSet<(u32, u32)>,
-    /// The launches, or other work, in `overlaps`.
+    /// For each launch, or other work, the earlier work that may run at the same time, in ascending order.
+    overlaps: FxHashMap<u32, Vec<u32>>,
+    /// The launches, or other work, that may run at the same time as another one.
     overlapping: FxHashSet<u32>,
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
@@ -356,15 +356,36 @@ impl Detector {
         *self = Detector::default();
     }
 
-    /// Records that two launches, or other pieces of work, may run at the same time. Otherwise, launches are ordered.
-    pub fn add_overlap(&mut self, a: u32, b: u32) {
-        self.overlaps.insert(pair_of(a, b));
-        self.overlapping.extend([a, b]);
+    /// Records that a launch, or another piece of work, may run at the same time as each one in `earlier`. Otherwise,
+    /// launches are ordered.
+    pub fn add_overlaps(&mut self, work: u32, earlier: &[u32]) {
+        if earlier.is_empty() {
+            return;
+        }
+        let known = self.overlaps.entry(work).or_default();
+        known.extend_from_slice(earlier);
+        known.sort_unstable();
+        self.overlapping.insert(work);
+        self.overlapping.extend(earlier);
+    }
+
+    /// Forgets which earlier work may run at the same time as `work`, which has no recorded accesses.
+    pub fn forget_overlaps(&mut self, work: u32) {
+        self.overlaps.remove(&work);
     }
 
     /// Returns whether two pieces of work may run at the same time.
     pub fn may_overlap(&self, a: u32, b: u32) -> bool {
-        !self.overlaps.is_empty() && self.overlaps.contains(&pair_of(a, b))
+        let contains = |work: u32, earlier: u32| {
+            let known = self.overlaps.get(&work);
+            known.is_some_and(|known| known.binary_search(&earlier).is_ok())
+        };
+        !self.overlaps.is_empty() && (contains(a, b) || contains(b, a))
+    }
+
+    /// Returns the number of pairs of work that may run at the same time, which the detector stores.
+    pub fn overlaps(&self) -> usize {
+        self.overlaps.values().map(Vec::len).sum()
     }
 
     /// Returns the number of groups and runs of accesses, which determines how much memory the detector uses.
@@ -385,31 +406,30 @@ impl Detector {
             return;
         }
         self.move_all_runs(address, address + bytes);
-        let (groups, overlaps) = (&self.groups, &self.overlaps);
-        self.cells
-            .for_each(address, address + bytes, |index, cell, further| {
-                let own = cell.write().into_iter().chain(cell.read());
-                for entry in own.chain(further.iter().copied()) {
-                    let group = &groups[entry.group as usize - 1];
-                    let launch = group.launch;
-                    let first = (0..4).find(|at| {
-                        let byte = index * 4 + at;
-                        entry.bytes >> at & 1 != 0 && byte >= address && byte < address + bytes
+        let mut cells = std::mem::take(&mut self.cells);
+        cells.for_each(address, address + bytes, |index, cell, further| {
+            let own = cell.write().into_iter().chain(cell.read());
+            for entry in own.chain(further.iter().copied()) {
+                let group = &self.groups[entry.group as usize - 1];
+                let first = (0..4).find(|at| {
+                    let byte = index * 4 + at;
+                    entry.bytes >> at & 1 != 0 && byte >= address && byte < address + bytes
+                });
+                if let Some(first) = first
+                    && (entry.writes || writes)
+                    && self.may_overlap(group.launch, work)
+                {
+                    found(Conflict {
+                        site: group.site,
+                        cta: group.cta,
+                        thread: group.warp * 32 + entry.lanes.trailing_zeros(),
+                        writes: entry.writes,
+                        address: index * 4 + first,
                     });
-                    if let Some(first) = first
-                        && (entry.writes || writes)
-                        && overlaps.contains(&pair_of(launch, work))
-                    {
-                        found(Conflict {
-                            site: group.site,
-                            cta: group.cta,
-                            thread: group.warp * 32 + entry.lanes.trailing_zeros(),
-                            writes: entry.writes,
-                            address: index * 4 + first,
-                        });
-                    }
                 }
-            });
+            }
+        });
+        self.cells = cells;
     }
 
     /// Forgets the accesses to memory that is about to be reused.
@@ -973,11 +993,6 @@ impl Detector {
             self.ctas[id as usize].acquire_all(&all);
         }
     }
-}
-
-/// Returns two pieces of work as a key of [`Detector::overlaps`].
-fn pair_of(a: u32, b: u32) -> (u32, u32) {
-    (a.min(b), a.max(b))
 }
 
 #[cfg(test)]

@@ -447,10 +447,10 @@ mod tests {
         let later = detector.add_cta(7, 0, 0, 32);
         detector.order_by_barriers_only(later);
         assert!(detector.read_run(later, (0, Access::READ), &run(0)));
-        detector.add_overlap(0, 7);
+        detector.add_overlaps(0, &[7]);
         assert!(!detector.read_run(0, (0, Access::READ), &run(0)));
         assert_eq!(write(&mut detector, later, 3, X).len(), 2);
-        detector.add_overlap(7, 8);
+        detector.add_overlaps(7, &[8]);
         let mut found = 0;
         detector.conflicts(8, (X + 4, 4), true, |_| found += 1);
         assert_eq!(found, 1);

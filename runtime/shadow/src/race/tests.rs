@@ -806,11 +806,11 @@ fn launches_that_may_overlap_race() {
     let mut run = Run::new();
     run.write(0, 0);
     let later = run.detector.add_cta(7, 0, 0, 64);
-    run.detector.add_overlap(0, 7);
+    run.detector.add_overlaps(0, &[7]);
     run.write(later, 5);
     assert_eq!(run.missing(), [Missing::StreamOrder]);
     let mut found = Vec::new();
-    run.detector.add_overlap(9, 7);
+    run.detector.add_overlaps(9, &[7]);
     run.detector
         .conflicts(9, (X + 1, 2), false, |conflict| found.push(conflict));
     assert_eq!(found.len(), 1);
