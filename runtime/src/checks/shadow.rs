@@ -9,7 +9,7 @@ use margay_ir::observe::ObservedAccess;
 use margay_shadow::init::Initialised;
 use margay_shadow::race::{Conflict, CtaId, Detector, Missing, Site};
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::streams::HostAccess;
 use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
@@ -71,7 +71,7 @@ pub(crate) struct Races {
     /// stores write the same bytes.
     recent: VecDeque<(u64, [u8; 16], u32)>,
     /// Races of running launches by the sites of their accesses.
-    pairs: IndexMap<(Site, Site), Pair>,
+    pairs: IndexMap<(Site, Site), Pair, FxBuildHasher>,
     /// Races between a kernel of a running launch and a copy or fill. The key is the site of the kernel's access and
     /// the ID of the copy or fill ([`HostAccess::work`]).
     host_pairs: IndexMap<(Site, u32), Pair>,

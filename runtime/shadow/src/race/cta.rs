@@ -791,5 +791,10 @@ impl Cta {
 
 /// Returns the lanes of a mask, the lowest first.
 pub(super) fn lanes(mask: u32) -> impl Iterator<Item = u32> {
-    (0..32).filter(move |lane| mask >> lane & 1 != 0)
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let lane = left.trailing_zeros();
+        left &= left.wrapping_sub(1);
+        (lane < 32).then_some(lane)
+    })
 }

@@ -251,6 +251,15 @@ const FEW_UPDATES: u32 = 1024;
 /// itself.
 const MOST: usize = 64;
 
+/// Number of accesses in the list of a cell above which the detector keeps only some of them.
+const KEPT: usize = 8;
+
+/// Maximum number of accesses by one instruction of one CTA that a list of more than [`KEPT`] accesses keeps.
+const OF_KIND: usize = 6;
+
+/// Maximum number of these accesses that are by one warp.
+const OF_WARP: usize = 2;
+
 /// The CTA, the warp and the instruction of a group, and whether its accesses write.
 type GroupKey = (CtaId, u32, Site, bool);
 
@@ -774,16 +783,19 @@ impl Detector {
         if entries.is_empty() && !had_list {
             return;
         }
-        self.limit_readers(entries);
+        self.limit_entries(entries);
         entries.sort_unstable_by_key(Entry::key);
         let skip = entries.len().saturating_sub(MOST);
         self.cells.set_further(index, &entries[skip..]);
     }
 
-    /// If there are many entries, keeps only some of them: all entries of the latest CTA and, for each instruction and
-    /// kind of access, one entry of each of three other CTAs.
-    fn limit_readers(&self, entries: &mut Vec<Entry>) {
-        const KEPT: usize = 8;
+    /// If there are many entries, keeps only some of them. Of the latest CTA, keeps the latest entries of each instruction
+    /// and kind of access: [`OF_KIND`] entries, of which at most [`OF_WARP`] are of one warp. Keeps one entry of each of
+    /// three other CTAs.
+    ///
+    /// Whichever thread accesses the cell later, kept entries are of other warps. If only barriers order the threads,
+    /// these entries race with the later access if one of the removed entries does.
+    fn limit_entries(&self, entries: &mut Vec<Entry>) {
         if entries.len() <= KEPT {
             return;
         }
@@ -805,6 +817,25 @@ impl Detector {
                 return false;
             }
             seen.push((group.site, entry.writes, group.cta));
+            true
+        });
+        if entries.len() <= KEPT {
+            return;
+        }
+        let mut seen: SmallVec<[((Site, bool, u8), u32); 16]> = SmallVec::new();
+        entries.reverse();
+        entries.retain(|entry| {
+            let group = &self.groups[entry.group as usize - 1];
+            if Some(group.cta) != latest || group.copy.is_some() || group.lock.is_some() {
+                return true;
+            }
+            let kind = (group.site, entry.writes, entry.bytes);
+            let alike = seen.iter().filter(|(of, _)| *of == kind);
+            let of_warp = alike.clone().filter(|(_, warp)| *warp == group.warp);
+            if alike.clone().count() >= OF_KIND || of_warp.count() >= OF_WARP {
+                return false;
+            }
+            seen.push((kind, group.warp));
             true
         });
     }

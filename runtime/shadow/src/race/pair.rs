@@ -26,7 +26,8 @@ impl Detector {
             if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
                 return 0;
             }
-            if group.cta != by.cta && cta.knows_nothing(by.index, basis) {
+            let of_warp = (group.cta, group.warp) == (by.cta, by.warp());
+            if !of_warp && cta.knows_nothing(by.index, basis) {
                 return entry.lanes;
             }
         }
@@ -74,10 +75,6 @@ impl Detector {
         (access, copy): (Access, Option<Copy>),
         entry: &Entry,
     ) -> Option<Race> {
-        let unknown = self.unknown_lanes(by, entry, Basis::Guaranteed);
-        if unknown == 0 {
-            return None;
-        }
         let group = &self.groups[entry.group as usize - 1];
         let both_strong = group.strong.zip(access.strong);
         // Atomic accesses are naturally aligned, so two overlapping accesses of equal size cover the same bytes.
@@ -86,6 +83,10 @@ impl Detector {
         let sufficient = included && alike;
         let volatile = group.volatile || access.volatile;
         if sufficient && !volatile {
+            return None;
+        }
+        let unknown = self.unknown_lanes(by, entry, Basis::Guaranteed);
+        if unknown == 0 {
             return None;
         }
         // A thread executes its volatile accesses in the order of the program, so it needs no fence before a volatile

@@ -355,7 +355,7 @@ impl Detector {
             new.lanes |= entries.swap_remove(at).lanes;
         }
         cell.set(new);
-        self.limit_readers(&mut entries);
+        self.limit_entries(&mut entries);
         entries.sort_unstable_by_key(Entry::key);
         self.cells.set_further(index, &entries);
     }

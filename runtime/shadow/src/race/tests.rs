@@ -1004,3 +1004,46 @@ fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
     };
     assert!(clock.knows(Thread { cta: 0, index: 5 }, time));
 }
+
+/// Returns the number of races that `threads` threads of a CTA cause if each accesses the same cell once, and the number of
+/// accesses that the cell's list then contains.
+fn storm(access: Access) -> (usize, usize) {
+    const THREADS: u32 = 1024;
+    let mut detector = Detector::default();
+    let id = detector.add_cta(0, 0, 0, THREADS);
+    let mut races = 0;
+    for thread in 0..THREADS {
+        detector.access(id, thread, (1, access), (X, 4), |_| races += 1);
+    }
+    let list = detector.cells.cell(X / 4).list();
+    let kept = detector.cells.further(list).len();
+    // A later access still races with accesses of two warps at least, whichever warp it belongs to.
+    for thread in [0, 500, 1023] {
+        let mut warps = Vec::new();
+        detector.access(id, thread, (2, Access::READ), (X, 4), |race| {
+            warps.push(race.earlier.2 / 32);
+        });
+        warps.retain(|&warp| warp != thread / 32);
+        warps.dedup();
+        assert!(warps.len() >= 2, "{thread}: {warps:?}");
+    }
+    (races, kept)
+}
+
+/// Each access is compared with a few earlier ones, not with those of all other threads.
+#[test]
+fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
+    let volatile = Access {
+        volatile: true,
+        ..STRONG_WRITE
+    };
+    let (races, kept) = storm(volatile);
+    assert!(races <= 1024 * (KEPT + 2), "{races}");
+    assert!(kept <= KEPT, "{kept}");
+    let (races, kept) = storm(ATOMIC);
+    assert_eq!(races, 0);
+    assert!(kept <= KEPT, "{kept}");
+    let (races, kept) = storm(Access::WRITE);
+    assert!(races <= 1024 * (KEPT + 2), "{races}");
+    assert!(kept <= KEPT, "{kept}");
+}

@@ -170,9 +170,20 @@ impl Examiner<'_> {
         at: &Observed<'_>,
         (address, stored): (u64, Option<&[u8]>),
     ) {
+        // Whether the store leaves the bytes from an address on unchanged, for the address of the previous race.
+        let mut known: Option<(u64, bool)> = None;
         for race in found {
             let equal = race.both_write
-                && stored.is_some_and(|bytes| is_unchanged(races, race.address, address, bytes));
+                && stored.is_some_and(|bytes| {
+                    let (_, equal) = match known.filter(|(at, _)| *at == race.address) {
+                        Some(known) => known,
+                        None => {
+                            let equal = is_unchanged(races, race.address, address, bytes);
+                            *known.insert((race.address, equal))
+                        }
+                    };
+                    equal
+                });
             let severity = match (
                 equal,
                 race.same_warp || race.volatile || race.reader_lacks_fence,
