@@ -77,11 +77,27 @@ impl WarpTime {
 
     fn join(&mut self, other: &WarpTime) {
         self.all = self.all.max(other.all);
-        for &(lane, until) in &other.lanes {
-            if until > self.all {
-                self.learn_lane(lane.into(), until);
+        if other.lanes.len() <= 2 {
+            for &(lane, until) in &other.lanes {
+                if until > self.all {
+                    self.learn_lane(lane.into(), until);
+                }
             }
+            return;
         }
+        let mut known = [0; 32];
+        for &(lane, until) in self.lanes.iter().chain(&other.lanes) {
+            let known = &mut known[usize::from(lane) % 32];
+            *known = until.max(*known);
+        }
+        let all = known
+            .iter()
+            .fold(u32::MAX, |least, &until| least.min(until));
+        let all = self.all.max(all);
+        self.all = all;
+        self.lanes.clear();
+        let lanes = (0..32).zip(known);
+        self.lanes.extend(lanes.filter(|&(_, until)| until > all));
     }
 }
 
@@ -126,6 +142,12 @@ impl Clock {
     pub(super) fn size(&self) -> u64 {
         let warps = self.warps.values().map(|warp| 4 + warp.lanes.len() as u64);
         self.ctas.len() as u64 + warps.sum::<u64>()
+    }
+
+    /// Returns whether [`Clock::size`] is greater than `most`.
+    fn exceeds(&self, most: u64) -> bool {
+        let entries = self.ctas.len() + self.warps.len();
+        most < u64::MAX && (entries as u64 > most || self.size() > most)
     }
 
     /// Returns whether the clock knows an access of `thread` at `time`.
@@ -194,6 +216,19 @@ pub(super) fn join(clock: &mut Shared, other: &Shared) {
         None => *clock = Some(Arc::clone(other)),
         Some(own) if Arc::ptr_eq(own, other) => {}
         Some(own) => Arc::make_mut(own).join(other),
+    }
+}
+
+/// Returns whether the size of a shared clock is greater than `most`.
+pub(super) fn exceeds(clock: &Shared, most: u64) -> bool {
+    clock.as_ref().is_some_and(|clock| clock.exceeds(most))
+}
+
+/// Returns the size of the clocks that [`join`] reads or copies.
+pub(super) fn joined(clock: &Shared, other: &Shared) -> u64 {
+    match (clock, other) {
+        (Some(own), Some(other)) if !Arc::ptr_eq(own, other) => own.size() + other.size(),
+        _ => 0,
     }
 }
 

@@ -55,10 +55,16 @@ impl Known {
 
     /// Returns the union of the clocks on the three levels of a thread.
     fn of(&self, thread: u32) -> Shared {
-        let mut all = self.cta.clone();
-        clock::join(&mut all, &self.warps[thread as usize / 32]);
-        if let Some(own) = self.threads.get(thread as usize) {
-            clock::join(&mut all, own);
+        self.of_at_most(thread, u64::MAX)
+    }
+
+    /// Does the same as [`Known::of`], but without the clocks whose size is greater than `most`.
+    fn of_at_most(&self, thread: u32, most: u64) -> Shared {
+        let mut all = None;
+        let levels = [&self.cta, &self.warps[thread as usize / 32]];
+        let levels = levels.into_iter().chain(self.threads.get(thread as usize));
+        for clock in levels.filter(|clock| !clock::exceeds(clock, most)) {
+            clock::join(&mut all, clock);
         }
         all
     }
@@ -553,10 +559,20 @@ impl Cta {
 
     /// Returns a clock with all accesses that a thread knows, including its own accesses so far.
     pub(super) fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
-        let mut clock = self
-            .known(basis)
-            .of(thread)
-            .map_or_else(Clock::default, |known| (*known).clone());
+        self.release_with(id, thread, &self.known(basis).of(thread))
+    }
+
+    /// Does the same as [`Cta::release`] for [`Basis::Suspected`], but without the clocks whose size is greater
+    /// than `most`.
+    pub(super) fn release_suspected(&self, id: CtaId, thread: u32, most: u64) -> Shared {
+        self.release_with(id, thread, &self.suspected.of_at_most(thread, most))
+    }
+
+    /// Returns a clock with the accesses that `known` contains, and with the accesses of a thread so far and of the
+    /// threads that are ordered before it by barriers.
+    fn release_with(&self, id: CtaId, thread: u32, known: &Shared) -> Shared {
+        let known = known.as_ref();
+        let mut clock = known.map_or_else(Clock::default, |known| (**known).clone());
         if self.epoch > 0 {
             clock.learn_cta(id, self.epoch);
         }
@@ -608,6 +624,21 @@ impl Cta {
         if clock.is_some() {
             clock::join(self.known_mut(basis).thread_mut(thread), clock);
         }
+    }
+
+    /// Does the same as [`Cta::acquire`] for [`Basis::Suspected`]. If the size of the thread's clock is greater than
+    /// `most`, replaces the clock. Returns the size of the joined clocks.
+    pub(super) fn acquire_suspected(&mut self, thread: u32, clock: &Shared, most: u64) -> u64 {
+        if clock.is_none() {
+            return 0;
+        }
+        let own = self.suspected.thread_mut(thread);
+        if clock::exceeds(own, most) {
+            *own = None;
+        }
+        let joined = clock::joined(own, clock);
+        clock::join(own, clock);
+        joined
     }
 
     /// Remembers what a thread has read with strong reads, until the thread's next fence. `scheduled` states whether

@@ -227,8 +227,9 @@ struct Location {
     /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
     /// scope, the [`CtaId`] or the index of the cluster, and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
-    /// All accesses that happened before the strong writes ([`Basis::Suspected`]), whether the writing threads
-    /// released them or not. Empty after [`FEW_UPDATES`] updates.
+    /// Accesses that happened before the strong writes ([`Basis::Suspected`]), whether the writing threads released them
+    /// or not: all of them while few threads synchronise, then those of the latest writes ([`FEW_KNOWN`]). Empty after
+    /// [`FEW_UPDATES`] updates.
     suspected: Shared,
     /// Number of updates since the last strong store.
     updates: u32,
@@ -246,6 +247,20 @@ struct Location {
 /// updates is a counter and not a flag. Without this limit, the running time would be quadratic in the number of
 /// threads.
 const FEW_UPDATES: u32 = 1024;
+
+/// Size of all clocks that the detector joins for [`Basis::Suspected`] before it drops all such clocks of more than a
+/// small size ([`FEW_KNOWN`]). Before that, it drops only large ones ([`MANY_KNOWN`]). Without these limits, the running
+/// time would be quadratic in the number of threads.
+///
+/// These clocks only determine what the report of a race states as missing. A program repeats its missing fence in many
+/// threads, so one of its races shows it.
+const MOST_SUSPECTED: u64 = 1 << 20;
+
+/// Maximum size of a clock for [`Basis::Suspected`] at first.
+const MANY_KNOWN: u64 = 1 << 13;
+
+/// Maximum size of a clock for [`Basis::Suspected`] after the detector has joined many.
+const FEW_KNOWN: u64 = 64;
 
 /// Maximum number of accesses in the list of a cell. The list is in addition to the write and the read in the cell
 /// itself.
@@ -293,6 +308,8 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
+    /// Total size of the clocks that were joined for [`Basis::Suspected`].
+    suspected: u64,
     /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
     /// ended, its last clock for each [`Use`]; for each location, the clocks `device` and `suspected`.
     known: u64,
@@ -595,7 +612,8 @@ impl Detector {
             cta.read_strongly(thread, &clock, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
-        cta.acquire(thread, &location.suspected, Basis::Suspected);
+        let most = most_suspected(self.suspected);
+        self.suspected += cta.acquire_suspected(thread, &location.suspected, most);
     }
 
     /// Releases the accesses of a thread that writes a location.
@@ -632,13 +650,18 @@ impl Detector {
         self.versions += 1;
         location.version = self.versions;
         if location.updates <= FEW_UPDATES {
-            let mut suspected = cta.release(id, thread, Basis::Suspected);
+            let most = most_suspected(self.suspected);
+            let mut suspected = cta.release_suspected(id, thread, most);
             if scope != Scope::Device
                 && let Some(clock) = &mut suspected
             {
                 std::sync::Arc::make_mut(clock).narrow = true;
             }
             learn(&mut suspected);
+            if clock::exceeds(&location.suspected, most) {
+                location.suspected = None;
+            }
+            self.suspected += clock::joined(&location.suspected, &suspected);
             clock::join(&mut location.suspected, &suspected);
         } else {
             location.suspected = None;
@@ -1023,6 +1046,14 @@ impl Detector {
         for &id in ids {
             self.ctas[id as usize].acquire_all(&all);
         }
+    }
+}
+
+/// Returns the maximum size of a clock for [`Basis::Suspected`] after the detector has joined clocks of the size `joined`.
+fn most_suspected(joined: u64) -> u64 {
+    match joined < MOST_SUSPECTED {
+        true => MANY_KNOWN,
+        false => FEW_KNOWN,
     }
 }
 

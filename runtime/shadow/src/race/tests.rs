@@ -1047,3 +1047,52 @@ fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
     assert!(races <= 1024 * (KEPT + 2), "{races}");
     assert!(kept <= KEPT, "{kept}");
 }
+
+/// Threads that only synchronise without fences take memory in proportion to their number.
+#[test]
+fn relaxed_atomics_without_fences_take_linear_memory() {
+    const CTAS: u64 = 64;
+    let mut detector = Detector::default();
+    let ids: Vec<CtaId> = (0..CTAS)
+        .map(|index| detector.add_cta(0, index, index, 256))
+        .collect();
+    for &id in &ids {
+        for thread in 0..256 {
+            let other = u64::from(id + thread) % CTAS;
+            for flag in [other, id.into()] {
+                detector.access(id, thread, (1, ATOMIC), (FLAG + 4 * flag, 4), |race| {
+                    panic!("{race:?}")
+                });
+            }
+        }
+    }
+    assert!(!detector.has_given_up());
+    let of_thread = detector.known / (CTAS * 256);
+    assert!(of_thread < 256, "{of_thread}");
+}
+
+/// Of all blocks, the last one reads the results of the others. It learns that they are complete from a counter, without
+/// a fence. The report names the fence as missing also if the detector does not know what all blocks have done before.
+#[test]
+fn a_fence_is_missing_after_many_updates() {
+    const CTAS: u32 = 1000;
+    let mut detector = Detector {
+        suspected: MOST_SUSPECTED,
+        ..Detector::default()
+    };
+    for cta in 0..CTAS {
+        let id = detector.add_cta(0, u64::from(cta), u64::from(cta), 32);
+        let own = X + 4 * u64::from(cta);
+        detector.access(id, 0, (0, Access::WRITE), (own, 4), |_| ());
+        detector.access(id, 0, (1, ATOMIC), (FLAG + (1 << 20), 4), |_| ());
+    }
+    let mut missing = Vec::new();
+    for cta in 0..CTAS - 1 {
+        let other = X + 4 * u64::from(cta);
+        detector.access(CTAS - 1, 0, (2, Access::READ), (other, 4), |race| {
+            missing.push(race.missing);
+        });
+    }
+    assert_eq!(missing.len(), CTAS as usize - 1);
+    assert!(missing.contains(&Missing::Fence));
+}
