@@ -265,8 +265,12 @@ impl Timeline {
                 races.add_host(host, describe, |finding| found.push(finding));
             }
         }
+        if found.is_empty() {
+            return;
+        }
+        let call = CallStack::capture();
         for finding in found {
-            self.findings.add(finding, Some(&CallStack::capture()));
+            self.findings.add(finding, Some(&call));
         }
     }
 

@@ -322,8 +322,8 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Adds an access of a copy or a fill. Calls `report` for each race with an earlier access of work that the copy
-    /// may overlap.
+    /// Adds an access of a copy or a fill. Calls `report` for the races with earlier accesses of work that the copy may
+    /// overlap, once for each instruction, and once for each first address of the reads or writes of other copies and fills.
     pub(crate) fn add_host(
         &mut self,
         host: HostAccess,
@@ -331,6 +331,7 @@ impl Races {
         mut report: impl FnMut(Finding),
     ) {
         let mut found: IndexMap<(Site, bool), (Conflict, u64)> = IndexMap::new();
+        let mut found_host: IndexMap<(bool, u64), (&HostAccess, u64)> = IndexMap::new();
         let detector = &mut self.detector;
         let overlaps = |other: &&HostAccess| {
             let conflict = other.writes || host.writes;
@@ -344,11 +345,19 @@ impl Races {
                 let key = (conflict.site, conflict.writes);
                 found.entry(key).or_insert((conflict, 0)).1 += 1;
             });
-            for other in &others {
+            for &other in &others {
                 if let Some(address) = other.rows.first_common(start, bytes) {
-                    report(host.race_with_host(other, (address, describe(address))));
+                    found_host
+                        .entry((other.writes, address))
+                        .or_insert((other, 0))
+                        .1 += 1;
                 }
             }
+        }
+        for ((_, address), (other, count)) in found_host {
+            let mut finding = host.race_with_host(other, (address, describe(address)));
+            finding.count = count;
+            report(finding);
         }
         for (conflict, count) in found.into_values() {
             let thread = self.thread_place(conflict.cta, conflict.thread);
