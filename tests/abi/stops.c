@@ -5,8 +5,6 @@
 
 #include "abi.h"
 
-enum { LAUNCH_TIMEOUT = 702 };
-
 static const char KERNELS_THAT_STOP[] =
     ".version 7.0\n"
     ".target sm_80\n"
