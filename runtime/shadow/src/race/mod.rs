@@ -845,7 +845,7 @@ impl Detector {
         if entries.len() <= KEPT {
             return;
         }
-        let mut seen: SmallVec<[((Site, bool, u8), u32); 16]> = SmallVec::new();
+        let mut seen: SmallVec<[(Site, bool, u8, u32); 16]> = SmallVec::new();
         entries.reverse();
         entries.retain(|entry| {
             let group = &self.groups[entry.group as usize - 1];
@@ -853,12 +853,14 @@ impl Detector {
                 return true;
             }
             let kind = (group.site, entry.writes, entry.bytes);
-            let alike = seen.iter().filter(|(of, _)| *of == kind);
-            let of_warp = alike.clone().filter(|(_, warp)| *warp == group.warp);
+            let alike = seen
+                .iter()
+                .filter(|(site, writes, bytes, _)| (*site, *writes, *bytes) == kind);
+            let of_warp = alike.clone().filter(|(.., warp)| *warp == group.warp);
             if alike.clone().count() >= OF_KIND || of_warp.count() >= OF_WARP {
                 return false;
             }
-            seen.push((kind, group.warp));
+            seen.push((kind.0, kind.1, kind.2, group.warp));
             true
         });
     }
