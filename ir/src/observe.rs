@@ -85,7 +85,7 @@ pub struct ObservedAccess {
     /// copy, whether the access belongs to an asynchronous copy.
     pub only_copied: bool,
     /// Whether the innermost loop around a strong access waits for the value that the access reads.
-    pub repeats: bool,
+    pub polls: bool,
     /// The memory order; [`MemOrder::Weak`] for an access without order.
     pub order: MemOrder,
     /// The scope of the memory order.
@@ -133,7 +133,7 @@ impl ObservedAccess {
             packed: data.ty.elements(),
             only_copied: matches!(data.opcode, Opcode::CheckAccess | Opcode::ObserveAccess)
                 && data.mods.nc(),
-            repeats: data.opcode == Opcode::CheckAccess && data.mods.noftz(),
+            polls: data.opcode == Opcode::CheckAccess && data.mods.noftz(),
             order,
             scope,
             op: data.mods.atom_op(),
@@ -165,7 +165,7 @@ impl ObservedAccess {
             (u64::from(self.element), 8),
             (u64::from(self.packed), 4),
             (u64::from(self.only_copied), 4),
-            (u64::from(self.repeats), 4),
+            (u64::from(self.polls), 4),
             (self.order as u64, 4),
             (self.scope as u64, 4),
             (self.op as u64, 8),
@@ -190,7 +190,7 @@ impl ObservedAccess {
         let (bytes, element) = (take(12) as u32, take(8) as u32);
         let packed = take(4) as u32;
         let only_copied = take(4) != 0;
-        let repeats = take(4) != 0;
+        let polls = take(4) != 0;
         let order = MemOrder::ALL.get(take(4).wrapping_sub(1)).copied();
         let scope = Scope::ALL.get(take(4).wrapping_sub(1)).copied();
         let op = AtomOp::ALL.get(take(8).wrapping_sub(1)).copied();
@@ -202,7 +202,7 @@ impl ObservedAccess {
             element,
             packed,
             only_copied,
-            repeats,
+            polls,
             order: order.unwrap_or_default(),
             scope: scope.unwrap_or_default(),
             op: op.unwrap_or_default(),
@@ -226,7 +226,7 @@ mod tests {
                     bytes: 64,
                     element: 16,
                     only_copied: true,
-                    repeats: true,
+                    polls: true,
                     order: MemOrder::Mmio,
                     scope: Scope::Sys,
                     op: AtomOp::SignalDrop,

@@ -71,7 +71,7 @@ pub struct Access {
     /// Whether the access is a signal to an mbarrier.
     pub signals: bool,
     /// Whether a loop waits for the value that a strong access reads.
-    pub repeats: bool,
+    pub polls: bool,
     /// Whether the access is a compare-and-swap, with which threads can acquire a lock.
     pub swaps: bool,
 }
@@ -89,7 +89,7 @@ impl Access {
         volatile: false,
         asynchronous: false,
         signals: false,
-        repeats: false,
+        polls: false,
         swaps: false,
     };
     /// A weak write.
@@ -579,13 +579,13 @@ impl Detector {
         };
         let writer = location.writer;
         let other = writer.is_some_and(|by| (by.cta, by.index) != (id, thread));
-        if other && access.repeats {
+        if other && access.polls {
             self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
         // If a thread that polls a location reads the result of the same write again, its clocks do not change.
         let seen = (address, location.version, scope, access.acquires);
-        if access.repeats && cta.has_seen(thread, seen) {
+        if access.polls && cta.has_seen(thread, seen) {
             return;
         }
         let mut clock = match scope {
@@ -603,7 +603,7 @@ impl Detector {
         }
         // In locks and queues, another schedule can let another thread write the value. The phases of an mbarrier are
         // the same in all schedules.
-        let contends = (access.is_update() || access.repeats) && !access.signals;
+        let contends = (access.is_update() || access.polls) && !access.signals;
         let scheduled = other && contends && !location.is_object && clock.is_some();
         if access.acquires {
             self.scheduled |= scheduled;

@@ -16,7 +16,7 @@ const ATOMIC: Access = Access {
     volatile: false,
     asynchronous: false,
     signals: false,
-    repeats: false,
+    polls: false,
     swaps: false,
 };
 const STRONG_WRITE: Access = Access {
@@ -354,7 +354,7 @@ fn volatile_accesses_are_reported_apart() {
     assert!(run.races[0].volatile);
     assert!(!run.detector.is_flag(X), "the read came first");
     let poll = Access {
-        repeats: true,
+        polls: true,
         ..volatile(Access::READ)
     };
     run.access(0, 0, poll, X, 4);
@@ -852,7 +852,7 @@ fn polling_loops_depend_on_the_schedule() {
     };
     let poll = Access {
         acquires: true,
-        repeats: true,
+        polls: true,
         ..STRONG_READ
     };
     run.access(1, 0, poll, FLAG, 4);

@@ -210,9 +210,11 @@ impl Examiner<'_> {
             let block = services.heap_block(address);
             return block.is_some_and(|block| within(&block, address, bytes));
         }
-        let found = self.visible.allocation(address, bytes, writes);
-        let foreign = || self.constant_of_other_module(address, bytes);
-        let Some(found) = found.or_else(|| foreign().filter(|_| writes)) else {
+        let mut found = self.visible.allocation(address, bytes, writes);
+        if found.is_none() && writes {
+            found = self.constant_of_other_module(address, bytes);
+        }
+        let Some(found) = found else {
             return false;
         };
         let recent = &mut self.recent[usize::from(writes)];

@@ -40,7 +40,7 @@ pub(super) fn described(access: &ObservedAccess, writes: bool, window: Window) -
         volatile: order == MemOrder::Volatile,
         asynchronous: access.only_copied && access.mode != AccessMode::Load,
         signals: update && matches!(access.op, AtomOp::Signal | AtomOp::SignalDrop),
-        repeats: access.repeats,
+        polls: access.polls,
         swaps: access.op == AtomOp::Cas,
     }
 }
