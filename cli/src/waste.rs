@@ -16,6 +16,7 @@ use std::time::Duration;
 use margay::checks::Kind;
 use margay::device::Capability;
 
+use crate::check::words::INCOMPLETE;
 use crate::check::{exit_code, files};
 use crate::output::{Failure, Outcome, Report, note};
 use crate::run;
@@ -247,9 +248,14 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let lines = File::open(log.path()).map_err(failed)?;
     let child = command.spawn().map_err(failed)?;
     let status = follow(child, Lines::new(lines)).map_err(failed)?;
+    let mut status = exit_code(status);
+    if !log.is_complete() {
+        note(&format!("margay: {INCOMPLETE}"));
+        status = status.max(1);
+    }
     Ok(Report {
         text: String::new(),
-        status: exit_code(status),
+        status,
     })
 }
 

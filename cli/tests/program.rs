@@ -439,6 +439,41 @@ fn check_selects_launches_and_sums_processes() {
     );
 }
 
+// Regression test: with a full disk, the report stated 0 errors.
+#[test]
+fn check_reports_that_findings_could_not_be_written() {
+    let folder = Folder::new("check_unwritten");
+    let script = format!(
+        "ulimit -f 0; exec {} {TOO_FAR}",
+        env!("CARGO_BIN_EXE_margay")
+    );
+    let options = "check --tool memcheck --require-cuda-init no --report report.json -- sh -c";
+    let words: Vec<&str> = options.split(' ').chain([script.as_str()]).collect();
+    let output = folder.command(&words).output().unwrap();
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(
+        said.matches("margay: cannot write findings to").count(),
+        1,
+        "{said}"
+    );
+    assert_eq!(
+        said.matches("margay: memcheck: Invalid __global__").count(),
+        2,
+        "{said}"
+    );
+    assert!(
+        said.contains("========= Error: The program could not write all findings"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("========= ERROR SUMMARY: 1 error\n"),
+        "{said}"
+    );
+    let report = std::fs::read_to_string(folder.0.join("report.json")).unwrap();
+    assert!(report.contains("\"complete\": false"), "{report}");
+}
+
 #[test]
 fn check_suppresses_what_it_has_saved() {
     let folder = Folder::new("check_suppressions");

@@ -640,3 +640,23 @@ fn frames_of_python_code_replace_those_of_the_interpreter() {
         );
     }
 }
+
+#[test]
+fn findings_are_printed_if_the_log_cannot_be_written() {
+    let folder = Folder::new("unwritable-log");
+    let program = folder.compile();
+    for log in ["/dev/full", "/no-such-folder/log", "/"] {
+        let output = Command::new(&program)
+            .arg("leaks")
+            .env("LD_LIBRARY_PATH", &folder.0)
+            .env("MARGAY_CHECK", "leakcheck")
+            .env("MARGAY_CHECK_LOG", log)
+            .env("MARGAY_CACHE", "0")
+            .output()
+            .expect("a program");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let warning = format!("margay: cannot write findings to {log} (MARGAY_CHECK_LOG)");
+        assert_eq!(said.matches(&warning).count(), 1, "{said}");
+        assert!(said.contains("margay: leakcheck: Leaked "), "{said}");
+    }
+}

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use margay::checks::complete_marker;
 use serde::Serialize;
 
 /// Returns `name` with `%p` replaced by the process ID `pid`, `%q{VARIABLE}` by the value of an environment variable,
@@ -65,7 +66,8 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
     write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
-/// The file in which the program's checks record findings; dropping this value removes the file.
+/// The file in which the program's checks record findings, and the file that states that none is missing
+/// ([`complete_marker`]). Dropping this value removes both.
 pub(crate) struct LogFile(PathBuf);
 
 impl LogFile {
@@ -77,7 +79,11 @@ impl LogFile {
             let path = folder.join(format!("margay-check-{}-{number}.log", std::process::id()));
             let mut options = OpenOptions::new();
             match options.write(true).create_new(true).mode(0o600).open(&path) {
-                Ok(_) => return Ok(LogFile(path)),
+                Ok(_) => {
+                    let log = LogFile(path);
+                    File::create(complete_marker(&log.0))?;
+                    return Ok(log);
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
                     number += 1;
                 }
@@ -89,10 +95,16 @@ impl LogFile {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Returns whether every process could append all of its lines.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.0.exists() && complete_marker(&self.0).exists()
+    }
 }
 
 impl Drop for LogFile {
     fn drop(&mut self) {
+        let _ = fs::remove_file(complete_marker(&self.0));
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -121,9 +133,15 @@ mod tests {
             LogFile::new().expect("a file"),
         );
         let path = a.path().to_owned();
+        let marker = complete_marker(&path);
         assert_ne!(path, b.path());
-        assert!(path.exists());
+        assert!(path.exists() && a.is_complete());
+        fs::remove_file(&marker).unwrap();
+        assert!(!a.is_complete() && b.is_complete());
         drop(a);
         assert!(!path.exists());
+        let marker = complete_marker(b.path());
+        drop(b);
+        assert!(!marker.exists());
     }
 }

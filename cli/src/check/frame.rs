@@ -96,6 +96,9 @@ pub(crate) fn write(content: &Content, style: &Style) -> String {
         let text = "Error: Target application terminated before first instrumented API call";
         frame.inked(text, Ink::Error);
     }
+    if content.summary.incomplete {
+        frame.inked(&format!("Error: {}", words::INCOMPLETE), Ink::Error);
+    }
     if let Some(end) = &content.end {
         frame.inked(end, Ink::Error);
     }

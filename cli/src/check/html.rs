@@ -72,6 +72,9 @@ impl Page {
         if summary.not_initialised {
             self.add("<p>The program ended before it initialised CUDA.</p>\n");
         }
+        if summary.incomplete {
+            self.add(&format!("<p>{}.</p>\n", words::INCOMPLETE));
+        }
         if summary.damaged > 0 {
             let lines = words::counted(summary.damaged, "line", "lines");
             self.add(&format!("<p>{lines} of the log could not be read.</p>\n"));

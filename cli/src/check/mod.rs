@@ -20,7 +20,7 @@ mod signals;
 mod source;
 mod summary;
 mod suppressions;
-mod words;
+pub(crate) mod words;
 mod xml;
 
 use std::ffi::OsString;
@@ -140,6 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     );
     let summary = Summary {
         damaged: ended.log.damaged,
+        incomplete: ended.log.incomplete,
         one_order: ended.log.one_order,
         not_initialised: is_uninitialised(options, &ended, &selection),
         ..Summary::of(&selection)
@@ -208,12 +209,16 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     let pid = child.id();
     let status = signals::wait(&mut child).map_err(failed)?;
     let bytes = fs::read(file.path()).unwrap_or_default();
+    let incomplete = !file.is_complete();
     let only = match arguments.options.target_processes {
         Processes::All => None,
         Processes::ApplicationOnly => Some(u64::from(pid)),
     };
     Ok(Ended {
-        log: record::parse(&bytes, only),
+        log: Log {
+            incomplete,
+            ..record::parse(&bytes, only)
+        },
         pid,
         status: Some(status),
     })
@@ -223,7 +228,8 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
 fn is_uninitialised(options: &Options, ended: &Ended, selection: &Selection) -> bool {
     let must = options.require_cuda_init == YesNo::Yes && !options.tools().is_empty();
     let is_read = ended.status.is_none();
-    must && !is_read && ended.log.started.is_empty() && selection.records.is_empty()
+    let has_trace = !ended.log.started.is_empty() || !selection.records.is_empty();
+    must && !is_read && !has_trace && !ended.log.incomplete
 }
 
 /// Prints the report to standard error, or to the file of `--log-file`.

@@ -154,6 +154,8 @@ pub(crate) struct Log {
     pub(crate) one_order: bool,
     /// Number of lines that could not be read.
     pub(crate) damaged: u64,
+    /// Whether a process could not write a line.
+    pub(crate) incomplete: bool,
 }
 
 /// Reads a log. If `pid` is given, only lines of this process count.
@@ -210,6 +212,7 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
             log.started.insert(pid);
         }
         "order" => log.one_order = true,
+        "incomplete" => log.incomplete = true,
         "launch" => log.launches.push(Launch {
             pid,
             kernel: text(value, "kernel")?,

@@ -21,6 +21,8 @@ pub(crate) struct Summary {
     pub(crate) one_order: bool,
     /// Number of lines of the log that could not be read.
     pub(crate) damaged: u64,
+    /// A process could not write a line of the log, so findings may be missing. This is an error.
+    pub(crate) incomplete: bool,
     /// The program has not initialised CUDA, and this is an error.
     pub(crate) not_initialised: bool,
 }
@@ -52,10 +54,10 @@ impl Summary {
         summary
     }
 
-    /// Returns the number of errors, including the error that the program has not initialised CUDA, which is not a
-    /// finding.
+    /// Returns the number of errors, including those that are not findings: that the program has not initialised CUDA,
+    /// and that findings may be missing.
     pub(crate) fn all_errors(&self) -> u64 {
-        self.errors + u64::from(self.not_initialised)
+        self.errors + u64::from(self.not_initialised) + u64::from(self.incomplete)
     }
 }
 
@@ -95,5 +97,10 @@ mod tests {
             ..expected
         };
         assert_eq!(without.all_errors(), 5);
+        let incomplete = Summary {
+            incomplete: true,
+            ..expected
+        };
+        assert_eq!(incomplete.all_errors(), 5);
     }
 }

@@ -1,20 +1,16 @@
 //! The table of findings of a machine, and the log of a checking run.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use indexmap::IndexMap;
 use margay_ir::observe::AccessMode;
-use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 
 use super::filter::LaunchFilter;
+use super::log::Log;
 use super::{
     Access, AfterError, Finding, Kind, Options, Place, Shadow, ThreadPlace, Tools, more_specific,
 };
@@ -100,9 +96,7 @@ pub struct Findings {
     ///
     /// [`Detector::has_given_up`]: margay_shadow::race::Detector::has_given_up
     gave_up: AtomicBool,
-    log: Option<PathBuf>,
-    /// The value of `MARGAY_CHECK_LABEL`, which each line of the log contains.
-    label: Option<String>,
+    log: Option<Log>,
     tools: Tools,
     options: Options,
     filter: LaunchFilter,
@@ -122,8 +116,7 @@ impl Findings {
         let findings = Findings {
             tools,
             shadow: Shadow::new(tools),
-            log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
-            label: crate::environment::env("MARGAY_CHECK_LABEL"),
+            log: Log::from_env(),
             options: Options::from_env(),
             filter: LaunchFilter::from_env(),
             ..Findings::default()
@@ -295,7 +288,12 @@ impl Findings {
             return Some(known.id);
         }
         if found.len() == MOST {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
+                let text = format_args!(
+                    "{MOST} different findings were recorded; others are not recorded"
+                );
+                crate::error::tell(&text);
+            }
             return None;
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -352,47 +350,40 @@ impl Findings {
         Some(known.id)
     }
 
-    /// Writes a finding to standard error, or to the log if there is one.
+    /// Writes a finding to the log, or to standard error if there is no log or it cannot be written.
     fn tell(&self, finding: &Finding, id: u64) {
-        if self.log.is_none() {
+        let is_logged = self.log.as_ref().is_some_and(|log| {
+            let mut record = finding.to_json();
+            record["id"] = id.into();
+            log.write(&log.line(record))
+        });
+        if !is_logged {
             crate::error::tell(finding);
-            return;
         }
-        let mut record = finding.to_json();
-        record["id"] = id.into();
-        self.write(&self.line(record));
     }
 
     /// Reports that the races of the run are those of one order of the threads.
     fn tell_order(&self) {
-        match self.log {
-            Some(_) => self.log_event(json!({"event": "order"})),
-            None => crate::error::tell(
+        if !self.log_event(json!({"event": "order"})) {
+            crate::error::tell(
                 &"racecheck: the order of the threads decides which of them synchronise (locks, queues); checked \
                  launches ran in one order",
-            ),
+            );
         }
     }
 
-    /// Writes an event of the process to the log, if there is a log.
-    fn log_event(&self, event: serde_json::Value) {
-        if self.log.is_some() {
-            self.write(&self.line(event));
-        }
-    }
-
-    /// Returns the line of the log for a record, to which it adds the process ID and the label.
-    fn line(&self, mut record: serde_json::Value) -> String {
-        record["pid"] = std::process::id().into();
-        if let Some(label) = &self.label {
-            record["label"] = label.as_str().into();
-        }
-        format!("{record}\n")
+    /// Writes an event of the process to the log. Returns false if there is no log or it cannot be written.
+    fn log_event(&self, event: serde_json::Value) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|log| log.write(&log.line(event)))
     }
 
     /// Writes to the log how often each finding has occurred, if that has changed.
     pub(crate) fn log_counts(&self) {
-        if self.log.is_none() || !self.changed.load(Ordering::Relaxed) {
+        let Some(log) = &self.log else {
+            return;
+        };
+        if !self.changed.load(Ordering::Relaxed) {
             return;
         }
         // `add` changes counts only while it holds the lock.
@@ -408,28 +399,10 @@ impl Findings {
             let update = json!({
                 "id": entry.id, "count": entry.logged, "severity": severity,
             });
-            text.push_str(&self.line(update));
+            text.push_str(&log.line(update));
         }
         if !text.is_empty() {
-            self.write(&text);
-        }
-    }
-
-    /// Appends lines to the log in a single call, so that lines of several processes do not mix.
-    fn write(&self, lines: &str) {
-        let Some(path) = &self.log else {
-            return;
-        };
-        // Without the flag, opening a pipe would wait for its reader.
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path);
-        if let Err(error) =
-            without_size_signal(|| file.and_then(|mut file| file.write_all(lines.as_bytes())))
-        {
-            tracing::error!(%error, path = %path.display(), "cannot write the findings");
+            log.write(&text);
         }
     }
 
