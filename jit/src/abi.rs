@@ -122,9 +122,12 @@ pub struct NativeContext {
     /// Size of the range of device memory in bytes if inaccessible margins of [`crate::MARGIN`] bytes surround the
     /// range, else 0.
     pub margin_bytes: u64,
-    /// Number of bytes of shared memory that the CTA may access. If the CTA belongs to a cluster, this number includes
-    /// the shared memory of all CTAs of the cluster.
+    /// Number of bytes of shared memory of one CTA. The CTA may access offsets in shared memory that are less than this
+    /// number after [`NativeContext::shared_mask`] is applied.
     pub shared_bytes: u64,
+    /// Mask that removes the rank in the cluster from an offset in shared memory. All bits are set if the cluster has
+    /// one CTA, or if its number of CTAs is not a power of two.
+    pub shared_mask: u32,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
     /// Memory that all threads may access. The host sets a range when a check permits an access in it. There are

@@ -227,8 +227,8 @@ impl Lane<'_, '_> {
         });
     }
 
-    /// Tests whether the bytes `low..high` from an offset are in a window. A field of the context contains the
-    /// window's size.
+    /// Tests whether the bytes `low..high` from an offset are in a window, or in shared memory of one CTA of a cluster.
+    /// The context field at the offset `limit` contains the size.
     pub(crate) fn window_holds(
         &mut self,
         value: ir::Value,
@@ -242,6 +242,13 @@ impl Lane<'_, '_> {
         let lowest = match low as i32 {
             0 => offset,
             low => self.b.ins().iadd_imm_s(offset, i64::from(low)),
+        };
+        let lowest = match limit == offset_of!(NativeContext, shared_bytes) {
+            true => {
+                let mask = self.field(types::I32, offset_of!(NativeContext, shared_mask));
+                self.b.ins().band(lowest, mask)
+            }
+            false => lowest,
         };
         let lowest = self.b.ins().uextend(types::I64, lowest);
         let end = self.b.ins().iadd_imm_s(lowest, (high - low) as i64);

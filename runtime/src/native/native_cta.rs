@@ -279,6 +279,7 @@ fn context(
         reach_bytes: 0,
         margin_bytes: 0,
         shared_bytes: 0,
+        shared_mask: u32::MAX,
         local_bytes: 0,
         permitted: [PermittedRange::default(); 3 * margay_jit::abi::PERMITTED],
         read_log: host.read_log(),

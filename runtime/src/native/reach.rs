@@ -48,7 +48,7 @@ impl<'a> Reach<'a> {
         writes: bool,
     ) -> bool {
         let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
-        part(self.shared_base, shared_bytes(self.info))
+        self.is_shared(address, bytes)
             || self.is_local(address, bytes, thread)
             || !writes && part(self.info.params, self.param_bytes)
             || is_in_workspace(self.info, address, bytes)
@@ -64,14 +64,24 @@ impl<'a> Reach<'a> {
         within(&(start..start + count * self.local_stride), address, bytes)
     }
 
+    /// Returns whether bytes are in the shared memory of one CTA of the cluster.
+    fn is_shared(&self, address: u64, bytes: u64) -> bool {
+        let shift = match self.info.cluster_size() {
+            1 => u64::BITS,
+            _ => self.info.shared_shift(),
+        };
+        let offset = address.wrapping_sub(self.shared_base);
+        let rank = offset.checked_shr(shift).unwrap_or(0);
+        let start = rank.checked_shl(shift).unwrap_or(0);
+        let own = start..start + own_shared_bytes(self.info);
+        rank < u64::from(self.info.cluster_size()) && within(&own, offset, bytes)
+    }
+
     /// Returns whether `thread` may perform the access `what` at an address.
     fn lane(&self, what: Verify, address: u64, thread: u32) -> bool {
         let bytes = what.bytes();
-        let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
         match what.space() {
-            StateSpace::Shared | StateSpace::SharedCluster => {
-                part(self.shared_base, shared_bytes(self.info))
-            }
+            StateSpace::Shared | StateSpace::SharedCluster => self.is_shared(address, bytes),
             StateSpace::Local => self.is_local(address, bytes, Some(thread)),
             _ => self.generic(address, bytes, Some(thread), what.writes()),
         }
@@ -114,15 +124,28 @@ pub(super) fn is_in_workspace(info: &LaunchInfo, address: u64, bytes: u64) -> bo
     start != 0 && within(&(start..start + WORKSPACE), address, bytes)
 }
 
-/// Returns the number of bytes of shared memory that a CTA may access: its own, or that of its cluster if the cluster
-/// has several CTAs.
+/// Returns the number of bytes of shared memory of one CTA.
+fn own_shared_bytes(info: &LaunchInfo) -> u64 {
+    let own = u64::from(info.static_shared) + u64::from(info.dynamic_shared);
+    own + u64::from(info.spare_shared)
+}
+
+/// Returns the number of bytes that the shared memory of all CTAs of a cluster spans.
 pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     match info.cluster_size() {
-        1 => {
-            let own = u64::from(info.static_shared) + u64::from(info.dynamic_shared);
-            own + u64::from(info.spare_shared)
-        }
+        1 => own_shared_bytes(info),
         count => u64::from(count) << info.shared_shift(),
+    }
+}
+
+/// Returns the mask for [`NativeContext::shared_mask`]. If the number of CTAs is not a power of two, no mask removes
+/// all ranks but keeps larger offsets. The host then decides about accesses to the memory of all CTAs but the first.
+fn shared_mask(info: &LaunchInfo) -> u32 {
+    let count = info.cluster_size();
+    let ranks = (u64::from(count.next_power_of_two()) - 1) << info.shared_shift();
+    match count.is_power_of_two() {
+        true => !(ranks as u32),
+        false => u32::MAX,
     }
 }
 
@@ -133,6 +156,7 @@ pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &Launch
         context.reach_bytes,
         context.margin_bytes,
     ] = visible.range();
-    context.shared_bytes = shared_bytes(info);
+    context.shared_bytes = own_shared_bytes(info);
+    context.shared_mask = shared_mask(info);
     context.local_bytes = u64::from(context.local_stride);
 }
