@@ -451,8 +451,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits the code for the end of a phase. It completes the barrier that the warps have reached, or ends the CTA if
-    /// all warps have exited.
+    /// Emits the code for the end of a phase. This code completes the barrier that the warps have reached, or ends the
+    /// CTA if all warps have exited.
     fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
         let [same, disagreed_here, next] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
