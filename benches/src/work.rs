@@ -1,7 +1,7 @@
 //! Describes a calculation as data: buffers, launches, and expected results.
 //!
 //! All contenders run the same [`Work`], so each kernel is described only once. The C function gets pointers to the
-//! same buffers. Only the extents that it needs are described separately ([`Work::numbers`]).
+//! same buffers. Only the extents that it needs are described separately (`numbers`).
 
 /// An index into [`Work::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
