@@ -1,5 +1,5 @@
-//! Computes a digest of everything that determines the code generator (`MARGAY_BUILD`), so that code that one
-//! build has stored in the disk cache is never run by another build.
+//! Computes `MARGAY_BUILD`, a digest of everything that determines the code generator. The digest is part of the cache
+//! keys, so a build never runs code that another build has stored in the disk cache.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;

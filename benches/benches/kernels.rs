@@ -1,6 +1,6 @@
-//! `kernels`: measures each kernel on one worker and on all workers. Before it measures times, it compares the results
-//! with the expected results. Without `--bench`, as in CI, the data is small and each kernel runs once. `margay bench`
-//! also measures other implementations.
+//! `kernels`: measures each kernel on one worker and on all workers. The benchmark compares the results of a kernel
+//! with the expected results before it measures the kernel's time. Without `--bench`, as in CI, the data is small and
+//! each kernel runs once. `margay bench` also measures other implementations of the kernels.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use margay::Runtime;

@@ -1,5 +1,5 @@
-//! `launch`: measures launches of empty kernels after their first launch: single launches, and many launches in a
-//! stream.
+//! `launch`: measures single launches and sequences of launches in a stream. The launched kernels are empty, and their
+//! first launches are not measured.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use margay::Runtime;

@@ -1,5 +1,5 @@
-//! Measures the stages `lex`, `parse`, `lower` and `compile` for a small, a medium and a large PTX text. The unit is
-//! bytes of text per second.
+//! `stages`: measures lexing, parsing, lowering and compiling a small, a medium and a large PTX text. The results are
+//! in bytes of text per second.
 
 use std::hint::black_box;
 

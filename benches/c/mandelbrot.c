@@ -1,5 +1,5 @@
 // The Mandelbrot set; each operation is rounded separately. Buffers: iteration counts. Numbers: width, height, limit.
-// The first point of the plane is -2 - i, and the distance between points is 2 / height.
+// The first point is -2 - i in the complex plane, and the distance between neighbouring points is 2 / height.
 #pragma STDC FP_CONTRACT OFF
 
 const int phases = 1;

@@ -1,5 +1,5 @@
-// Gravity between all pairs of bodies, for 16 bodies at once. Buffers: positions, moved, velocities (four floats each).
-// Numbers: n.
+// Gravity between all pairs of bodies. The inner loop computes the accelerations of 16 bodies at once. Buffers:
+// positions, moved, velocities (four floats each). Numbers: n.
 #define LANES 16
 #define STEP 0.01f
 

@@ -1,4 +1,4 @@
-// The sum of integers. Buffers: values, unused, sum. Numbers: n.
+// The sum of integers. Buffers: values, a buffer that this source does not use, sum. Numbers: n.
 static unsigned totals[MAX_PARTS];
 
 const int phases = 2;

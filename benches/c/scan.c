@@ -9,7 +9,7 @@ void run(void *const *buffers, const int64_t *numbers, int phase, int part, int 
     int64_t first = begin(numbers[0], part, parts), end = begin(numbers[0], part + 1, parts);
     unsigned sum = 0;
     if (phase == 0) {
-        // No part needs the total of the last part.
+        // The total of the last part is not needed, because no part follows it.
         if (part + 1 < parts)
             for (int64_t i = first; i < end; ++i)
                 sum += values[i];

@@ -1,4 +1,5 @@
-// Heat flow; outside the grid, the value of the nearest edge is used. Buffers: in, out. Numbers: width, height.
+// Heat flow. A neighbour outside the grid has the value of the nearest point of the grid. Buffers: in, out. Numbers:
+// width, height.
 const int phases = 1;
 
 static inline float point(float here, float left, float right, float above, float below) {

@@ -1,5 +1,5 @@
 // The Mandelbrot set of any part of the plane: the number of loop iterations differs from thread to thread. Products
-// and sums are rounded separately, so that a CPU counts the same iterations.
+// and sums are rounded separately, so that implementations on CPUs compute the same iteration counts.
 // nvcc -ptx -arch=compute_75 -O3 mandelbrot.cu -o mandelbrot.ptx
 
 extern "C" __global__ void mandelbrot(unsigned short *turns, int width, int height, float left, float top,

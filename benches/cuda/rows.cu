@@ -1,4 +1,5 @@
-// Softmax and layer normalisation. A block computes each row, with sums and maxima by shuffles and shared memory.
+// Softmax and layer normalisation. A block computes each row, and computes sums and maxima with shuffles and shared
+// memory.
 // nvcc -ptx -arch=compute_75 -O3 rows.cu -o rows.ptx
 
 constexpr int THREADS = 256, WARPS = THREADS / 32;

@@ -1,4 +1,4 @@
-// Sums of 256 values and of 32 values, both with trees in local memory, because OpenCL 1.2 has no shuffles.
+// Sums of 256 values and of 32 values. Both kernels use trees in local memory, because OpenCL 1.2 has no shuffles.
 #define THREADS 256
 
 kernel void block_sums(global const int *in, global int *out, int n) {

@@ -1,4 +1,5 @@
-// Softmax and layer normalisation. A work-group computes each row, with sums and maxima by trees in local memory.
+// Softmax and layer normalisation. A work-group computes each row, and computes sums and maxima with trees in local
+// memory.
 #define THREADS 256
 
 static float sum_of_group(float value, local float *part) {

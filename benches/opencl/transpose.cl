@@ -1,4 +1,5 @@
-// Transposes a matrix with a padded tile, which 8 rows of work-items fill.
+// Transposes a matrix through a padded tile in local memory. A work-group has 8 rows of work-items, so each work-item
+// copies several elements of the tile.
 #define TILE 32
 #define ROWS 8
 

@@ -1,4 +1,4 @@
-//! Describes a kernel to measure: its sources in three languages, and its work.
+//! Describes a kernel to measure: its sources in three languages, its data and its launches.
 
 use crate::work::Work;
 
@@ -40,7 +40,8 @@ pub struct Sources {
     pub(crate) c: &'static str,
     /// Options for clang, in addition to the options for every source.
     pub(crate) c_options: &'static [&'static str],
-    /// Whether parts of the work that have equal size take different times.
+    /// Whether parts of equal size take different times, so that the work is divided into more parts than there are
+    /// threads.
     pub(crate) c_uneven: bool,
 }
 
@@ -65,7 +66,7 @@ macro_rules! sources {
 pub(crate) use sources;
 
 impl Sources {
-    /// Returns sources without extra compiler options. Parts of the C code that have equal size take equal time.
+    /// Returns sources without extra compiler options, for C code of which parts of equal size take equal times.
     pub(crate) const fn new(ptx: &'static str, opencl: &'static str, c: &'static str) -> Sources {
         Sources {
             ptx,
@@ -87,6 +88,6 @@ pub struct Case {
     /// The goal group of the kernel.
     pub group: Group,
     pub(crate) sources: Sources,
-    /// Creates the data, and computes the expected results with a loop in Rust.
+    /// Function that creates the data and computes the expected results with a loop in Rust.
     pub(crate) make: fn(Scale) -> Work,
 }

@@ -1,4 +1,5 @@
-//! Compares runs that tools check with normal runs: both run the same kernels and data on one worker.
+//! Compares the times of checking runs with those of normal runs. Both run the same kernels with the same data on one
+//! worker.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use crate::case::{Case, Scale};
 use crate::comparison::{Prepared, chosen};
 use crate::measure::{self, Time};
 
-/// The sets of tools that are measured, with their names.
+/// The sets of tools with which kernels are measured, each with its name.
 const SETS: [(&str, &[Tool]); 5] = [
     ("memcheck", &[Tool::Memory]),
     ("initcheck", &[Tool::Initialisation]),
@@ -29,12 +30,12 @@ pub(crate) struct Checked {
     pub(crate) name: &'static str,
     /// Seconds of a normal run.
     pub(crate) normal: Time,
-    /// Seconds of a run with a set of tools, by the name of the set: the median of [`RUNS`] runs.
+    /// For each set of tools, by its name: seconds of a run with these tools, as the median of [`RUNS`] runs.
     pub(crate) checked: BTreeMap<&'static str, f64>,
 }
 
 impl Checked {
-    /// Returns the time with a set of tools divided by the time of a normal run.
+    /// Returns the time of a run with a set of tools divided by the time of a normal run.
     pub(crate) fn ratio(&self, set: &str) -> Option<f64> {
         Some(self.checked.get(set)? / self.normal.median)
     }
@@ -53,7 +54,7 @@ fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
     builder.build().map_err(|e| e.to_string())
 }
 
-/// Compares the results of the kernels with the expected results in every kind of run, then measures the kernels.
+/// For each kernel, compares the results of every kind of run with the expected results, and then measures the times.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, a runtime does not start or a kernel fails.

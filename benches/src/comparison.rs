@@ -1,4 +1,4 @@
-//! Compares kernels on all contenders that are available on this machine.
+//! Compares the times of kernels on all contenders that are available on this machine.
 
 use std::collections::BTreeMap;
 
@@ -38,14 +38,14 @@ impl Kind {
     }
 }
 
-/// A contender with a number of threads.
+/// A contender that runs with a given number of threads.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entrant {
-    /// The key in [`Row::times`]: kind and threads.
+    /// The key in [`Row::times`], which consists of the kind and the number of threads.
     pub(crate) id: String,
     pub(crate) kind: Kind,
-    /// Number of threads. A driver other than Margay chooses its threads itself; for such a driver, this is the number
-    /// of Margay's threads with which the driver is compared.
+    /// Number of threads. Another driver chooses its number of threads itself; for such a driver, this field is the
+    /// number of threads of the Margay entrant with which the driver is compared.
     pub(crate) threads: usize,
     /// Name, version and options of the program.
     pub(crate) about: String,
@@ -64,7 +64,7 @@ pub(crate) struct Row {
     pub(crate) operations: Option<f64>,
     /// Seconds for a run, by the ID of the entrant.
     pub(crate) times: BTreeMap<String, Time>,
-    /// Reasons why entrants have no time, by the ID of the entrant.
+    /// For each entrant without a time, by its ID: the reason.
     pub(crate) failures: BTreeMap<String, String>,
 }
 
@@ -80,14 +80,14 @@ pub(crate) struct Field {
     contenders: Vec<Box<dyn Contender>>,
     /// The entrants, one for each contender and in the same order.
     pub(crate) entrants: Vec<Entrant>,
-    /// A message for each contender that is missing.
+    /// For each contender that is not available, a message with the reason.
     pub(crate) missing: Vec<String>,
 }
 
 impl Field {
     /// Finds the contenders on this machine. Margay, C and PoCL become two entrants each: one with one thread and, if
-    /// Margay has more than one worker, one with as many threads as Margay has workers. The library at `driver` becomes
-    /// one entrant.
+    /// Margay has more than one worker, one with as many threads as Margay has workers. The driver library at the path
+    /// `driver`, if given, becomes one entrant.
     ///
     /// # Errors
     /// Margay does not start, or the driver at `driver` cannot be opened.
@@ -215,7 +215,8 @@ pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
     CASES.iter().filter_map(check).collect()
 }
 
-/// Returns the numbers of threads to measure: one, and the number of workers if it is greater than one.
+/// Returns the numbers of threads with which contenders are measured: one and, if there is more than one worker, the
+/// number of workers.
 fn counts(workers: usize) -> impl Iterator<Item = usize> {
     [1, workers]
         .into_iter()
@@ -238,7 +239,7 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
     }
 }
 
-/// A kernel whose results have been compared, ready to run on Margay.
+/// A kernel that is loaded on Margay and whose results have been compared with the expected results.
 pub struct Prepared(Box<dyn Loaded>);
 
 impl Prepared {

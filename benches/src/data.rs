@@ -1,4 +1,4 @@
-//! Generates input data, which is the same on every machine and in every run.
+//! Generates pseudorandom input data, which is the same on every machine and in every run.
 
 /// A generator of random numbers (xorshift, 64 bits).
 pub(crate) struct Random(u64);

@@ -1,4 +1,4 @@
-//! Measures texture fetches and, alternately, loads of the same texels from memory, on one worker.
+//! Measures texture fetches on one worker. The samples alternate with samples of loads of the same texels from memory.
 
 use margay::texture::{
     AddressMode, ArrayDescriptor, Filter, ReadMode, Resource, Sampler, TextureObject,
@@ -10,7 +10,7 @@ use crate::measure::{self, Action, Time};
 
 const PTX: &str = include_str!("../cuda/fetch.ptx");
 
-/// Number of fetches of a thread; the PTX contains the same number.
+/// Number of fetches of each thread. The PTX text contains the same number as a constant.
 const TURNS: usize = 16;
 const BLOCK: usize = 256;
 
@@ -18,14 +18,15 @@ const BLOCK: usize = 256;
 const BYTE: u32 = 0x01;
 const FLOAT: u32 = 0x20;
 
-/// The result for one kind of texture.
+/// The measured times for one kind of texture.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Fetched {
     pub(crate) what: &'static str,
     /// Number of texels that [`Fetched::time`] covers.
     pub(crate) fetches: u64,
     pub(crate) time: Time,
-    /// The time divided by that of plain loads of the same number of texels, in the same run.
+    /// The time of the fetches divided by the time of plain loads of the same number of texels, from the same
+    /// measurement.
     pub(crate) loads: f64,
 }
 
@@ -74,7 +75,7 @@ struct Bench {
     texels: DeviceBuffer<f32>,
 }
 
-/// Returns a texel's first component as a byte: 0 or 255.
+/// Returns the first component of the texel at (`x`, `y`) as a byte, which is 0 or 255.
 fn texel(x: usize, y: usize) -> u8 {
     if (x * 7 + y * 13) % 5 < 2 { 0 } else { 255 }
 }
@@ -183,8 +184,8 @@ impl Bench {
     }
 }
 
-/// Returns the offset of a fetch from a texel's corner. With linear filtering, the fetch is at the point between four
-/// texels, otherwise in the middle of one texel.
+/// Returns the offset from a texel's corner at which the kernel fetches: the centre of the texel or, with linear
+/// filtering, the corner that it shares with three other texels.
 fn middle(kind: &Kind) -> f32 {
     match kind.filter {
         Filter::Point => 0.5,

@@ -1,4 +1,5 @@
-//! Compares the interpreter with native code: both run the same kernels and data on one worker.
+//! Compares the times of the interpreter with those of native code. Both run the same kernels with the same data on one
+//! worker.
 
 use std::time::Instant;
 
@@ -10,7 +11,8 @@ use crate::comparison::Prepared;
 use crate::kernels::CASES;
 use crate::measure::{self, Time};
 
-/// Prefixes of the names of the measured kernels: arithmetic, shared memory, barriers, shuffles, atomics, divergence.
+/// Parts of the names of the measured kernels. Together, the kernels use arithmetic, shared memory, barriers, atomics
+/// and divergent branches.
 const NAMES: [&str; 9] = [
     "matrix product, tiled",
     "block reduction",
@@ -23,7 +25,7 @@ const NAMES: [&str; 9] = [
     "SHA-256",
 ];
 
-/// Number of measured runs in the interpreter. It is small because these runs take long.
+/// Number of measured runs in the interpreter. The number is small because these runs take long.
 const RUNS: usize = 3;
 
 /// The times of a kernel on both engines.
@@ -31,9 +33,9 @@ const RUNS: usize = 3;
 pub(crate) struct Interpreted {
     pub(crate) name: &'static str,
     pub(crate) data: &'static str,
-    /// Seconds that native code takes.
+    /// Seconds of a run in native code.
     pub(crate) native: Time,
-    /// Seconds that the interpreter takes: the median of [`RUNS`] runs.
+    /// Seconds of a run in the interpreter: the median of [`RUNS`] runs.
     pub(crate) interpreted: f64,
 }
 

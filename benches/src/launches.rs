@@ -9,9 +9,9 @@ use crate::measure::{self, Time};
 
 const PTX: &str = include_str!("../cuda/empty.ptx");
 
-/// Number of launches in a short stream of launches.
+/// Number of launches in a short sequence of launches.
 pub const MANY: u32 = 1000;
-/// Number of launches in a long stream of launches.
+/// Number of launches in a long sequence of launches.
 pub const VERY_MANY: u32 = 10_000;
 
 /// Empty kernels that have been launched before.

@@ -1,5 +1,5 @@
-//! Benchmarks: kernels compared with other implementations, launches, costs at program start, the stages of loading a
-//! PTX text, and the limits of the machine.
+//! Benchmarks of kernels (compared with other implementations), of launches, of program start, of the stages of loading
+//! a PTX text, and of the limits of the machine.
 //!
 //! `margay bench` prints the [`Report`] of [`run`] as tables or JSON, `cargo xtask bench` writes the tables of
 //! `BENCHMARKING.md`, and the Criterion benches in `benches/` measure the same code. Invariant: a kernel's results are

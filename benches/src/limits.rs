@@ -1,8 +1,8 @@
 //! Measures the limits of the machine: memory bandwidth, and multiply-adds for each register width.
 //!
-//! The limits are measured on one thread, because goals for kernels are set for one thread. Buffers are larger than
-//! every cache. Sums and multiply-adds use several accumulators, so that no operation waits for the previous operation
-//! and only the hardware limits their rate.
+//! The limits are measured on one thread, because the performance goals of kernels apply to one thread. The buffers are
+//! larger than every cache. Sums and multiply-adds use several accumulators, so that no operation waits for the
+//! previous one and only the execution units limit the rate.
 
 use serde::Serialize;
 
@@ -14,10 +14,10 @@ pub(crate) struct Limit {
     pub(crate) what: &'static str,
     /// The unit of [`Limit::each`].
     pub(crate) unit: &'static str,
-    /// Number of bytes or operations of one run. [`Limit::time`] is the time of one run.
+    /// Number of bytes or operations in one run, whose time is [`Limit::time`].
     pub(crate) each: f64,
     pub(crate) time: Time,
-    /// Number of bits in a register, for limits of multiply-adds.
+    /// Width of the vector registers in bits, for multiply-adds; `None` for other limits.
     pub(crate) bits: Option<u32>,
 }
 
@@ -107,8 +107,8 @@ mod wide {
 
     use super::Peak;
 
-    /// Number of accumulators. It is greater than the product of the number of execution units (two) and the latency in
-    /// cycles (four or five).
+    /// Number of accumulators. To keep all execution units busy, it must be at least the number of units (two) times
+    /// the latency in cycles (four or five).
     pub(super) const SUMS: usize = 12;
 
     pub(super) const PEAKS: &[Peak] = &[
@@ -205,7 +205,7 @@ mod wide {
         }
     }
 
-    /// Returns the sum of all values, computed with vector instructions if the machine supports them.
+    /// Returns the sum of all values, computed with AVX and FMA instructions if the machine supports them.
     pub(super) fn read(values: &[f32]) -> f32 {
         if is_x86_feature_detected!("fma") {
             // SAFETY: the feature is available.
@@ -260,7 +260,7 @@ mod tests {
             wide::triad(&b, &c, &mut a[3..]);
             assert_eq!(a[3..], [7.0; 100]);
         }
-        // One iteration computes 0.999 i + 0.5, for i from 0 to 11.
+        // One iteration computes 0.999 i + 0.5 in accumulator i, for i from 0 to 11.
         for peak in wide::PEAKS.iter().filter(|peak| (peak.available)()) {
             assert!(((peak.run)(1) - (0.999 * 66.0 + 6.0)).abs() < 1e-3);
         }

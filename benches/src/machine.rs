@@ -1,12 +1,12 @@
-//! Collects facts that are reported with every measurement: the machine, its load, the compiler, the commit and the
-//! date.
+//! Collects the facts that are reported with every measurement: the machine, its load, the version of the compiler, the
+//! commit and the date.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-/// The machine and the versions with which numbers were measured.
+/// The machine on which times were measured, and the versions of the software.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
     pub(crate) date: String,

@@ -1,4 +1,4 @@
-//! Measures times: medians of samples that alternate between the measured actions.
+//! Measures the times of actions, as medians of samples. The samples of different actions alternate.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 
 /// Number of samples of a measurement.
 pub const SAMPLES: usize = 5;
-/// Intended duration of a sample. A sample consists of as many runs as fit into this duration, but of 1 to 100,000
-/// runs.
+/// Intended duration of a sample. A sample consists of as many runs as fit into this duration, but of at least 1 and at
+/// most 100,000 runs.
 const SAMPLE_TIME: Duration = Duration::from_millis(40);
 
-/// Number of samples of a short action that needs a pause before each run.
+/// Number of samples for an action that needs a pause before each run. Each sample is one run.
 const RESTED_SAMPLES: usize = 101;
 
-/// Minimum duration of the warm-up before the first sample, for every contender. The warm-up is needed because Margay
-/// compiles a kernel again after some run time.
+/// Minimum duration of the warm-up before the first sample, for every contender. Margay needs it because it compiles a
+/// kernel again after the kernel has run for some time.
 const WARM_UP: Duration = Duration::from_millis(150);
 
 /// The result of a measurement, in seconds for one run.
@@ -54,7 +54,8 @@ pub fn alone(action: impl FnMut()) -> Time {
     times.remove(0)
 }
 
-/// Measures how long `action` takes. `setup` computes the input of each run; its time is not counted.
+/// Measures how long `action` takes. `setup` computes the input of each run, and the time that `setup` takes is not
+/// counted.
 pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) -> Time {
     let mut sample = || {
         let input = setup();
@@ -77,7 +78,7 @@ pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     summary((0..RESTED_SAMPLES).map(|_| sample()).collect())
 }
 
-/// Warms an action up and returns the number of runs that a sample needs.
+/// Runs an action for the warm-up time and returns the number of runs that a sample needs.
 fn repeats(action: &mut Action<'_>) -> u32 {
     let warm_up = Instant::now();
     while warm_up.elapsed() < WARM_UP {
@@ -98,7 +99,7 @@ fn summary(mut samples: Vec<f64>) -> Time {
     }
 }
 
-/// Returns the geometric mean.
+/// Returns the geometric mean of ratios.
 pub fn mean(ratios: &[f64]) -> f64 {
     let sum: f64 = ratios.iter().map(|r| r.ln()).sum();
     (sum / ratios.len() as f64).exp()

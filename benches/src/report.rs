@@ -1,4 +1,4 @@
-//! Runs the benchmarks and collects the results, from which tables and JSON are written.
+//! Runs the benchmarks and collects their results in a report, which can be formatted as tables or JSON.
 
 use serde::Serialize;
 
@@ -17,8 +17,8 @@ use crate::start::{self, Started};
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Parts of the names of kernels, and names of other tables ([`Part`]). If the list is empty, everything is
-    /// measured.
+    /// The kernels and tables to measure: parts of the names of kernels, and names of tables ([`Part`]). If the list is
+    /// empty, everything is measured.
     pub names: Vec<String>,
     /// Path of another `libcuda.so.1` with which Margay is compared.
     pub driver: Option<String>,
@@ -56,7 +56,7 @@ pub struct Report {
     pub(crate) machine: Machine,
     /// The contenders that ran the kernels.
     pub(crate) entrants: Vec<Entrant>,
-    /// A message for each contender that is missing.
+    /// For each contender that is not available, a message with the reason.
     pub(crate) missing: Vec<String>,
     pub(crate) kernels: Vec<Row>,
     pub(crate) means: Vec<Mean>,
@@ -69,7 +69,7 @@ pub struct Report {
     pub(crate) loading: Vec<Rates>,
 }
 
-/// The geometric mean of Margay's speedup over another contender with the same number of threads.
+/// The geometric mean, over kernels, of Margay's speedup over another contender with the same number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Mean {
     pub(crate) rival: Kind,
@@ -90,7 +90,7 @@ impl Report {
         serde_json::to_string_pretty(self).expect("numbers and texts")
     }
 
-    /// Returns messages about contenders that computed a wrong result of a kernel or could not run it.
+    /// Returns a message for each kernel and contender for which the result was wrong or the kernel could not run.
     pub fn failures(&self) -> Vec<String> {
         let told = |row: &Row| {
             let told = row.failures.iter();

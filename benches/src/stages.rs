@@ -16,7 +16,7 @@ use crate::measure::{self, Time};
 
 /// A PTX text to load.
 pub struct Text {
-    /// The text's name and origin.
+    /// The name of the text in the tables, and its origin.
     pub name: &'static str,
     /// The text itself.
     pub source: Arc<SourceFile>,
@@ -31,7 +31,7 @@ macro_rules! ptx {
 /// The smallest program.
 pub(crate) const SAXPY: &str = ptx!("saxpy");
 
-/// The programs that the large text repeats.
+/// The programs of which the large text contains several copies.
 pub(crate) const PARTS: &[&str] = &[
     SAXPY,
     ptx!("reduction"),
@@ -59,7 +59,8 @@ pub fn texts() -> [Text; 3] {
     ]
 }
 
-/// Concatenates the parts `turns` times after one header, and renames their symbols so that all symbols are distinct.
+/// Returns a PTX text with one header and `turns` copies of all parts. Symbols are renamed so that all symbols of the
+/// text are distinct.
 pub(crate) fn repeated(parts: &[&str], turns: usize) -> String {
     let mut text = ".version 9.5\n.target sm_75\n.address_size 64\n".to_owned();
     for turn in 0..turns {
@@ -142,7 +143,7 @@ pub fn lower(parsed: &Parsed, resolution: &Resolution) -> margay_ir::module::Mod
     margay_frontend::lower(parsed, resolution).expect("the text is right")
 }
 
-/// A loaded text whose kernels have not been launched.
+/// A PTX text that is loaded and whose kernels have not been launched.
 pub struct Loaded {
     runtime: Runtime,
     _module: Module,
@@ -152,8 +153,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads a text with a unique comment at its end, because the runtime recognises images that it has loaded before
-    /// and reuses their code.
+    /// Loads a text. Appends a unique comment, because the runtime recognises images that it has loaded before and
+    /// would reuse their code.
     ///
     /// # Errors
     /// An error of the runtime.

@@ -1,8 +1,8 @@
-//! Measures costs that occur once in a program: the time until the first result, and the time to load a large image.
+//! Measures costs that a program has only once: the time until the first result, and the time to load a large image.
 //!
 //! Each cost is measured in a separate process ([`Once::measure`] starts this program again, as `margay bench --once`),
-//! because a process initialises the runtime only once, and the peak memory of a process includes that of its earlier
-//! measurements.
+//! because a process initialises the runtime only once, and because the peak memory of a process would include the
+//! memory of earlier measurements.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -15,9 +15,9 @@ use serde::Serialize;
 use crate::measure;
 use crate::stages;
 
-/// The arguments with which this program measures one cost and prints the result; the name of the cost follows.
+/// The arguments that make this program measure one cost and print the result. The name of the cost follows them.
 const ARGUMENTS: [&str; 2] = ["bench", "--once"];
-/// Number of elements of the first result.
+/// Number of elements of the saxpy whose result is measured.
 const ELEMENTS: usize = 1024;
 /// Number of copies of the ten programs in the large image of 20 MB.
 const TURNS: usize = 180;
@@ -25,7 +25,7 @@ const TURNS: usize = 180;
 /// A cost that is measured in a separate process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Once {
-    /// The time to create a runtime, load a small image, perform three copies, and launch y = a x + y.
+    /// The time to create a runtime, load a small image, perform three copies, and run y = a x + y.
     FirstResult,
     /// The time to load a large image and to get the result of one of its kernels.
     LargeImage,
@@ -124,13 +124,13 @@ impl Once {
     }
 }
 
-/// The source of a process's native code.
+/// Where a measured process gets its native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// The process compiles its code.
     Compiled,
-    /// The process loads its code from the disk cache. It compiles only the functions that the cache does not store by
-    /// default, because their compilation takes little time.
+    /// The process loads its code from the disk cache. It compiles only functions that the cache does not store,
+    /// because compiling them takes little time.
     Kept,
 }
 
@@ -211,7 +211,7 @@ fn saxpy(text: &str, kernel: &str) -> margay::Result<Vec<f32>> {
     y.to_vec()
 }
 
-/// Returns the largest resident memory of this process so far.
+/// Returns the largest resident memory of this process so far, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -181,7 +181,7 @@ fn limits(report: &Report) -> String {
     table
 }
 
-/// Formats the rows of the kernels whose operations are counted.
+/// Formats the rows for the kernels whose floating-point operations are counted.
 fn shares(report: &Report) -> String {
     let mut lines = String::new();
     for row in &report.kernels {
@@ -349,7 +349,8 @@ fn rate(bytes: usize, time: &Time) -> String {
     format!("{rate:.digits$} ({} ms)", milliseconds(time))
 }
 
-/// Formats a time in milliseconds with three significant digits. A leading `~` marks a time whose samples differ much.
+/// Formats a time in milliseconds with three significant digits. A leading `~` marks a time whose slowest sample took
+/// at least a quarter longer than the fastest.
 fn milliseconds(time: &Time) -> String {
     let value = time.median * 1e3;
     let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;

@@ -1,13 +1,13 @@
 //! Describes a calculation as data: buffers, launches, and expected results.
 //!
-//! Every contender runs the same [`Work`], so each kernel is described once. The C function gets pointers to the same
-//! buffers; only its extents are described separately.
+//! All contenders run the same [`Work`], so each kernel is described only once. The C function gets pointers to the
+//! same buffers. Only the extents that it needs are described separately (`numbers`).
 
 /// An index into [`Work::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buffer(pub(crate) usize);
 
-/// A type of values in buffers and arguments.
+/// A number type whose values buffers and arguments can contain.
 pub(crate) trait Element: Copy {
     /// Appends the value's bytes.
     fn put(self, out: &mut Vec<u8>);
@@ -151,7 +151,7 @@ impl Values {
             Values::Close(want, tolerance) => {
                 same_length(got.len(), size_of_val(want.as_slice()))?;
                 let got = got.chunks(4).map(f32::get);
-                // A NaN is not near any value.
+                // This comparison is false for a NaN, so a NaN is reported as wrong.
                 let near =
                     |got: f32, want: f32| (got - want).abs() <= tolerance * want.abs().max(1.0);
                 let pairs = got.zip(want);
@@ -182,7 +182,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     format!("0x{}", digits.collect::<String>())
 }
 
-/// Buffers, the steps of a run, and the expected results.
+/// The work of a kernel: buffers, the steps of a run, and the expected results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
     /// The initial content of each buffer.
@@ -193,15 +193,15 @@ pub(crate) struct Work {
     pub(crate) numbers: Vec<i64>,
     /// The expected contents of the result buffers.
     pub(crate) expected: Vec<(Buffer, Values)>,
-    /// Number of elements of a run: the number of results, or the number of input values if one result depends on many
-    /// of them.
+    /// Number of elements that a run processes: the number of results or, if one result depends on many input values,
+    /// the number of input values.
     pub(crate) elements: u64,
     /// Number of floating-point operations of a run, if throughput is measured in such operations.
     pub(crate) operations: Option<f64>,
 }
 
 impl Work {
-    /// Returns empty work on a number of elements.
+    /// Returns work without buffers and steps, for a run that processes this number of elements.
     pub(crate) fn on(elements: usize) -> Work {
         Work {
             elements: elements as u64,
@@ -215,7 +215,8 @@ impl Work {
         Buffer(self.buffers.len() - 1)
     }
 
-    /// Adds a buffer whose bytes are all 0xa5 at first, so that it does not contain a result by chance.
+    /// Adds a buffer for results. Its bytes are initially 0xa5, so that it does not contain the expected result by
+    /// chance.
     pub(crate) fn output<T: Element>(&mut self, len: usize) -> Buffer {
         self.buffers.push(vec![0xa5; len * size_of::<T>()]);
         Buffer(self.buffers.len() - 1)

@@ -1,5 +1,5 @@
-//! Tests the pass that merges functions in which threads may wait into kernels: which calls remain, and what the frames
-//! contain.
+//! Tests the pass `calls`, which merges functions in which threads may wait into the kernels that call them. The tests
+//! check which calls remain, and which values the frames contain.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -9,8 +9,8 @@ use margay_ir::pass::{self, PASSES, calls};
 use margay_ir::verify;
 use margay_ops::ops::Opcode;
 
-/// Returns a module with functions and a kernel. In the kernel, `v0` is the address of some memory, and `v1` is a word
-/// of this memory.
+/// Returns a module with these functions and a kernel with these lines. In the kernel, `v0` is a pointer parameter, and
+/// `v1` is the word that is loaded from this address.
 fn module(functions: &str, kernel: &str) -> Module {
     let number = functions.matches(" = func ").count();
     let text = format!(
@@ -34,7 +34,7 @@ block0:
     module
 }
 
-/// Returns the kernel after all passes, and checks it with the verifier after each pass.
+/// Returns the kernel after all passes. The verifier checks the kernel after each pass.
 fn prepared(module: &Module) -> Function {
     let id = module.kernel("k").unwrap();
     pass::prepare_watched(module, id, None, |pass, _, function| {
@@ -80,11 +80,11 @@ fn calls_become_jumps() {
     let module = module(&halves(""), "  v2: b32 = call fn0 v0, v1");
     let f = prepared(&module);
     assert_eq!(count(&f, Opcode::Call), 0);
-    // The kernel contains one call, and the function contains one call. The function can return
-    // to either of them.
+    // The kernel contains one call, and the function contains one call. The merged code of the function can return to
+    // either call.
     assert_eq!(count(&f, Opcode::StackCheck), 2);
     assert_eq!(count(&f, Opcode::BarWarp), 1);
-    // The frame contains the index of the continuation and the sum.
+    // The frame contains the index of the continuation (the code after the call) and the sum.
     assert_eq!(f.slots.values().last().unwrap().size, 16);
     let words = |opcode| {
         let all = f.blocks().iter().flat_map(|&b| f.insts(b));
@@ -92,7 +92,7 @@ fn calls_become_jumps() {
         of.filter(|d| d.mods == margay_ops::mods::Mods::NONE)
             .count()
     };
-    // The address of memory in the kernel is a parameter, which is rematerialised.
+    // The address in the kernel is a parameter, so it is rematerialised and not stored in the frame.
     assert_eq!((words(Opcode::St), words(Opcode::Ld)), (2, 2), "{f}");
 }
 

@@ -1,5 +1,5 @@
-//! Tests the removal of integer operations by known bits: literal cases, and random functions whose results must stay
-//! the same for all values of the special registers.
+//! Tests the pass that removes integer operations by an analysis of known bits. The tests contain literal cases, and
+//! random functions whose results must not change for any values of the special registers.
 
 use margay_ir::function::{Function, payload_sreg};
 use margay_ir::module::Module;
@@ -23,7 +23,7 @@ fn parsed(body: &str) -> Function {
     function
 }
 
-/// Returns the opcodes that are left, without constants.
+/// Returns the opcodes that remain after the pass, except constants.
 fn left(body: &str) -> Vec<Opcode> {
     let mut function = parsed(&format!("block0:\n{body}\n  exit"));
     known_bits::run(&mut function);
@@ -45,7 +45,8 @@ fn left(body: &str) -> Vec<Opcode> {
 
 #[test]
 fn the_sign_test_of_an_index_disappears() {
-    // What LLVM makes of a signed division by a power of two, and of an index that may count from the end of an array.
+    // The code that LLVM generates for a signed division by a power of two, and for an index that may count from the
+    // end of an array.
     let opcodes = left(
         "  v0: b32 = sreg.u32 %tid.x
   v1: b64 = cvt.s64.s32 v0
@@ -83,7 +84,8 @@ fn the_product_of_block_index_and_block_size_is_not_negative() {
 
 #[test]
 fn operations_that_may_change_a_value_stay() {
-    // The low half of the product can have any bits, and 1023 needs all ten bits of the mask.
+    // The masks must stay: all bits of the product's low half are unknown, and `%ntid.x` can be 1024, which has a bit
+    // outside of the second mask.
     for body in [
         "  v0: b32 = sreg.u32 %ctaid.x
   v1: b32 = sreg.u32 %ntid.x
@@ -102,7 +104,7 @@ fn operations_that_may_change_a_value_stay() {
     }
 }
 
-/// Evaluates the instructions of a function with one block, and returns the operands of its stores.
+/// Evaluates the instructions of a function with one block, and returns the values that it stores.
 fn evaluate(function: &Function, register: impl Fn(SpecialReg) -> u64) -> Vec<u64> {
     let mut values: HashMap<_, Bits> = HashMap::new();
     let mut stored = Vec::new();
@@ -143,7 +145,7 @@ fn program(steps: &[(u8, usize, usize, u64)]) -> String {
         "tid.x", "tid.z", "ntid.y", "ctaid.x", "nctaid.z", "laneid", "smid",
     ];
     let mut text = String::from("block0:\n  v0: pred = const.pred 0x1\n");
-    // The value's number, and whether it has 64 bits.
+    // For each value, its number and whether it has 64 bits.
     let mut values: Vec<(usize, bool)> = Vec::new();
     let mut next = 1;
     for register in registers {
@@ -215,7 +217,7 @@ proptest! {
         values in prop::collection::vec(any::<u32>(), 7),
     ) {
         let mut function = parsed(&program(&steps));
-        // Also the ends of each range (PTX ISA 10).
+        // The registers also have the least and the greatest value of their ranges (PTX ISA 10).
         let register = |pick: usize| {
             let values = &values;
             move |register: SpecialReg| {

@@ -1,5 +1,5 @@
-//! Tests the order of blocks for masked code: every edge leads forwards, or back to the header of a loop that contains
-//! the edge's source.
+//! Tests the order of blocks for masked code. In this order, every edge leads forwards, or back to the header of a loop
+//! that contains the source of the edge.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn order(body: &str) -> (Function, Linear) {
     (function, linear)
 }
 
-/// Returns the block numbers of the blocks in the loop with index `number`.
+/// Returns the numbers of the blocks in the loop with index `number`.
 fn members(linear: &Linear, number: usize) -> Vec<u32> {
     let span = linear.loops[number];
     let mut blocks: Vec<u32> = linear.order[span.start as usize..span.end as usize]
@@ -95,8 +95,8 @@ block5:
 
 #[test]
 fn a_loop_through_a_sync_point_is_one() {
-    // No lane follows the edge after the barrier without stopping, but lanes in different iterations must not meet in
-    // block 1.
+    // Every lane stops at the barrier, so no lane takes the edge from block 1 to block 2 directly. The two blocks still
+    // form a loop, because lanes in different iterations must not meet in block 1.
     let (function, linear) = order(
         "block0:
   v0: pred = const.pred 0x1
@@ -131,7 +131,7 @@ block3:
     assert_eq!(members(&linear, 0), [1, 2]);
 }
 
-/// Returns a function of blocks 1, 2, ... with up to two successors each; block 0 goes to block 1.
+/// Returns a function whose blocks 1, 2, ... have the given successors. Block 0 jumps to block 1.
 fn graph(successors: &[Vec<usize>]) -> Function {
     let mut b = FunctionBuilder::new(Function {
         kernel: Some(Default::default()),
@@ -265,8 +265,8 @@ fn dominators_of_random_graphs_agree_with_the_definition() {
     }
 }
 
-/// Checks that each edge is visited once. A search that starts again inside each loop would visit 10^10 edges in this
-/// test.
+/// Checks that the analysis visits each edge once. An analysis that searched each loop again would visit 10^10 edges in
+/// this test.
 #[test]
 fn very_deep_nests_are_searched_once() {
     let count = 100_000;

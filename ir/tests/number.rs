@@ -1,4 +1,5 @@
-//! Tests value numbering on functions written as text: which values and loads are shared, and which must not be shared.
+//! Tests value numbering on functions written as text: which repeated computations and loads the pass removes, and
+//! which it must keep.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -7,7 +8,7 @@ use margay_ir::pass::number;
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Returns the kernel with this body after the pass, in a module for a target, and checks it with the verifier.
+/// Returns the kernel with this body after the pass, in a module for the target `sm`. The verifier checks the kernel.
 fn numbered_for(sm: u32, body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 16\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();
@@ -80,7 +81,7 @@ block3(v7: b32):
   exit",
     );
     assert_eq!(count(&f, Opcode::Mul), 1, "{f}");
-    // Neither difference dominates the other.
+    // Both differences stay, because neither dominates the other.
     assert_eq!(count(&f, Opcode::Sub), 2, "{f}");
 }
 

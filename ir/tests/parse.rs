@@ -1,4 +1,4 @@
-//! Tests the parser of the IR's text form: what it accepts, and the position of each error that it reports.
+//! Tests the parser of the IR's text form: the texts that it accepts, and the position of each error that it reports.
 
 use margay_ir::function::{Linkage, ValueDef};
 use margay_ir::module::RelocTarget;

@@ -1,4 +1,4 @@
-//! Tests which accesses are proved to be in device memory or its margins, if the pointers among the parameters are in
+//! Tests which accesses the analysis proves to be in device memory or its margins, if all pointer parameters point to
 //! device memory.
 
 use margay_ir::analysis::Pointers;
@@ -29,8 +29,8 @@ block0:
     parse::function(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Returns, for each access of global memory, whether the access is proved; and the offsets of the parameters from
-/// which the addresses of accesses are computed.
+/// Returns two lists: for each access to global memory, whether the access is proved; and the offsets of the parameters
+/// from which the addresses are computed.
 fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
     let function = kernel(body);
     let pointers = Pointers::new(&function);
@@ -109,11 +109,11 @@ block5:";
 
 #[test]
 fn steps_have_a_bound() {
-    // The steps are a 64-bit integer, and a 32-bit integer times four.
+    // A step that is a 64-bit integer has no bound; a 32-bit integer times four has one.
     assert_eq!(pointer_loop("", ACCESS, "v2").0, [false]);
     let narrow = "  v6: b32 = const.b32 0x4\n  v5: b64 = mul.s32{half:wide} v3, v6";
     assert_eq!(pointer_loop(narrow, ACCESS, "v5").0, [true]);
-    // A 32-bit integer times 2^10 is up to 2^41.
+    // A 32-bit integer times 2^10 can be almost 2^41, which exceeds the margins.
     let wide = "  v6: b32 = const.b32 0x400\n  v5: b64 = mul.s32{half:wide} v3, v6";
     assert_eq!(pointer_loop(wide, ACCESS, "v5").0, [false]);
 }
@@ -136,7 +136,7 @@ fn accesses_of_shared_memory_stop_no_pointer() {
     assert_eq!(pointer_loop(STEP, behind, "v5").0, [true]);
 }
 
-/// Checks two nested loops. The outer loop continues with the pointer of the inner loop.
+/// Checks two nested loops. The outer loop continues with the pointer at which the inner loop ended.
 #[test]
 fn loops_in_loops() {
     let body = |inner: &str| {
@@ -166,7 +166,7 @@ block4:
     assert_eq!(known(&body("")).0, [false]);
 }
 
-/// Checks loops that pass another pointer, or a value that is not a pointer, to the next iteration.
+/// Checks loops in which the next iteration can also start with another pointer, or with a value that is not a pointer.
 #[test]
 fn all_that_is_passed_counts() {
     let body = |other: &str| {
@@ -211,12 +211,13 @@ fn a_pointer_and_a_counter() {
     };
     assert_eq!(counter_loop(START, &product("lo"), "v5").0, [true]);
     assert_eq!(counter_loop(START, &product("hi"), "v5").0, [false]);
-    // The counter starts from values below 2^32. Its factor is 8 in the first case and 2^20 in the second.
+    // The counter starts from values below 2^32. The counter is multiplied by 8 in the first case and by 2^20 in the
+    // second.
     let start = "  v4: b64 = cvt.u64.u32 v3\n  v5: b64 = const.b64 0x400";
     assert_eq!(counter_loop(start, scaled, "v5").0, [true]);
     let far = scaled.replace("0x3", "0x14");
     assert_eq!(counter_loop(start, &far, "v5").0, [false]);
-    // Steps and start values without a bound.
+    // A step without a bound, then a start value without a bound.
     assert_eq!(counter_loop(START, plain, "v2").0, [false]);
     let start = "  v4: b64 = add.s64 v2, v2\n  v5: b64 = const.b64 0x400";
     assert_eq!(counter_loop(start, plain, "v5").0, [false]);
@@ -228,8 +229,8 @@ fn a_pointer_and_a_counter() {
     assert_eq!(counter_loop(start, base, "v5").0, [true, false]);
 }
 
-/// Checks that an access near one base proves nothing about another base, and that a base which changes while the
-/// counter moves is rejected.
+/// Checks that an access in every iteration proves only accesses with the same base, and that a base which changes in
+/// the loop is rejected.
 #[test]
 fn a_counter_counts_for_its_base() {
     let two = "  v30: b64 = add.s64 v1, v10

@@ -1,4 +1,5 @@
-//! Tests local promotion on functions written as text: what becomes values, and what stays in memory.
+//! Tests the promotion of local memory to values on functions written as text: which bytes become values, and which
+//! stay in memory.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -7,7 +8,7 @@ use margay_ir::pass::{promote, simplify};
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Returns the kernel with this body after promotion and simplification, and checks it with the verifier.
+/// Returns the kernel with this body after promotion and simplification. The verifier checks the kernel.
 fn promoted(body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 8\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();
@@ -102,7 +103,7 @@ fn overlapping_sizes_stay_in_memory_and_others_do_not() {
 #[test]
 fn a_vector_access_is_promoted_whole_or_not_at_all() {
     // A load also reads half of the second element, so the second element stays in memory. Therefore the vector access
-    // stays, and the first element stays with it.
+    // stays, and because of it the first element stays in memory, too.
     let f = with_slot(
         "  st.u32{space:local vec:1} v0, v1, v1
   v4: b32 = ld.u32{space:local} v0
@@ -240,7 +241,7 @@ block2:
             .unwrap()
             .args[0]
     };
-    // On the path that does not write the piece, its value is zero.
+    // On the path that does not write these bytes, their value is zero.
     assert_eq!(f.dfg.constant(passed(*entry)), Some(0));
     assert_eq!(passed(*then).to_string(), "v1");
 }

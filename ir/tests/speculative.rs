@@ -1,4 +1,4 @@
-//! Tests which values are affine unless a run-time check fails.
+//! Tests which values are speculatively affine: affine unless a check at run time fails.
 
 use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::{Assumptions, Class};
@@ -9,7 +9,7 @@ use margay_ir::parse;
 
 fn speculative(body: &str) -> (Function, Uniformity, SpeculativeAffine) {
     let function = parse::function(&format!("kernel @k {{\n  parameters 16\n{body}\n}}")).unwrap();
-    // `%ntid.x` is unknown, so a global index may wrap before it is widened.
+    // `%ntid.x` is unknown, so the index of a thread in the grid may wrap before it is widened.
     let rows = Assumptions {
         width: 16,
         whole_rows: true,

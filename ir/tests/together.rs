@@ -1,4 +1,4 @@
-//! Tests on functions written as text whether threads of a CTA reach barriers together.
+//! Tests, on functions written as text, the analysis of whether all threads of a CTA reach barriers together.
 
 use margay_ir::analysis::uniformity::{Assumptions, Uniformity};
 use margay_ir::analysis::{Cfg, together};
@@ -19,7 +19,9 @@ fn meet(body: &str) -> bool {
     })
 }
 
-/// Replaces `WHO` by a special register in a kernel with a branch, and a barrier on one path or behind both.
+/// Returns whether threads reach the barrier together in a kernel with a branch whose condition is computed from the
+/// special register `who`. `inside` is the code on one path of the branch, and `behind` is the code after both paths.
+/// One of them contains the barrier.
 fn branch(who: &str, inside: &str, behind: &str) -> bool {
     meet(&format!(
         "block0:

@@ -1,6 +1,6 @@
 //! Tests the uniformity analysis on functions written as text. A comment `// ...` after an instruction or the label of
-//! a block lists, in order, the classes that the results or parameters must have. `use in blockN` specifies the class
-//! of the value where that block uses it.
+//! a block lists the expected classes of the instruction's results or of the block's parameters, in order. `use in
+//! blockN` specifies the class of the value where that block uses it.
 
 use margay_ir::analysis::uniformity::{Assumptions, Class, Uniformity, UniformityNotes};
 use margay_ir::analysis::{Cfg, Dominators};
@@ -96,7 +96,7 @@ fn shapes_of_blocks_decide_on_tid() {
         ntid_x_zeros: 5,
     };
     assert_eq!(Assumptions::of(&function), expected);
-    // Each chunk of 16 lanes is inside one row of 16 threads.
+    // Each chunk of 16 lanes is one row of the first block. The second block has a chunk with lanes of two rows.
     assert!(Assumptions::of_slices([16, 2, 1], 16).whole_rows);
     assert!(!Assumptions::of_slices([24, 2, 1], 16).whole_rows);
 }
@@ -132,7 +132,8 @@ fn the_usual_global_index_is_affine_up_to_the_address() {
 
 #[test]
 fn an_index_that_may_wrap_inside_a_warp_is_not_affine_when_widened() {
-    // The base is not proved to be a multiple of 32, so the sum may wrap between two lanes.
+    // The base is not known to be a multiple of 32, so the 32-bit sum may wrap between two lanes, and its
+    // zero-extension is not affine.
     check(
         ROWS,
         "block0:
@@ -204,7 +205,7 @@ block3(v6: b32, v7: b32):                  // {class}, {}
 
 #[test]
 fn a_join_behind_the_first_one_is_none() {
-    // Diverged lanes meet at block3; at block5, only the paths of a uniform branch meet.
+    // Diverged lanes reconverge at block3. At block5, only the paths of a uniform branch join.
     check(
         ROWS,
         "block0:
@@ -266,7 +267,7 @@ block2(v6: b32):                           // varying
 
 #[test]
 fn a_counted_loop_keeps_everything_uniform() {
-    // An inner branch diverges, but its paths meet before the next iteration.
+    // Lanes diverge at an inner branch, but its paths join before the next iteration.
     check(
         ROWS,
         "block0:
@@ -313,7 +314,7 @@ block2:
 #[test]
 fn exits_of_a_divergent_loop_meet_behind_it() {
     // Lanes leave the loop at block1 in different iterations; the remaining lanes leave at block2 together. Where the
-    // two paths meet, lanes have different values of the block parameter.
+    // two paths join, the block parameter differs between lanes.
     check(
         ROWS,
         "block0:
@@ -438,8 +439,8 @@ block3:
     );
 }
 
-/// Returns whether lanes that have reached block `number` the same number of times are in the same iteration of every
-/// loop around the block.
+/// Returns whether the analysis proves that lanes which have reached block `number` equally often are in the same
+/// iteration of every loop around the block.
 fn is_converged(body: &str, number: u32) -> bool {
     let (function, uniformity) = check(ROWS, body);
     let cfg = Cfg::new(&function);
@@ -468,7 +469,7 @@ block4:
   exit";
     // Some threads return before the loop, and each iteration executes a divergent branch.
     assert!(is_converged(body, 3));
-    // That branch leads to this block in different iterations for different lanes.
+    // Block 2 is on one side of the divergent branch, so lanes reach it in different iterations.
     assert!(!is_converged(body, 2));
 }
 

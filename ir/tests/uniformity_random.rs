@@ -1,8 +1,9 @@
-//! Tests the uniformity analysis against execution. The tests run random structured programs, one lane after another,
-//! and check that values which the analysis classifies as equal for several threads are equal.
+//! Compares the uniformity analysis with executions. The tests run random structured programs, one lane after another.
+//! They check that a value which the analysis classifies as equal for several threads is equal in these threads.
 //!
-//! Two executions of an instruction are the same instance if all loops around the instruction are in the same
-//! iteration. For each instance, the tests compare the values of all lanes, warps and CTAs that execute it.
+//! Two executions of an instruction, by the same or by different threads, belong to the same instance if all loops
+//! around the instruction are in the same iteration. For each instance, the tests compare the values of all lanes,
+//! warps and CTAs that execute it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -297,8 +298,8 @@ fn run(
         let call = &function.successors(block)[next.expect("a block ends")];
         let inside = around.get(&call.block).map_or(&[][..], Vec::as_slice);
         if inside.last() == Some(&call.block) {
-            // At a header, an edge from inside the loop starts the next iteration, and an edge from outside starts the
-            // first one.
+            // At a loop header, an edge from inside the loop starts the next iteration, and an edge from outside starts
+            // the first iteration.
             let comes_back = headers.contains(&call.block);
             let count = turns.entry(call.block).or_insert(0);
             *count = if comes_back { *count + 1 } else { 0 };
@@ -312,8 +313,8 @@ fn run(
     panic!("a program without end");
 }
 
-/// For each instance and each group of threads for which the value must be equal or affine, the base: the value of lane
-/// 0, computed from the first value that the test has seen.
+/// The expected values. For each instance, and each group of threads in which the value must be equal or affine, the
+/// map contains the value of lane 0, which is computed from the first value that the test has seen.
 #[derive(Default)]
 struct Bases(BTreeMap<(u32, u32, Instance), Bits>);
 
@@ -365,7 +366,8 @@ fn shared_values_are_shared_in_every_execution() {
             });
         }
     }
-    // An analysis that classifies all values as varying must fail this test.
+    // The test also requires a minimum number of values of each class, so that an analysis which classifies all values
+    // as varying fails.
     for name in ["launch", "cta", "warp", "affine"] {
         assert!(counts[name] > 200, "{counts:?}");
     }

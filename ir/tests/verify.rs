@@ -1,5 +1,5 @@
-//! Tests the verifier: a valid module has no problems, and if one invariant is violated, the verifier reports it with
-//! its rule and its location.
+//! Tests the verifier. It must report no problems for a valid module. If a test violates one invariant, it must report
+//! a problem with the rule and the location of the violation.
 
 use margay_ir::builder::FunctionBuilder;
 use margay_ir::entity::{Block, Entity, FuncId, Inst, SigId, Slot, SymbolId, Value};
@@ -28,7 +28,7 @@ fn desc(opcode: Opcode, ty: OpType, mods: Mods) -> Desc {
 /// Returns a valid module with a function `add_one` and a kernel. The kernel counts `%tid.x` down in a loop with a
 /// barrier, and then calls the function.
 ///
-/// The blocks of the kernel are the entry, the loop, which has one parameter, and the end.
+/// The kernel has three blocks: the entry, the loop (with one parameter) and the end.
 fn sound() -> (Module, FuncId) {
     let mut module = Module {
         files: vec!["a.cu".into()],
@@ -143,7 +143,7 @@ fn kernel(callee: FuncId) -> Function {
     b.finish()
 }
 
-/// Returns the first instruction of a function with the given op.
+/// Returns the first instruction in a function that has the given opcode.
 fn find(function: &Function, opcode: Opcode) -> Inst {
     let all = function.blocks().iter().flat_map(|&b| function.insts(b));
     all.copied()
@@ -222,7 +222,7 @@ fn references_lead_somewhere() {
     });
     broken(Structure, at(Opcode::Sub), |f| {
         let inst = find(f, Opcode::Sub);
-        // A list that belongs to a larger pool.
+        // An argument list that belongs to another, larger pool.
         let mut other = f.dfg.pool.clone();
         for _ in 0..100 {
             other.push(&[Value(0)]);
@@ -380,7 +380,7 @@ fn instructions_have_the_shape_of_their_op() {
         let list = f.dfg.insts[find(f, Opcode::Brif)].args;
         f.dfg.pool.get_mut(list)[0] = tid;
     });
-    // An instruction without `.cc` has no carry result; with `.cc` it has one.
+    // The instruction has no carry result, although with `.cc` it must have one.
     broken(Rule::Result, at(Opcode::Sub), |f| {
         let inst = find(f, Opcode::Sub);
         f.dfg.insts[inst].mods = Mods::NONE.with_carry_out(true);
@@ -447,7 +447,7 @@ fn calls_and_returns_agree_with_signatures() {
         let inst = find(f, Opcode::Call);
         f.dfg.results[inst] = Default::default();
     });
-    // The kernel calls itself.
+    // The call is changed to a call of the kernel itself.
     broken(Rule::Call, at(Opcode::Call), |f| {
         let inst = find(f, Opcode::Call);
         f.dfg.insts[inst].mods = Mods(1);
@@ -456,7 +456,7 @@ fn calls_and_returns_agree_with_signatures() {
         let inst = find(f, Opcode::Exit);
         f.dfg.insts[inst].opcode = Opcode::Ret;
     });
-    // A call through a handle: the argument is present, and the handle is missing.
+    // A call through a handle whose operands are only the argument, without the handle.
     broken(Rule::Call, at(Opcode::CallIndirect), |f| {
         let inst = find(f, Opcode::Call);
         f.dfg.insts[inst].opcode = Opcode::CallIndirect;
@@ -477,7 +477,7 @@ fn calls_and_returns_agree_with_signatures() {
 
 #[test]
 fn sync_points_stand_alone_after_the_pass() {
-    // Before the pass, the sync point is in the middle of its block.
+    // Without the pass `sync-points`, the sync point is in the middle of its block.
     let (module, id) = sound();
     let problems = verify::function(&module, &module.functions[id], Stage::Cut);
     assert!(problems.iter().all(|p| p.rule == Rule::SyncPoint));

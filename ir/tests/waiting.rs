@@ -1,4 +1,4 @@
-//! Tests which loops get a `yield`, on functions written as text.
+//! Tests, on functions written as text, in which loops the pass `waiting` inserts a `yield`.
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -59,8 +59,8 @@ block1(v10: b32):
     assert_eq!((yields(before), yields(behind)), (0, 0));
 }
 
-/// Returns the number of `yield`s in a loop with two latches. `test` is the terminator of block 3, and `other` is the
-/// terminator of block 4.
+/// Returns the number of `yield`s in a loop with two latches: block 3, with the terminator `test`, and block 4, with
+/// the terminator `other`.
 fn two_latches(test: &str, other: &str) -> usize {
     yields(&format!(
         "  jump block1(v4)
@@ -83,8 +83,7 @@ block4:
 fn a_test_that_not_every_turn_passes_does_not_count() {
     let test = "brif v11, block1(v13), block9";
     assert_eq!(two_latches(test, "jump block1(v13)"), 1);
-    // Every iteration executes one of the two latches, but all iterations may execute the same latch. Therefore no
-    // single latch is executed in every iteration.
+    // Every iteration executes one of the two latches, and no latch is certain to be executed.
     assert_eq!(two_latches(test, "brif v15, block1(v13), block9"), 1);
     assert_eq!(two_latches(test, "jump block9"), 0);
 }
@@ -185,8 +184,8 @@ block1(v10: b32):
     );
 }
 
-/// Analyses a loop that is not counted and calls a function with this body. Returns the number of `yield`s, and whether
-/// the first one has `flag`.
+/// Analyses a loop that has no counter and that calls a function with this body. Returns the number of `yield`s, and
+/// whether the first one has `flag`.
 fn calling(body: &str) -> (usize, bool) {
     let text = format!(
         "module version 8.0 target sm_80

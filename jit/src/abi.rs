@@ -1,10 +1,10 @@
 //! The kernel ABI: the binary interface between generated code and its host.
 //!
 //! Generated code receives a [`NativeContext`] and calls the host through [`Helpers`]. The host creates a context for
-//! each range of CTAs that it runs, and code that runs several CTAs updates the CTA's coordinates in the context.
-//! Generated code reaches all data through pointers in the context, with two exceptions: the code itself contains the
-//! addresses of the descriptions of slow operations and of the kernel's sync points (`addresses`). Invariant: field
-//! offsets come from `offset_of!` and are never written by hand.
+//! each range of CTAs that it runs. Generated code that runs several CTAs updates the CTA coordinates in the context.
+//! Generated code accesses all data through pointers in the context, with two exceptions: the addresses of op
+//! descriptions and of sync point tables are embedded in the code (`addresses`). Invariant: field offsets come from
+//! `offset_of!` and are never written by hand.
 
 use std::ffi::c_void;
 
@@ -27,7 +27,7 @@ pub mod status {
     pub const BREAKPOINT: i32 = 4;
     /// A thread's call stack exceeds its local memory, or native calls are nested too deeply.
     pub const STACK: i32 = 5;
-    /// The kernel made a call through a handle that names no callable function.
+    /// The kernel called a function through a handle, and the handle is not that of a callable function.
     pub const INVALID_PC: i32 = 6;
     /// No fault occurred, but only the CTA scheduler can continue the CTA whose data the context contains.
     pub const GENERAL: i32 = 7;
@@ -35,7 +35,7 @@ pub mod status {
 
 /// Results of [`Helpers::sort_out`].
 pub mod sorted {
-    /// The lanes in the context's field `group` continue after the sync point in its field `sync_point`.
+    /// The lanes in the context's field `group` continue after the sync point in the context's field `sync_point`.
     pub const GROUP: i32 = 0;
     /// All lanes of the warp that have not exited wait at the barrier in the context's field `sync_point`, or all
     /// lanes have exited.
@@ -44,13 +44,13 @@ pub mod sorted {
     pub const GENERAL: i32 = 2;
 }
 
-/// Initial value of [`NativeContext::turns`]: number of turns that the lanes of a CTA together may use before the
-/// running lane yields. An iteration of a waiting loop, in which a lane may wait for memory, uses one turn if it only
-/// reads memory.
+/// Initial value of [`NativeContext::turns`]: the number of turns that all lanes of a CTA together may use before the
+/// running lane yields. A turn is a unit of the iteration budget of waiting loops, in which a lane may wait for memory.
+/// An iteration that only reads memory uses one turn.
 pub const TURNS: i32 = 1 << 14;
 
-/// Number of turns that an iteration of a waiting loop with atomics, fences or volatile accesses uses. Such a loop
-/// probably waits for another thread.
+/// Number of turns that one iteration uses if the waiting loop contains atomics, fences or volatile accesses. Such a
+/// loop probably waits for another thread.
 pub const WAITING_TURN: i32 = 64;
 
 /// Launch and CTA data that generated code reads and writes.
@@ -65,7 +65,7 @@ pub struct NativeContext {
     pub local_base: u64,
     /// Size in bytes of the local memory of a thread.
     pub local_stride: u32,
-    /// Number of turns ([`TURNS`]) that are left before a lane in a waiting loop yields.
+    /// Remaining number of turns ([`TURNS`]). A lane in a waiting loop yields when no turns are left.
     pub turns: i32,
     /// Coordinates of the CTA in the grid.
     pub ctaid: [u32; 3],
@@ -83,35 +83,37 @@ pub struct NativeContext {
     pub cta: u64,
     /// Linear index of the running thread, counted from the first thread of the CTA. Generated code writes this field.
     pub thread: u32,
-    /// PTX line of the instruction at which the native function returned a status other than [`status::OK`]; 0 if
-    /// there is none. Generated code writes this field.
+    /// PTX line of the instruction at which the native function returned a status other than [`status::OK`]; 0 if the
+    /// line is unknown. Generated code writes this field.
     pub ended_line: u32,
     /// `.loc` of the instruction in `ended_line`, as in `margay_ir::function::SourceLoc`.
     pub ended_loc: u32,
-    /// The handle that names no callable function, if the native function returned [`status::INVALID_PC`];
-    /// [`UNKNOWN_HANDLE`] if vector code returned this status.
+    /// The invalid function handle, if the native function returned [`status::INVALID_PC`]; [`UNKNOWN_HANDLE`] if
+    /// vector code returned this status.
     pub ended_handle: u64,
     /// Value of `%nwarpid`: the number of warps of a CTA.
     pub warps: u32,
-    /// For a function that runs phases, the caller stores here the resume point at which the function begins. If the
-    /// function returns `GENERAL`, it has stored here the resume point at which the CTA's current phase began.
+    /// Only for functions that run phases. The caller sets this field to the resume point at which the function begins.
+    /// When the function returns `GENERAL`, the field contains the resume point at which the current phase of the CTA
+    /// began.
     pub phase: u32,
-    /// Number of warps that had run in the current phase when the function returned `GENERAL`.
+    /// Number of warps that the function had run in the current phase when it returned `GENERAL`.
     pub moved: u32,
-    /// Lanes of the warp that have not exited: argument and result of `sort_out`.
+    /// Mask of the warp's lanes that have not exited: argument and result of `sort_out`.
     pub alive: u32,
-    /// Result of `sort_out`: the lanes that continue.
+    /// Result of `sort_out`: mask of the lanes that continue.
     pub group: u32,
     /// Result of `sort_out`: the sync point of the lanes that continue, or the barrier at which all lanes wait.
     pub sync_point: u32,
-    /// The place of the address of symbol 0. Addresses of symbols that the kernel does not name can be missing.
+    /// Pointer to the entry of symbol 0 in the array of symbol addresses, which is indexed by symbol ID. The array may
+    /// lack the entries of symbols that the kernel does not name.
     pub symbols: *const u64,
     /// Coordinates of each thread in its CTA, by linear index of the thread.
     pub tid: *const [u32; 4],
-    /// The place of the entry of function 0. If the kernel makes no calls through handles, only the entries of
-    /// functions that the kernel calls exist.
+    /// Pointer to the entry of function 0 in the array of functions, which is indexed by function ID. If the kernel
+    /// makes no calls through handles, the array may lack the entries of functions that the kernel does not call.
     pub functions: *const FunctionEntry,
-    /// Handles of functions with this ID and higher IDs name no function that the kernel can call.
+    /// Upper bound of function IDs. A handle is invalid if its function ID is not below this bound.
     pub function_count: u64,
     /// Handle of function 0.
     pub function_base: u64,
@@ -119,8 +121,8 @@ pub struct NativeContext {
     pub reach_base: u64,
     /// Size of the range of device memory in bytes, a power of two.
     pub reach_bytes: u64,
-    /// Size of the range of device memory in bytes if inaccessible margins of [`crate::MARGIN`] bytes surround the
-    /// range, else 0.
+    /// Size in bytes of the range of device memory, if an inaccessible margin of [`crate::MARGIN`] bytes is on each
+    /// side of the range; otherwise 0.
     pub margin_bytes: u64,
     /// Number of bytes of shared memory of one CTA. The CTA may access offsets in shared memory that are less than this
     /// number after [`NativeContext::shared_mask`] is applied.
@@ -130,13 +132,14 @@ pub struct NativeContext {
     pub shared_mask: u32,
     /// Number of bytes of local memory that a thread may access.
     pub local_bytes: u64,
-    /// Memory that all threads may access. The host sets a range when a check permits an access in it. There are
-    /// [`PERMITTED`] ranges of device memory that threads may read, then as many that they may write, then as many of
-    /// shared memory.
+    /// Ranges of memory that all threads may access, for checking runs. When a check permits an access, the host stores
+    /// the range that contains the access. The first [`PERMITTED`] ranges are device memory that threads may read, the
+    /// next [`PERMITTED`] ranges are device memory that they may write, and the last [`PERMITTED`] ranges are shared
+    /// memory.
     pub permitted: [PermittedRange; 3 * PERMITTED],
-    /// The log to which generated code appends reads if a checking run examines the order of accesses.
+    /// The log to which generated code appends its reads if a checking run examines the order of accesses.
     pub read_log: *mut ReadLog,
-    /// Result of the last call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
+    /// Result of the latest call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
     /// Address of the function that calls [`Helpers::verify`] and preserves all registers
     /// ([`crate::Compiler::verifiers`]).
@@ -167,10 +170,11 @@ pub struct FunctionEntry {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Helpers {
-    /// Computes a pure operation by its reference function. Arguments: description, operands, results, and the number
-    /// of operands (low 16 bits) and of results (high 16 bits).
+    /// Computes a pure operation by its reference function. Arguments: description of the operation, operands, results,
+    /// and a word with the number of operands (low 16 bits) and of results (high 16 bits).
     pub pure_op: unsafe extern "C" fn(*const Desc, *const Bits, *mut Bits, u32),
-    /// Performs an atomic read-modify-write at a host address and writes the old content to the last argument.
+    /// Performs an atomic read-modify-write. Arguments: context, description of the operation, host address, operands,
+    /// and memory to which the helper writes the old content.
     pub update:
         unsafe extern "C" fn(*mut NativeContext, *const Desc, u64, *const Bits, *mut Bits) -> i32,
     /// Reads a clock register. Arguments: context, index of the special register in `margay_ops::sreg::SpecialReg`.
@@ -180,42 +184,45 @@ pub struct Helpers {
     pub special: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
     /// Performs a system call. Arguments: context, ID of the system call, operands, results.
     pub syscall: unsafe extern "C" fn(*mut NativeContext, u32, *const Bits, *mut Bits) -> i32,
-    /// Performs a texture or surface access. Arguments: context, payload, operands, results, and the number of
-    /// operands (low 16 bits) and of results (high 16 bits).
+    /// Performs a texture or surface access. Arguments: context, payload of the op, operands, results, and a word with
+    /// the number of operands (low 16 bits) and of results (high 16 bits).
     pub texture: unsafe extern "C" fn(*mut NativeContext, u64, *const Bits, *mut Bits, u32) -> i32,
-    /// Performs a texture or surface access for the lanes of a chunk. Arguments: context; payload; operands and
-    /// results, one row of 8 bytes per lane for each; mask of the active lanes; number of operands (low byte), of
-    /// results (second byte) and of the chunk's lanes (third byte); mask of the operands of which only the first lane
-    /// is set. After a fault, the helper has added the faulting lane's index in the chunk to the thread index in the
-    /// context.
+    /// Performs a texture or surface access for the lanes of a chunk. Arguments: context; payload of the op; rows of
+    /// the operands, then of the results, where each row has 8 bytes per lane; mask of the active lanes; word with the
+    /// number of operands (low byte), of results (second byte) and of the chunk's lanes (third byte); mask of the
+    /// uniform operands, whose rows contain only the first lane. If the access faults, the helper adds the faulting
+    /// lane's index in the chunk to the thread index in the context.
     pub texture_lanes:
         unsafe extern "C" fn(*mut NativeContext, u64, *mut u32, u32, u32, u32) -> i32,
     /// Returns whether an address belongs to a state space (`margay_ops::mods::StateSpace as u32`).
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// Performs `cp.async`. Arguments: context, target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
-    /// Computes the results of a collective at which all lanes of a warp wait. Arguments: context, frame, sync point,
-    /// lanes. Returns a nonzero value and changes nothing if the CTA scheduler must complete the collective.
+    /// Computes the results of a collective at which all lanes of a warp wait. Arguments: context, frame of the warp,
+    /// sync point, mask of the lanes. If the CTA scheduler must complete the collective, changes nothing and returns a
+    /// nonzero value.
     pub collective:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
-    /// Decides which lanes of a diverged warp continue, from the header of the warp's frame. Arguments: context, frame,
-    /// all sync points of the kernel, number of sync points. Returns one of the values in [`sorted`].
+    /// Reads the header of a diverged warp's frame and decides which lanes of the warp continue. Arguments: context,
+    /// frame, all sync points of the kernel, number of sync points. Returns one of the values in [`sorted`].
     pub sort_out:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, size of a frame in
     /// bytes.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),
-    /// Decides whether accesses whose address test failed are allowed. Arguments: context, host address of the first
-    /// lane's access, distance in bytes between the accesses of neighbouring lanes, properties of the accesses, thread
-    /// of the first lane. Returns a nonzero value if the launch must end. In this case, the helper has added the
-    /// faulting lane's index to the thread index in the context.
+    /// Decides whether accesses are allowed although their address test has failed. Arguments: context, host address of
+    /// the first lane's access, distance in bytes between the accesses of neighbouring lanes, properties of the
+    /// accesses, thread of the first lane. If an access is not allowed, adds the faulting lane's index to the thread
+    /// index in the context and returns a nonzero value, and the launch must end.
     pub verify: unsafe extern "C" fn(*mut NativeContext, u64, i64, Verify, u32) -> i32,
-    /// Makes the same decision as [`Helpers::verify`], but with a separate host address for each lane.
+    /// Makes the same decision as [`Helpers::verify`] for lanes whose accesses are not strided: the second argument
+    /// points to a host address for each lane.
     pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
     /// Examines an access that a checking run observes. Arguments: context, host address, properties of the access
     /// ([`ObservedAccess::to_bits`](margay_ir::observe::ObservedAccess::to_bits)), source position (PTX line in the low
     /// half, index of the `.loc` in the high half), operands of the access (cells of 16 bytes), thread in the low half
-    /// and number of operands in the high half. Returns the host address that the thread accesses instead.
+    /// and number of operands in the high half. Returns the host address that the thread must access: the same address,
+    /// or spare memory if the access is suppressed.
     pub check_access:
         unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
     /// Examines the accesses of several lanes. Arguments: context, memory for addresses, properties and source position
@@ -226,11 +233,12 @@ pub struct Helpers {
     /// host address of the first lane and the distance between the lanes. It also contains a [`PerformedAccess`], or 0.
     /// The memory for operands contains, for each operand, an element for each lane.
     ///
-    /// Performs the access if [`PerformedAccess::always`] is set, if an active lane may not access its address, or if
-    /// the access has unused elements: stores the operands, or loads the elements of the active lanes into the memory
-    /// for operands, in the layout of operands and with zeros for the other lanes. If `writes_back` is set, writes the
-    /// address that each lane must use, in the state space, to the memory for addresses. Returns 0 if it has performed
-    /// the access or if an active lane may not access its address.
+    /// The helper performs the access itself in three cases: [`PerformedAccess::always`] is set, an active lane may not
+    /// access its address, or the vector access has unused elements. A store then stores the operands. A load writes
+    /// the loaded elements to the memory for operands, in the layout of operands; the elements of inactive lanes are
+    /// zero. If `writes_back` is set, the helper writes the state space address that each lane must use to the memory
+    /// for addresses. Returns 0 if the helper has performed the access, or if an active lane may not access its
+    /// address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
     /// Reports the accesses of several lanes to tools. Arguments: context, memory for addresses, properties and source
@@ -242,10 +250,10 @@ pub struct Helpers {
     /// contains the number of bytes that each lane reads.
     pub observe_lanes:
         unsafe extern "C" fn(*mut NativeContext, *const u64, u64, u64, *const u8, u64),
-    /// Reports an event of several lanes that is not a memory access to tools. Arguments: context, payload of the
+    /// Reports to tools an event of several lanes other than a memory access. Arguments: context, payload of the
     /// `observe.event`, source position as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`]
-    /// with the active lanes and the thread of the first lane. The memory contains, for each operand, an element for
-    /// each lane.
+    /// with the active lanes and the thread of the first lane. The memory for operands contains, for each operand, an
+    /// element for each lane.
     pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
     /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode (a
     /// `margay_ops::mods::Mode` as `u32`), number of groups, thread.
@@ -256,17 +264,17 @@ pub struct Helpers {
     /// Reports a fence to the checking tools. Arguments: context, scope (a `margay_ops::mods::Scope` as `u32`),
     /// thread.
     pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
-    /// Writes the frame headers of a CTA whose warps all have 32 lanes. The threads from `first` up to `end` wait at a
-    /// sync point, and the threads from `end` on have not run in this phase. Arguments: context, frames, sync point,
-    /// `first`, `end`, size of a frame in bytes.
+    /// Writes the frame headers of a CTA whose warps all have 32 lanes. The headers state that the threads from `first`
+    /// to `end - 1` wait at a sync point, and that the threads from `end` on have not run in this phase. Arguments:
+    /// context, frames, sync point, `first`, `end`, size of a frame in bytes.
     pub settle: unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32, u32, u32),
 }
 
 /// The argument of [`Helpers::synchronised`] for all threads of a CTA.
 pub const WHOLE_CTA: u32 = u32::MAX;
 
-/// Number of ranges of each kind in [`NativeContext::permitted`]. The checks of a function are assigned to these ranges
-/// in turn, so that accesses to different memory in a loop do not replace each other's range.
+/// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns the checks of a function to
+/// these ranges in turn, so that accesses of a loop to different memory do not overwrite each other's range.
 pub const PERMITTED: usize = 8;
 
 /// A range of memory in [`NativeContext::permitted`].
@@ -277,16 +285,17 @@ pub struct PermittedRange {
     pub start: u64,
     /// Number of bytes.
     pub size: u64,
-    /// The address of the record of written bytes: bit `i % 8` of byte `i / 8` states whether byte `i` of the range has
-    /// been written. 0 if all bytes have been written. The record may be longer than the range.
+    /// The address of the record of written bytes: bit `i % 8` of byte `i / 8` of the record states whether byte `i` of
+    /// the range has been written. The address is 0 if all bytes have been written. The record may describe more bytes
+    /// than the range has.
     pub written: u64,
 }
 
-/// Reads that generated code has performed, and that the host examines later.
+/// The log of the reads that generated code has performed. The host examines these reads later.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ReadLog {
-    /// Where the next record is stored.
+    /// The address at which generated code stores the next record.
     pub next: *mut ReadRecord,
     /// The end of the memory for records.
     pub end: *mut ReadRecord,
@@ -309,7 +318,7 @@ pub struct ReadRecord {
 }
 
 impl ReadRecord {
-    /// Packs the stride and the number of lanes; `None` if the stride is too large.
+    /// Packs the stride and the number of lanes into a word. Returns `None` if the stride does not fit into 24 bits.
     pub fn shape(stride: i64, width: u32) -> Option<u32> {
         let stride = i32::try_from(stride).ok()?;
         (stride << 8 >> 8 == stride).then_some((stride << 8) as u32 | width)
@@ -323,13 +332,13 @@ impl ReadRecord {
     }
 }
 
-/// The shape of the lanes that [`Helpers::check_lanes`] examines or that [`Helpers::observe_lanes`] and
+/// Properties of the lanes that [`Helpers::check_lanes`] examines or that [`Helpers::observe_lanes`] and
 /// [`Helpers::observe_event`] report.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CheckedLanes {
     /// The number of lanes.
     pub width: u32,
-    /// Whether the lanes are strided.
+    /// Whether the addresses of neighbouring lanes have a constant distance.
     pub strided: bool,
     /// Whether addresses in the state space have 32 bits.
     pub narrow: bool,
@@ -350,10 +359,11 @@ impl CheckedLanes {
     pub const PERFORMED: u32 = CheckedLanes::WINDOW + 8;
     /// Size of this array in bytes.
     pub const BYTES: u32 = CheckedLanes::PERFORMED + 8;
-    /// The number of the bit at which the thread begins; the mask of active lanes begins at bit 0.
+    /// In the packed word, the lowest bit of the thread index of the first lane. The mask of active lanes begins at bit
+    /// 0.
     pub const THREAD: i64 = 32;
 
-    /// Packs the shape, with no active lane and thread 0.
+    /// Packs the shape into a word that contains no active lanes and thread 0.
     pub fn to_bits(self) -> u64 {
         u64::from(self.width) << 48
             | u64::from(self.strided) << 54
@@ -391,7 +401,8 @@ pub struct PerformedAccess {
     pub kind_bytes: u32,
     /// The number of bytes of a value in memory: 1, 2, 4 or 8.
     pub element: u32,
-    /// The index of the range in [`NativeContext::permitted`] that the check uses, among the ranges of the same kind.
+    /// The index of the [`NativeContext::permitted`] range that the check uses, counted among the ranges of the same
+    /// kind.
     pub range: u32,
 }
 
@@ -416,7 +427,7 @@ impl PerformedAccess {
         })
     }
 
-    /// Returns the number of bytes of a value in the memory for operands.
+    /// Returns the number of bytes that a value occupies in the memory for operands, which is at least four.
     pub fn cell_bytes(self) -> u32 {
         self.kind_bytes.max(4)
     }
@@ -456,7 +467,7 @@ impl Verify {
         space.copied().unwrap_or_default()
     }
 
-    /// Returns the number of lanes, active or not.
+    /// Returns the number of lanes, including inactive lanes.
     pub fn lanes(self) -> u32 {
         (self.0 >> 24 & 0xff) as u32
     }
@@ -473,14 +484,14 @@ impl std::fmt::Debug for Helpers {
     }
 }
 
-/// A region in the warp form. Arguments: context, frame of the warp, and mask of lanes (low half) with warp index (high
-/// half).
+/// The warp form of a region. Arguments: context, frame of the warp, and a word with the mask of the lanes to run (low
+/// half) and the warp index (high half).
 pub type RegionFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
 /// The CTA form of a kernel without sync points. Arguments: context with the coordinates of the first CTA, linear index
 /// of that CTA, number of CTAs.
 pub type CtaFn = unsafe extern "C" fn(*mut NativeContext, u64, u64) -> i32;
-/// The CTA form of a kernel with sync points. Arguments: context, frames, number of CTAs to run. The first of them is
-/// the CTA in the context.
+/// The CTA form of a kernel with sync points. Arguments: context, frames of a CTA's warps, number of CTAs to run. The
+/// context contains the coordinates of the first of these CTAs.
 pub type PhasesFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
 /// A device function. Arguments: context, thread, offset of the function's frame in the local memory of the thread,
 /// array for arguments and results.

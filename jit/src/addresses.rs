@@ -1,5 +1,6 @@
-//! Host addresses inside generated code: addresses of the descriptions of operations that the reference functions
-//! compute, and of a kernel's sync points. Generated code reaches all other data through the context.
+//! Host addresses inside generated code: the addresses of op descriptions, which the code passes to reference
+//! functions, and of the entries of a kernel's sync point table. Generated code reaches all other data through the
+//! context.
 //!
 //! Code generation leaves eight bytes empty for each address and records their offset ([`Site`]). [`fill`] writes the
 //! addresses of this process there, so that cached code also works in other processes (`cache`).
@@ -14,17 +15,17 @@ use margay_ops::meaning::Desc;
 
 use crate::sync_points::SyncPointTable;
 
-/// The object whose address the code contains.
+/// The host data whose address the code contains: an op description or an entry of the sync point table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// A description in the function's [`DescTable`].
     Desc(u32),
-    /// A sync point of the kernel.
+    /// An entry of the kernel's sync point table.
     SyncPoint(u32),
 }
 
 impl Target {
-    /// Returns the kind and the index of this target.
+    /// Encodes this target as a kind and an index, for relocations and cache files.
     pub(crate) fn parts(self) -> (u32, u32) {
         match self {
             Target::Desc(index) => (0, index),
@@ -32,7 +33,7 @@ impl Target {
         }
     }
 
-    /// Creates the target of a kind and an index. Returns `None` if the kind does not exist.
+    /// Decodes a target from its kind and index. Returns `None` if the kind does not exist.
     pub(crate) fn of_parts(kind: u32, index: u32) -> Option<Target> {
         match kind {
             0 => Some(Target::Desc(index)),
@@ -41,7 +42,8 @@ impl Target {
         }
     }
 
-    /// Emits the address of this target as a value; [`fill`] writes the actual address later.
+    /// Emits an instruction that loads the address of this target as a constant. [`fill`] writes the actual address
+    /// into the code later.
     pub(crate) fn emit(self, b: &mut FunctionBuilder<'_>) -> ir::Value {
         let (kind, index) = self.parts();
         let name = UserExternalName::new(kind, index);
@@ -61,7 +63,7 @@ impl Target {
 pub(crate) struct Site {
     /// Offset from the start of the code.
     pub(crate) offset: u32,
-    /// The object whose address these bytes contain.
+    /// The target whose address these bytes contain.
     pub(crate) target: Target,
 }
 
@@ -83,8 +85,9 @@ impl Site {
     }
 }
 
-/// Writes the addresses of this process into the code. Returns `None` if a site is outside the code or its target does
-/// not exist. In this case, the function may already have written some of the addresses.
+/// Writes the addresses that the targets have in this process into the code. Returns `None` if a site is outside the
+/// code or if the target of a site does not exist. In this case, the function may already have written some of the
+/// addresses.
 pub(crate) fn fill(
     code: &mut [u8],
     sites: &[Site],
@@ -115,7 +118,7 @@ fn bytes_of<'a>(code: &'a mut [u8], site: &Site) -> Option<&'a mut [u8]> {
     code.get_mut(start..start.checked_add(8)?)
 }
 
-/// Descriptions whose addresses are in generated code.
+/// The op descriptions whose addresses generated code contains.
 #[derive(Debug, Default)]
 pub struct DescTable(
     #[expect(

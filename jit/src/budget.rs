@@ -1,8 +1,8 @@
 //! Size limits of functions that are compiled to native code.
 //!
 //! The time and memory of code generation grow with a function's size, in some parts faster than linearly. A function
-//! beyond a limit runs in the interpreter. The limits are counts and never times, so whether a kernel gets native code
-//! does not depend on how busy the machine is.
+//! beyond a limit runs in the interpreter. The limits are counts and not times, so that the load of the machine does
+//! not decide whether a kernel gets native code.
 
 use margay_ir::analysis::{Cfg, liveness};
 use margay_ir::entity::Block;
@@ -14,20 +14,20 @@ use crate::error::CompileError;
 const MAX_INSTS: usize = 200_000;
 /// Maximum number of blocks of a function.
 const MAX_BLOCKS: usize = 50_000;
-/// Maximum number of edges between blocks. [`MAX_BLOCKS`] blocks with two successors have this number of edges. Branch
-/// tables may have many more, and the code generator creates a block for most of their edges.
+/// Maximum number of edges between blocks: the number of edges of [`MAX_BLOCKS`] blocks with two successors each. A
+/// branch table may have many more edges, and the code generator creates a block for most of these edges.
 const MAX_EDGES: usize = 2 * MAX_BLOCKS;
 /// Maximum number of values that are live at the start of a block, summed over all blocks.
 const MAX_LIVE: usize = 4_000_000;
 
-/// Maximum number of values that branches pass to blocks.
+/// Maximum number of values that branches pass to blocks, summed over all edges.
 const MAX_PASSED: usize = 400_000;
 
 /// Maximum number of values that branches pass to one block. The time of register allocation grows with the square of
 /// this number.
 const MAX_PARAMS: usize = 8_000;
 
-/// Size of a function.
+/// Measures of a function's size that determine compile time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// Number of back edges in reverse postorder, which is about the number of loops.

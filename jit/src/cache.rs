@@ -1,9 +1,10 @@
 //! Disk cache of the native code that earlier processes compiled.
 //!
 //! The key of an entry is a digest of everything that determines the entry's code: the sources and the toolchain of
-//! this build, the machine's features, the prepared function with its indices and source positions, and the compiled
-//! form. Code that compiles faster than an entry is written is not stored. The cache never makes a compilation fail: if
-//! an entry cannot be read, written or trusted, the function is compiled.
+//! this build, the machine's features, the prepared IR function with its entity indices and source positions, and the
+//! compiled form. Code is not stored if compiling it takes less time than writing an entry. An error of the cache does
+//! not make a compilation fail: if an entry cannot be read or trusted, the function is compiled, and if an entry cannot
+//! be written, the code is only not stored.
 //!
 //! Invariant: the cache returns code from a file only after it has checked the file's owner, key and checksum.
 
@@ -47,7 +48,7 @@ pub struct DiskCache {
     folder: Folder,
     build: String,
     worth: Duration,
-    /// Digest of the data that all keys of one compiler share.
+    /// Digest state after the data that all keys of one compiler have in common.
     common: OnceLock<Digester>,
     found: AtomicU64,
     kept: AtomicU64,
@@ -74,7 +75,7 @@ impl DiskCache {
         DiskCache { worth, ..self }
     }
 
-    /// Sets the identifier of the build of the code generator. Code of other builds is never used.
+    /// Sets the identifier of the code generator's build. The cache never returns code that another build has stored.
     pub fn build(self, build: &str) -> DiskCache {
         let build = build.to_owned();
         DiskCache { build, ..self }
@@ -92,7 +93,8 @@ impl DiskCache {
     }
 
     /// Computes the key of a function's code. The key covers the data that all keys of one compiler share, the digest
-    /// of the function, and the form of the code. `machine` adds the features of the machine to the shared data once.
+    /// of the function, and the form of the code. `machine` hashes the features of the machine; it is called only for
+    /// the first key.
     pub(crate) fn key(
         &self,
         machine: impl FnOnce(&mut Digester),

@@ -42,8 +42,8 @@ use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
 
-/// Identifies one native function of a kernel. A form is part of the function's cache key, so the fields of the
-/// variants must contain everything that the code depends on besides the kernel and the compiler.
+/// Identifies one native function of a kernel. A form is part of the function's cache key. Its fields must therefore
+/// contain everything that the code depends on, except the kernel and the compiler, which the key contains separately.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Form {
     /// The warp form of the region with this index.
@@ -81,19 +81,19 @@ pub struct CompiledKernel {
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
-    /// The barriers that a thread can skip before it executes the code after the barrier; computed at their first use.
+    /// The barriers that a thread can bypass although it later executes the code after the barrier; computed at the
+    /// first use.
     skipped: OnceLock<FxHashSet<Inst>>,
-    /// Digest of the function, part of the cache keys of its code.
+    /// Digest of the kernel ([`CompiledKernel::digest`]), which is part of the cache keys of the kernel's code.
     pub(crate) content: OnceLock<Digest>,
-    /// Chunk widths. They are computed when a compiler first needs them. Callers must use a kernel with one compiler
-    /// only.
+    /// Chunk widths, computed when a compiler first needs them. A kernel must therefore be used with only one compiler.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
     cta: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
 }
 
-/// Analyses that vector code needs.
+/// The results of the analyses that vector code needs, and the chunk width.
 struct Sides {
     uniformity: Uniformity,
     linear: Linear,
@@ -148,7 +148,7 @@ impl CompiledKernel {
     /// Prepares a kernel, or a function that a kernel calls. `inline` contains the inlining decisions for that kernel.
     ///
     /// # Errors
-    /// Returns the same errors as [`CompiledKernel::new`].
+    /// [`CompileError::Budget`], as for [`CompiledKernel::new`].
     pub fn within(
         module: &Module,
         id: FuncId,
@@ -228,7 +228,7 @@ impl CompiledKernel {
         self.regions.sync_point_data(&self.function, sync_point)
     }
 
-    /// Returns whether a thread can skip the barrier at a sync point before it executes the code after the barrier.
+    /// Returns whether a thread can bypass the barrier at a sync point and later execute the code after the barrier.
     pub fn is_skipped(&self, sync_point: SyncPoint) -> bool {
         let resume_point = self.regions.resume_points.get(sync_point.0 as usize);
         let inst = resume_point.and_then(|resume_point| resume_point.sync_point);
@@ -397,8 +397,8 @@ impl CompiledKernel {
         )))
     }
 
-    /// Returns whether it is certain that all threads of a CTA reach each sync point together and continue together,
-    /// for all shapes of the block.
+    /// Returns whether the analyses prove, for all block shapes, that all threads of a CTA reach each sync point
+    /// together and continue together.
     fn syncs_together(&self) -> bool {
         let cfg = Cfg::new(&self.function);
         let uniformity = Uniformity::new(&self.function, Assumptions::default());
@@ -439,16 +439,16 @@ impl CompiledKernel {
         slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
-    /// Returns the offsets of the parameters that device addresses are computed from. A launch may run code of
-    /// [`Specialisation::trusted`] only if every such parameter contains an address of device memory, inaccessible
-    /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most [`crate::MAX_BLOCKS`] blocks
-    /// in each dimension.
+    /// Returns the offsets of the parameters from which device addresses are computed. A launch may run code of
+    /// [`Specialisation::trusted`] only under three conditions: every such parameter contains an address of device
+    /// memory, an inaccessible margin of [`crate::MARGIN`] bytes is on each side of device memory, and the grid has at
+    /// most [`crate::MAX_BLOCKS`] blocks in each dimension.
     pub fn roots(&self) -> &[u32] {
         self.pointers.params()
     }
 
-    /// Returns the specialisation to display: the specialisation for the block shape that the kernel requires, or for a
-    /// block of one row if the kernel requires none.
+    /// Returns the specialisation that `margay dis` displays: that for the block shape which the kernel requires, or
+    /// for a block of one row if the kernel requires no shape.
     fn shown(&self, compiler: &Compiler) -> Specialisation {
         let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
         let widths = self.widths(compiler);
@@ -461,8 +461,8 @@ impl CompiledKernel {
         &self.sync_points
     }
 
-    /// Counts the instructions of all regions that the phases contain. An instruction in several regions counts once
-    /// for each region. Stops counting when the sum exceeds `most`.
+    /// Counts the instructions of all regions that the code for phases contains. An instruction in several regions
+    /// counts once for each region. Stops counting when the sum exceeds `most`.
     fn size_in_regions(&self, most: usize) -> usize {
         let mut size = 0;
         for (index, resume_point) in self.regions.resume_points.iter().enumerate() {
@@ -493,9 +493,9 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// Returns an estimate of the number of store instructions in the code for lanes that yield, times the number of
-    /// instructions of the function. The estimate is the number of live values after each sync point that only the CTA
-    /// scheduler can complete, such as a `yield`, summed over these sync points.
+    /// Returns the product of two numbers: the number of instructions of the function, and an estimate of the number of
+    /// store instructions in the code for lanes that yield. The estimate is the sum, over the sync points that only the
+    /// CTA scheduler can complete (such as `yield`), of the number of values that are live after the sync point.
     fn stores_to_yield(&self) -> usize {
         let resume_points = self.regions.resume_points.iter().enumerate();
         let yields = |index| self.sync_points.completion(index) == Completion::General;
@@ -582,8 +582,8 @@ impl CompiledKernel {
     }
 }
 
-/// Maximum number of instructions of a kernel that is compiled as phases, summed over all regions that the phases
-/// contain.
+/// Maximum number of instructions of a kernel whose regions are compiled as one function, summed over the regions that
+/// this function contains.
 const MAX_PHASES: usize = 30_000;
 /// Limits for a kernel whose regions are compiled as separate functions: the number of regions, and the number of
 /// instructions that [`CompiledKernel::size_in_regions`] counts.
@@ -592,14 +592,14 @@ const MAX_IN_REGIONS: usize = 100_000;
 
 /// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
-    /// Generates scalar code. Cranelift's optimiser folds addresses and computes each of them only once.
+    /// Generates scalar code, with Cranelift's optimiser, which folds address computations and removes repeated ones.
     isa: OwnedTargetIsa,
-    /// Generates vector code. Cranelift's optimiser would move all loads of an unrolled loop body to its front and
-    /// spill their results, which halves the speed of a matrix multiply. Without the optimiser, instructions stay in
-    /// the order in which they are emitted.
+    /// Generates vector code, without Cranelift's optimiser, so that instructions stay in the order in which they are
+    /// emitted. The optimiser would move all loads of an unrolled loop body to the start of the body and spill the
+    /// loaded values, which halves the speed of a matrix multiply.
     plain: OwnedTargetIsa,
-    /// Generates code of functions so large that the better register allocator would take minutes. If tens of thousands
-    /// of values are live at once, the time of that allocator grows quadratically.
+    /// Generates code of very large functions, with the simpler register allocator. The better allocator would take
+    /// minutes, because its time grows quadratically if tens of thousands of values are live at once.
     large: OwnedTargetIsa,
     has_fma: bool,
     /// Whether generated code tests that accesses stay in the kernel's memory.
@@ -611,11 +611,11 @@ pub struct Compiler {
     pub(crate) cache: Option<DiskCache>,
 }
 
-/// Maximum number of Cranelift instructions of a function that gets the better register allocator.
+/// Maximum number of Cranelift instructions of a function for which the better register allocator is used.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Maximum value of [`CompiledKernel::stores_to_yield`] of a function that gets the better register allocator. For a
-/// function of a hundred loops with twenty live values, the better allocator would take minutes.
+/// Maximum value of [`CompiledKernel::stores_to_yield`] for which the better register allocator is used. For a function
+/// of a hundred loops with twenty live values, the better allocator would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
 /// Further limits for the better register allocator: the number of loops (each nested loop counts), the number
@@ -623,10 +623,10 @@ const MAX_STORES: usize = 3_000_000;
 const MAX_LOOPS: usize = 400;
 const MAX_BLOCKS: usize = 6_000;
 const MAX_LIVE: usize = 400_000;
-/// Maximum number of values that branches pass to blocks of a function that gets the better register allocator.
+/// Maximum number of values that branches pass to blocks, for functions that use the better register allocator.
 const MAX_PASSED: usize = 20_000;
 
-/// Maximum number of Cranelift instructions of a function that is compiled at all.
+/// Maximum number of Cranelift instructions of a function. Larger functions are not compiled to native code.
 const MAX_FORM: usize = 1_000_000;
 
 /// Creates a Cranelift code generator for this machine.
@@ -746,8 +746,8 @@ impl Compiler {
         self.isolated
     }
 
-    /// Returns the functions through which generated code asks the host about accesses, for
-    /// [`crate::abi::NativeContext`].
+    /// Returns the addresses for the fields `verify` and `verify_lanes` of [`crate::abi::NativeContext`]. Through these
+    /// functions, generated code asks the host whether an access is allowed.
     pub fn verifiers(&self) -> Result<[*const u8; 2], CompileError> {
         let made = self.verifiers.get_or_init(|| Verifiers::new(&*self.isa));
         match made {
@@ -812,7 +812,7 @@ impl Compiler {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
         if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
-            // The simple register allocator would give every vector a stack slot of its own, in a frame of
+            // The simple register allocator would give every vector its own stack slot, so the stack frame would have
             // megabytes.
             return Err(CompileError::Budget("vector code".into()));
         }

@@ -1,7 +1,8 @@
 //! Emission of one native function.
 //!
-//! [`Lane`] translates IR instructions for one lane. The modules `warp_form`, `cta_form`, `phases` and `device`
-//! wrap that code in the loop of the requested form.
+//! [`Lane`] translates IR instructions for one lane, [`slice`](mod@slice) for a chunk of lanes. The modules
+//! `warp_form`, `cta_form`, `phases` and `device` emit the function and the loops around the translated instructions,
+//! each for one form of native code.
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;

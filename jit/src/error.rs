@@ -23,7 +23,7 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// Returns the fallback that is counted when this error leaves a kernel without native code.
+    /// Returns the fallback to count if a kernel runs in the interpreter because of this error.
     pub fn fallback(&self) -> Fallback {
         match self {
             CompileError::Unsupported(_) => Fallback::InterpreterUnsupported,

@@ -57,8 +57,8 @@ fallbacks! {
     SlowOperation "slow-operation" "An operation that the code generator does not support is a call of its reference function.";
 }
 
-/// Counts how often each reason occurred in this process while a kernel was prepared or compiled. Reasons that occur
-/// only in compilation are not counted for code from the disk cache.
+/// Counts how often each reason occurred in this process while a kernel was prepared or compiled. If code comes from
+/// the disk cache, reasons that would occur in its compilation are not counted.
 #[derive(Debug)]
 pub struct Fallbacks([AtomicU32; Fallback::ALL.len()]);
 

@@ -1,10 +1,10 @@
 //! Generates native code from IR regions with Cranelift.
 //!
 //! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions. The *warp form* has one
-//! function per resume point. The function runs the lanes of a mask from the resume point to their next sync points.
-//! The *CTA form* is one function that loops over a range of CTAs, over the phases between their barriers, and over
-//! their threads. Both forms keep live values in the same frames ([`margay_ir::analysis::Regions`]), so the CTA
-//! scheduler of [`margay_exec`] can continue a CTA that the CTA form has run to any sync point.
+//! function for each resume point. This function runs the lanes of a mask from the resume point to their next sync
+//! points. The *CTA form* is one function that loops over a range of CTAs, over the phases between their barriers, and
+//! over their threads. Both forms use the same frame layout for live values ([`margay_ir::analysis::Regions`]). The CTA
+//! scheduler of [`margay_exec`] can therefore continue a CTA that the CTA form has left, at any sync point.
 //!
 //! No Cranelift type appears in this crate's interface.
 

@@ -1,7 +1,8 @@
-//! IDs of signatures. Generated code compares these IDs before it makes a call through a handle.
+//! IDs of function signatures. Before a call through a handle, generated code compares the ID of the callee's signature
+//! with the ID of the call's signature.
 //!
-//! A function that is called through a handle reads its parameters from the caller's stack and writes its results
-//! there. Therefore the caller first tests that the function has the signature of the call.
+//! A callee reads its parameters from memory on the caller's stack and writes its results to this memory. With a
+//! different signature, the callee would access memory outside of it.
 
 use margay_ir::entity::{Entity, FuncId, SigId};
 use margay_ir::function::{Function, Signature, payload_sig};
@@ -9,7 +10,7 @@ use margay_ir::module::Module;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
-/// ID of a signature that no function of the module has.
+/// The ID of all signatures that no function of the module has.
 const NO_FUNCTION: u64 = u64::MAX;
 
 /// The IDs of the signatures of a module's functions. Functions with equal signatures have the same ID.
@@ -20,7 +21,7 @@ pub struct SignatureIds<'a> {
 }
 
 impl<'a> SignatureIds<'a> {
-    /// Assigns the IDs: each signature has the ID of the first function that has the signature.
+    /// Assigns the IDs. The ID of a signature is the function ID of the first function that has this signature.
     pub fn new(module: &'a Module) -> SignatureIds<'a> {
         let mut ids = FxHashMap::default();
         for (id, function) in module.functions.iter() {
@@ -37,8 +38,8 @@ impl<'a> SignatureIds<'a> {
     }
 }
 
-/// Returns the IDs of the signatures with which a function calls other functions through handles. [`SignatureIds`]
-/// assigns the same IDs.
+/// Returns the IDs of the signatures of a function's calls through handles. The IDs are the same as those of
+/// [`SignatureIds`].
 pub(crate) fn called_signatures(module: &Module, function: &Function) -> FxHashMap<SigId, u64> {
     let mut found = FxHashMap::default();
     for &block in function.blocks() {

@@ -15,27 +15,28 @@ use crate::fallback::{Fallback, Fallbacks};
 /// Approximate maximum number of vector instructions of a native function. More instructions would take too long to
 /// compile.
 const BUDGET: usize = 20_000;
-/// Maximum number of live vectors at the start of a block, except for chunks of 4 lanes. An x86-64 machine with AVX
-/// has 16 vector registers, but a moderate number of spills costs little.
+/// Maximum number of live vectors at the start of a block. This limit does not apply to chunks of 4 lanes. An x86-64
+/// machine with AVX has only 16 vector registers, but a moderate number of spills costs little.
 const MAX_LIVE: usize = 40;
-/// Maximum number of live vectors for chunks of a whole warp in a kernel with ops that synchronise the lanes of a warp
-/// (`Effects::SYNC_WARP`), other than matrix multiplies. With narrower chunks, the host would have to perform the
-/// collectives among these ops.
+/// The limit that replaces [`MAX_LIVE`] for chunks of a whole warp, if the kernel has ops that synchronise the lanes of
+/// a warp (`Effects::SYNC_WARP`) other than matrix multiplies. It is higher because, with narrower chunks, the host
+/// would have to perform the collectives among these ops.
 const MAX_LIVE_WARP: usize = 160;
 /// Maximum number of blocks. The time to order the blocks of masked code grows with the number of blocks and the
 /// nesting depth of loops.
 const MAX_BLOCKS: usize = 2_000;
-/// Maximum number of edges between blocks. The analysis follows the edges from each branch to find where the lanes
-/// reconverge, and masked code updates a mask for each edge. Only functions with branch tables have that many edges
-/// between so few blocks.
+/// Maximum number of edges between blocks. The limit is needed because the analysis follows the edges from each branch
+/// to find where the lanes reconverge, and because masked code updates a mask for each edge. Only functions with branch
+/// tables exceed this limit and not [`MAX_BLOCKS`].
 const MAX_EDGES: usize = 4 * MAX_BLOCKS;
 
-/// Maximum number of vectors that are live after sync points, summed over all sync points. Diverged lanes save and
-/// reload these vectors. Code with twice this number compiles in seconds.
+/// Maximum number of vectors that are live after sync points, summed over all sync points. Code for diverged lanes
+/// stores and reloads each of these vectors, which costs compile time: code with twice this number takes seconds to
+/// compile.
 const MAX_SAVED: usize = 1_600;
 
-/// Maximum number of live vectors anywhere, including inside blocks, for chunks of a whole warp in a kernel whose only
-/// ops that synchronise the lanes of a warp are matrix multiplies, if it has any.
+/// Maximum number of live vectors at any position, including positions inside blocks, for chunks of a whole warp in a
+/// kernel without ops that synchronise the lanes of a warp. (Matrix multiplies are permitted.)
 const MAX_LIVE_WIDE: usize = 32;
 
 /// Number of lanes per chunk of a kernel, which is 1 for scalar code.
@@ -57,8 +58,8 @@ impl Widths {
     }
 }
 
-/// Chooses the chunk widths of a function. If `asked` is given, it replaces the preferred width, and the limits on live
-/// vectors do not apply. All other limits still apply.
+/// Chooses the chunk widths of a function. If `asked` is given, it replaces the preferred width, and the limits on the
+/// number of live vectors do not apply. All other limits still apply.
 pub(crate) fn widths(
     function: &Function,
     regions: &Regions,
@@ -99,8 +100,8 @@ pub(crate) fn widths(
         Some(_) => (0, usize::MAX),
     };
     let saved = saved(regions);
-    // The function contains two copies of the code, with and without masks. An instruction needs one vector for every
-    // four lanes.
+    // The native function contains two copies of the code, with and without masks. Each IR instruction becomes about
+    // one vector instruction for every four lanes.
     let refused = |width: u32| {
         let vectors = width as usize / 4;
         let most = match width {
@@ -148,7 +149,7 @@ fn saved(regions: &Regions) -> usize {
         .sum()
 }
 
-/// Returns two maxima of the number of 32-bit words in a lane's live varying values: the maximum over the starts of
+/// Counts the 32-bit words that the live varying values of one lane occupy. Returns the maximum over the starts of
 /// blocks, and the maximum over all positions in the code.
 fn live_words(function: &Function) -> (usize, usize) {
     let cfg = Cfg::new(function);

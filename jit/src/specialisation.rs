@@ -22,12 +22,13 @@ impl Specialisation {
     const ALIGNED: u8 = 2;
     /// Chunks have the larger of the kernel's two widths ([`Widths::wide`]).
     pub(crate) const WIDE: u8 = 4;
-    /// The pointer parameters of the kernel ([`crate::CompiledKernel::roots`]) contain addresses of device
-    /// memory, and the shared memory of a CTA ends exactly at the end of its accessible pages.
+    /// The pointer parameters of the kernel ([`crate::CompiledKernel::roots`]) contain addresses of device memory, and
+    /// the accessible pages of a CTA's shared memory end exactly where the shared memory ends, so that accesses beyond
+    /// its end fault.
     const TRUSTED: u8 = 16;
 
-    /// Returns the specialisation for a block shape. The specialisation has wide chunks if each wide chunk is in one
-    /// row of the block, else narrow chunks.
+    /// Returns the specialisation of vector code for a block shape. Its chunks have the width [`Widths::wide`] if each
+    /// chunk of this width is in one row of the block, otherwise [`Widths::narrow`].
     pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Specialisation {
         let row = y == 1 && z == 1;
         let aligned = |width: u32| x > 0 && x % width == 0;
@@ -59,9 +60,9 @@ impl Specialisation {
         }
     }
 
-    /// Returns this specialisation with or without trust in addresses. A launch may run the specialisation with trust
-    /// only if the launch meets the conditions of [`crate::CompiledKernel::roots`] and the shared memory of each CTA
-    /// ends exactly at the end of its accessible pages.
+    /// Returns this specialisation with or without trust in addresses: trusted code omits most tests of addresses. A
+    /// launch may run trusted code only if the launch meets the conditions of [`crate::CompiledKernel::roots`] and the
+    /// shared memory of each CTA ends exactly at the end of its accessible pages.
     pub fn trusted(self, trusted: bool) -> Specialisation {
         let without = self.0 & !Specialisation::TRUSTED;
         Specialisation(without | if trusted { Specialisation::TRUSTED } else { 0 })

@@ -1,4 +1,5 @@
-//! Where the operands and results of a kernel's sync points are stored, for the host's helpers.
+//! Tells the host's helpers where generated code stores the operands of a kernel's sync points, and where it expects
+//! their results.
 //!
 //! Generated code passes the address of a [`SyncPointPlaces`] to the helper that completes the sync point. Invariant: a
 //! table never changes after its construction, so these addresses are valid as long as the table exists.
@@ -15,13 +16,13 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use smallvec::{SmallVec, smallvec};
 
-/// Where the lanes of an operand or result are stored.
+/// The location of an operand or result of all lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LaneStorage {
     /// The operand does not exist, or the result is never read.
     #[default]
     Absent,
-    /// Every lane has this constant.
+    /// The operand is this constant in every lane.
     Constant(u64),
     /// An array of 32 elements in the warp's frame.
     Stored {
@@ -55,8 +56,8 @@ impl Completion {
         match desc.opcode {
             Opcode::Converge => Completion::Nothing,
             Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
-            // The member mask of a lane that waits here may include lanes that wait elsewhere, so the host must check
-            // the masks.
+            // The member mask of a lane that waits here may include lanes that wait at other sync points, so the host
+            // must check the masks.
             Opcode::BarWarp
             | Opcode::Shfl
             | Opcode::Vote
@@ -89,9 +90,9 @@ pub struct SyncPointPlaces {
     pub completion: Completion,
     /// The operation.
     pub desc: Desc,
-    /// Where the operands are stored, in the op's order; at least four elements.
+    /// The locations of the operands, in the op's order, padded with `Absent` to at least four elements.
     pub args: SmallVec<[LaneStorage; 4]>,
-    /// Where the results are stored, in the op's order; at least two elements.
+    /// The locations of the results, in the op's order, padded with `Absent` to at least two elements.
     pub results: SmallVec<[LaneStorage; 2]>,
     /// The precomputed plan of a matrix multiply, if the op is a matrix multiply and a plan exists for it.
     pub plan: Option<Box<Plan>>,
@@ -159,7 +160,7 @@ impl SyncPointTable {
         self.0.get(sync_point.0 as usize)
     }
 
-    /// Returns the number of entries, including the start of the kernel.
+    /// Returns the number of entries. Entry 0 stands for the start of the kernel.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -170,8 +171,8 @@ impl SyncPointTable {
     }
 
     /// Returns whether all threads of a CTA that reach the sync point with index `index` together also continue
-    /// together. This is the case if they continue without waiting, if all threads of the CTA wait for each other, or
-    /// if the lanes of each warp wait for each other and a member mask contains all lanes.
+    /// together. This is true in three cases: the threads continue without waiting, all threads of the CTA wait for
+    /// each other, or the lanes of each warp wait for each other with a member mask that contains all lanes.
     pub(crate) fn continues_together(&self, index: usize) -> bool {
         let places = &self.0[index];
         let mask = mask_operand(&places.desc).and_then(|index| places.args.get(index));

@@ -1,4 +1,4 @@
-//! The module variables that a function names.
+//! The module variables whose addresses a function uses.
 
 use margay_ir::entity::SymbolId;
 use margay_ir::function::{Function, Linkage, split_symbol_payload};
@@ -13,12 +13,12 @@ pub(crate) struct NamedVariable {
     pub(crate) space: StateSpace,
     /// Size in bytes.
     pub(crate) size: u64,
-    /// Alignment of the address in bytes; 1 if the definition of another module may be used, or if the address is a
-    /// handle.
+    /// Alignment of the address in bytes. The alignment is 1 if the linker may choose another module's definition of
+    /// the variable, or if the address is a handle.
     pub(crate) align: u32,
 }
 
-/// Collects the module variables that a function names.
+/// Collects the module variables whose addresses a function uses.
 pub(crate) fn named_variables(
     module: &Module,
     function: &Function,

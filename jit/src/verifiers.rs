@@ -1,6 +1,7 @@
 //! Functions through which generated code calls [`Helpers::verify`] and [`Helpers::verify_lanes`]. These functions
-//! preserve all registers, including the registers for results, so that a call on a rarely executed path does not make
-//! the surrounding code spill its values. The helper's result is therefore stored in the context.
+//! preserve all registers, including the result registers. A call on a rarely executed path therefore does not make the
+//! surrounding code spill its values. Because no register can return the helper's result, the function stores it in the
+//! context.
 
 use std::mem::offset_of;
 

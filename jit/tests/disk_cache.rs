@@ -1,8 +1,8 @@
-//! Several processes share a folder of native code at the same time.
+//! Tests that several processes can use a cache folder of native code at the same time.
 //!
-//! The children are instances of this test program with one test selected and the folder named in `MARGAY_CHILD`. Each
-//! child compiles, reads, deletes and runs the same functions. The size limit of the folder is too small for all
-//! functions, and the parent process damages entries meanwhile.
+//! The child processes run this test program with only the test `child`; `MARGAY_CHILD` contains the path of the
+//! folder. Each child compiles, reads, deletes and runs the same functions. The size limit of the folder is too small
+//! for all functions. Meanwhile, the parent process damages entries.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -58,7 +58,8 @@ fn run(kernel: &CompiledKernel, compiler: &Compiler, argument: u32) -> u32 {
     cells[0] as u32
 }
 
-/// In a child process: runs all functions repeatedly, and writes how many of them were found in the cache.
+/// The work of a child process: runs all functions repeatedly, and writes to a file how often a function was found in
+/// the cache.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os("MARGAY_CHILD").map(PathBuf::from) else {
@@ -89,8 +90,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     inside(folder.to_owned()).flat_map(inside).collect()
 }
 
-/// Changes a byte of the code in a file. A process that executed the damaged code would compute wrong results
-/// or crash.
+/// Changes a byte of the code in a cache file. A process that executed the damaged code would compute wrong results or
+/// crash.
 ///
 /// Another process may have deleted or renamed the file meanwhile. This function then fails and does not create the
 /// file again.
@@ -151,7 +152,8 @@ fn processes_share_a_folder_that_is_too_small_and_gets_damaged() {
                 .next_multiple_of(4096)
         })
         .sum();
-    // All three processes may have counted the same free space before each of them wrote its entry.
+    // The limit may be exceeded, because all three processes may have seen the same free space before each of them
+    // wrote an entry.
     assert!(bytes <= 3 * LIMIT, "{bytes} bytes");
     assert!(damaged > 0 && found > 0, "{damaged} damaged, {found} found");
     assert!(found < 3 * ROUNDS * FUNCTIONS, "nothing was ever dropped");

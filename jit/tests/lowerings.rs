@@ -1,8 +1,9 @@
-//! Compares native code of single operations with their reference functions and with the literal tables of
-//! `margay-ops`. Each head of the tables (an op with types and modifiers) becomes a device function. The test runs this
-//! function on the table's operands and on random operands. The test covers both fast lowerings and the slow path.
+//! Compares the native code of single operations with the reference functions of these operations and with the literal
+//! tables of `margay-ops`. Each head of the tables (an op with types and modifiers) becomes a device function, which
+//! the test runs on the table's operands and on random operands. The test covers both fast lowerings and the slow path.
 //!
-//! All NaNs count as equal: PTX does not define the bits of most NaNs, and fast lowerings keep the NaNs of the host.
+//! All NaNs count as equal: PTX does not define the bits of most NaNs, and fast lowerings return the NaNs that the
+//! host's instructions produce.
 
 #[path = "../../ir/ops/tests/support/mod.rs"]
 mod support;
@@ -21,7 +22,7 @@ use margay_ops::ops::{Opcode, Pattern};
 use margay_ops::types::{OpType, Type};
 
 /// Table lines that the verifier refuses, because no instruction has their type, or because the type of an operand
-/// differs from [`shape`]. Builds without debug assertions run these lines too.
+/// differs from [`shape`]. Builds without debug assertions do not call the verifier, so they run these lines too.
 const REFUSED: [&str; 15] = [
     "abs.ue8m0",
     "cvt.pack.sat.s4.s32.b32",
@@ -94,7 +95,7 @@ fn result_type(desc: &Desc, index: usize) -> Type {
 }
 
 /// Builds a device function that computes one operation of its parameters. Parameters for which `fixed` returns a value
-/// become constants. If debug assertions are on, the verifier checks the function after each pass. `function_of` then
+/// become constants. If debug assertions are on, the verifier checks the function after each pass, and `function_of`
 /// returns `None` if the verifier refuses the operation's types or operands.
 fn function_of(
     desc: Desc,
@@ -129,7 +130,7 @@ fn function_of(
         .then(|| CompiledKernel::new(&module, id).expect("one operation"))
 }
 
-/// The helper for the slow path, as in the runtime.
+/// The helper that computes pure operations on the slow path, as the runtime's helper does.
 unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
     let (operands, results) = ((counts & 0xffff) as usize, (counts >> 16) as usize);
     // SAFETY: generated code passes a description that its function owns, and areas with at least the given
@@ -166,8 +167,8 @@ fn helpers() -> Helpers {
 fn run(kernel: &CompiledKernel, compiler: &Compiler, args: &[Bits], results: usize) -> Vec<Bits> {
     let code = kernel.device(compiler).expect("single operations compile");
     let helpers = helpers();
-    // SAFETY: all fields are integers or pointers, for which zero is valid. Code of a function without memory
-    // accesses, calls and special registers reads only what is set here.
+    // SAFETY: all fields are integers or pointers, for which zero is valid. The code has no memory accesses, calls or
+    // special registers, so it reads only the fields that are set here.
     let mut context: NativeContext = unsafe { std::mem::zeroed() };
     context.helpers = &helpers;
     context.local_stride = 1 << 16;
@@ -333,8 +334,8 @@ fn native_code_computes_what_tables_and_meanings_say() {
     assert_eq!(Vec::from_iter(refused), expected);
 }
 
-/// Shift amounts, tables and selectors are constants in most programs. Their native code differs from the code for
-/// variable operands.
+/// Tests native code in which all operands except the first are constants, because this code differs from the code for
+/// variable operands. In most programs, shift amounts, truth tables and selectors are constants.
 #[test]
 fn constant_operands_give_the_same_results() {
     let compiler = &Compiler::new().expect("a code generator for this machine");

@@ -1,8 +1,8 @@
 //! The contender in C: a C function performs the same calculation as the kernel. The benchmark compiles this function
 //! at run time.
 //!
-//! A source of `benches/c` defines the number of phases and a function `run`, which computes one part of one phase. A
-//! phase begins when all parts of the previous phase have ended. `bench.h` is prepended to each source.
+//! Each source in `benches/c` defines the number of phases and a function `run`, which computes one part of one phase.
+//! A phase begins when all parts of the previous phase have ended. `bench.h` is prepended to each source.
 
 use std::ffi::c_int;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::work::Work;
 const HEADER: &str = include_str!("../../c/bench.h");
 /// Compiler options for every source.
 pub(crate) const OPTIONS: &[&str] = &["-O3", "-march=native"];
-/// Number of parts for each thread if parts take different times.
+/// Number of parts of a phase for each thread, if parts of equal size take different times.
 const FINE: usize = 16;
 
 /// The type of `run(buffers, numbers, phase, part, parts)`.
@@ -37,7 +37,7 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// Returns clang if it is available. The tables compare Margay with C code that clang has compiled.
+    /// Returns clang if it is available. Only C code that clang has compiled is measured.
     pub(crate) fn clang() -> Option<Compiler> {
         ["clang-19", "clang"].into_iter().find_map(Compiler::named)
     }
@@ -87,7 +87,8 @@ impl Compiler {
             .spawn()
             .map_err(|e| format!("{}: {e}", self.program))?;
         let mut input = child.stdin.take().expect("its input is a pipe");
-        // If the compiler ends before it has read its input, it reports the reason on standard error.
+        // A failed write is ignored: if the compiler ends before it has read its input, it reports the reason on
+        // standard error.
         let _ = write!(input, "{HEADER}\n{}", case.sources.c);
         drop(input);
         let output = child.wait_with_output().map_err(|e| e.to_string())?;
@@ -113,7 +114,7 @@ fn has_half_precision(program: &str) -> bool {
         return false;
     };
     let mut input = child.stdin.take().expect("its input is a pipe");
-    // If the compiler ends before it has read its input, its exit status is an error.
+    // A failed write is ignored: if the compiler ends before it has read its input, its exit status is an error.
     let _ = input.write_all(b"_Float16 same(_Float16 x) { return x; }");
     drop(input);
     child.wait().is_ok_and(|status| status.success())
@@ -129,7 +130,7 @@ impl Drop for Temporary {
     }
 }
 
-/// The contender in C with a number of threads.
+/// The contender in C, which runs on a pool of a given number of threads.
 pub(crate) struct C {
     compiler: Compiler,
     threads: usize,
@@ -180,7 +181,8 @@ struct Ready {
     numbers: Vec<i64>,
 }
 
-/// Addresses of buffers that the parts of a phase share; no part writes an element that another part accesses.
+/// Addresses of buffers that the parts of a phase share. No part writes an element that another part of the phase
+/// accesses.
 struct Shared(Vec<*mut u8>);
 
 // SAFETY: no part of a phase writes an element that another part accesses.

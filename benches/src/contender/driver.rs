@@ -1,9 +1,9 @@
 //! The contender for any `libcuda.so.1`: opens the library by its path and calls its C driver API, with the same PTX,
 //! data and checks as for Margay.
 //!
-//! The user provides what the library needs, such as a GPU or environment variables. A run ends with
-//! `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: the `Buffer` that
-//! allocates device memory frees it when the `Buffer` is dropped.
+//! The user must provide the environment that the library needs, such as a GPU or environment variables. A run ends
+//! with `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: a `Buffer`
+//! allocates its device memory when it is created, and frees this memory when it is dropped.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -111,7 +111,7 @@ impl Driver {
         // SAFETY: the buffer has 128 bytes, and the written text ends with a zero.
         let status = unsafe { (functions.device_name)(name.as_mut_ptr(), 128, device) };
         done(status, "cuDeviceGetName")?;
-        // SAFETY: the pointer refers to memory for the result. The context is never released, because libraries are
+        // SAFETY: the pointer refers to memory for the result. The context is never released, just as the library is
         // never closed.
         let status = unsafe { (functions.retain)(&mut context, device) };
         done(status, "cuDevicePrimaryCtxRetain")?;
@@ -218,7 +218,8 @@ struct Call {
     function: Handle,
     grid: Extent,
     block: Extent,
-    /// The arguments, each padded to a multiple of eight bytes, so that it is aligned.
+    /// The arguments. Each is padded to a multiple of eight bytes and stored in words of 64 bits, so that its address
+    /// is aligned.
     arguments: Vec<Vec<u64>>,
 }
 
@@ -270,7 +271,7 @@ impl Call {
     }
 }
 
-/// Packs bytes into words; the last word is padded with zeros.
+/// Packs bytes into 64-bit words. The last word is padded with zeros.
 fn words(bytes: &[u8]) -> Vec<u64> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 8];

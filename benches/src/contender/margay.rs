@@ -11,7 +11,7 @@ use crate::work::{Argument, Extent, Launch, Step, Work};
 pub(crate) struct Margay(pub(crate) Runtime);
 
 impl Margay {
-    /// Builds a runtime; `None` requests as many workers as the machine has cores.
+    /// Builds a runtime with this number of workers. `None` requests as many workers as the machine has cores.
     pub(crate) fn with_workers(workers: Option<usize>) -> Result<Margay, String> {
         let runtime = match workers {
             Some(workers) => Runtime::builder().workers(workers).build(),
@@ -79,7 +79,7 @@ fn dim([x, y, z]: Extent) -> (u32, u32, u32) {
     (x, y, z)
 }
 
-/// Packs the arguments at the offsets of the kernel's parameters.
+/// Returns the parameter buffer of a launch, with each argument at the offset of its parameter.
 fn pack(kernel: &Kernel, launch: &Launch, buffers: &[DeviceBuffer<u8>]) -> Vec<u8> {
     let mut packed = vec![0; kernel.empty_params().bytes_mut().len()];
     for (parameter, argument) in kernel.params().iter().zip(&launch.arguments) {

@@ -1,4 +1,4 @@
-//! The contenders, which run the kernels: Margay, another driver, PoCL, and the same calculation in C.
+//! The contenders, which are the implementations that are measured: Margay, another driver, PoCL, and C code.
 //!
 //! Invariant: only [`checked`] returns kernels that can be measured. Before it returns a kernel, it compares the
 //! kernel's results with the expected results.
@@ -11,15 +11,15 @@ pub(crate) mod opencl;
 use crate::case::Case;
 use crate::work::Work;
 
-/// A contender: an implementation that can run work.
+/// A contender: an implementation that can run the work of a [`Case`].
 pub(crate) trait Contender {
     /// Loads the kernel, and allocates buffers for the work.
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String>;
 }
 
-/// Work that is loaded and can run repeatedly.
+/// Work that a contender has loaded and can run repeatedly.
 pub(crate) trait Loaded {
-    /// Runs all steps and waits for the end of the last step.
+    /// Runs all steps of the work and waits for the end of the last step.
     fn run(&mut self) -> Result<(), String>;
     /// Reads the first bytes of a buffer.
     fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String>;

@@ -1,9 +1,9 @@
 //! The contender that runs OpenCL kernels through `libOpenCL.so.1`. It uses only platforms of PoCL.
 //!
 //! The kernels of `benches/opencl` have the names and arguments of the CUDA kernels. Buffers use host memory that this
-//! process allocates; large buffers are in huge pages, as in Margay. To run kernels on fewer cores than the machine
-//! has, this module creates a sub-device (`clCreateSubDevices`). Invariant: the owner of a program, kernel or buffer
-//! handle releases the handle. Contexts and queues are never released.
+//! process allocates. Large buffers are in huge pages, as are Margay's large buffers. To run kernels on fewer cores
+//! than the machine has, this module creates a sub-device (`clCreateSubDevices`). Invariant: the owner of a program,
+//! kernel or buffer handle releases the handle. Contexts and queues are never released.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -76,7 +76,7 @@ fn done(status: Status, call: &str) -> Result<(), String> {
     }
 }
 
-/// Calls `ask` for the length of a text, then for the text.
+/// Returns a text. Calls `ask` twice: first for the length of the text, then for the text.
 fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     let mut len = 0;
     if ask(0, ptr::null_mut(), &mut len) != SUCCESS {
@@ -145,7 +145,7 @@ impl Platform {
         })
     }
 
-    /// Returns a device with this number of cores.
+    /// Returns a device that uses only this number of cores.
     pub(crate) fn with_cores(&self, cores: usize) -> Result<OpenCl, String> {
         let functions = self.functions;
         let device = match cores == self.cores {
@@ -296,7 +296,7 @@ impl Drop for Program {
 struct Buffer {
     device: Rc<Device>,
     handle: Handle,
-    // Dropped after the buffer is released.
+    // The memory of the buffer. It is a field, so it is dropped after `drop` has released the OpenCL buffer.
     _memory: Memory,
 }
 
@@ -388,7 +388,7 @@ enum Action {
 }
 
 struct Ready {
-    // Dropped before the buffers, because kernels refer to them.
+    // This field precedes `buffers`, so that kernels are dropped before the buffers to which they refer.
     actions: Vec<Action>,
     device: Rc<Device>,
     buffers: Vec<Buffer>,

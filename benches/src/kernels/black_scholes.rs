@@ -1,4 +1,4 @@
-//! Prices of European options: exponentials, logarithms, roots and divisions.
+//! Prices of European options, which are computed with exponentials, logarithms, roots and divisions.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -29,8 +29,9 @@ pub(super) const FAST: Case = Case {
 const RATE: f32 = 0.02;
 const VOLATILITY: f32 = 0.3;
 
-/// Creates the work. `tolerance` is relative: the contenders' functions differ in the last bits of their results, and a
-/// price is a difference of such results.
+/// Creates the work. The results are compared with the relative tolerance `tolerance`. It is needed because the
+/// contenders' mathematical functions differ in the last bits of their results, and a price is a difference of such
+/// results.
 fn make(scale: Scale, tolerance: f32) -> Work {
     let n = scale.pick(1 << 20, 3000);
     let mut random = Random::new(7);

@@ -1,5 +1,5 @@
-//! Sums of a block's values with a tree in shared memory, and of a warp's values with shuffles; each thread reads one
-//! value.
+//! Two reductions in which each thread reads one value: the sum of a block's values with a tree in shared memory, and
+//! the sum of a warp's values with shuffles.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -22,7 +22,7 @@ pub(super) const WARPS: Case = Case {
 };
 
 const THREADS: usize = 256;
-/// Number of repetitions of the same sums. Each row of the grid computes one repetition, as in [`super::elementwise`].
+/// How often a run computes the same sums. Each row of the grid computes all sums once, as in [`super::elementwise`].
 const TIMES: usize = 16;
 
 fn make(scale: Scale, kernel: &'static str, each: usize) -> Work {

@@ -22,7 +22,7 @@ fn make(scale: Scale) -> Work {
     let from = random.fill(width * height, |r| r.below(256) as f32);
     let weights = random.fill(WIDTH * WIDTH, |r| r.below(9) as f32 - 4.0);
     let at = |x: usize, y: usize| {
-        // Coordinates are greater by 2 than those of the image, so that no coordinate is negative.
+        // The parameters are the coordinates in the image plus 2, so that they are not negative.
         let (x, y) = (x.wrapping_sub(WIDTH / 2), y.wrapping_sub(WIDTH / 2));
         if x < width && y < height {
             from[y * width + x]

@@ -47,7 +47,7 @@ fn half(value: f32) -> u16 {
     if value == 0.0 {
         return 0;
     }
-    // The mantissa has ten bits instead of 23, the exponent a bias of 15 instead of 127.
+    // Half precision has ten mantissa bits instead of 23, and an exponent bias of 15 instead of 127.
     let bits = value.to_bits();
     let (sign, exponent) = (bits >> 16 & 0x8000, (bits >> 23 & 0xff) + 15 - 127);
     (sign | exponent << 10 | bits >> 13 & 0x3ff) as u16
@@ -76,7 +76,7 @@ fn matrix(scale: Scale) -> Work {
 mod tests {
     #[test]
     fn small_integers_as_halves() {
-        // IEEE 754-2008, 3.4: one, minus two, eight, minus seven.
+        // The expected encodings follow IEEE 754-2008, 3.4.
         assert_eq!(
             [1.0, -2.0, 8.0, -7.0, 0.0].map(super::half),
             [0x3c00, 0xc000, 0x4800, 0xc700, 0]

@@ -1,4 +1,5 @@
-//! A histogram of bytes: atomics on shared memory, then on global memory.
+//! A histogram of bytes. Each block counts with atomics on shared memory, and then adds its counts to the result with
+//! atomics on global memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

@@ -1,4 +1,4 @@
-//! Gravity between all pairs of bodies; the CUDA kernel uses tiles of positions in shared memory.
+//! Gravity between all pairs of bodies. The CUDA kernel reads positions through tiles in shared memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -16,7 +16,7 @@ const STEP: f32 = 0.01;
 /// Tolerance for results, because the kernel uses an approximate square root and contenders add in different orders.
 const TOLERANCE: f32 = 1e-4;
 
-/// The three coordinates of a position and a mass, or the three components of a velocity and zero.
+/// Either the three coordinates of a position and the mass, or the three components of a velocity and zero.
 type Body = [f32; 4];
 
 fn make(scale: Scale) -> Work {
@@ -62,7 +62,7 @@ fn pull(me: Body, all: &[Body]) -> [f64; 4] {
     sum
 }
 
-/// Returns position and mass of a body after a step.
+/// Returns the position and the mass of a body after a time step.
 fn moved(position: Body, velocity: Body) -> Body {
     std::array::from_fn(|axis| match axis {
         3 => position[3],

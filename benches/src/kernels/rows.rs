@@ -34,8 +34,8 @@ fn softmax(scale: Scale) -> Work {
     let row = |row: &[f32]| -> Vec<f32> {
         let powers = row.iter().map(|v| f64::from(*v).exp());
         let sum: f64 = powers.clone().sum();
-        // The tolerance for results less than 1 is absolute. These results are much less than 1, so the tolerance below
-        // is divided by the number of columns.
+        // For results less than 1, the comparison uses the tolerance as an absolute value. The results of softmax are
+        // much less than 1, so the tolerance below is divided by the number of columns.
         powers.map(|power| (power / sum) as f32).collect()
     };
     let want: Vec<f32> = values.chunks(columns).flat_map(row).collect();

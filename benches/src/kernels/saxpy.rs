@@ -1,4 +1,4 @@
-//! y = a x + y: limited by memory bandwidth.
+//! y = a x + y, a kernel that memory bandwidth limits.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

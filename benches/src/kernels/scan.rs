@@ -1,4 +1,5 @@
-//! Exclusive prefix sums: Blelloch's tree in shared memory, over three levels of blocks.
+//! Exclusive prefix sums. Each block scans with Blelloch's tree in shared memory, and the totals of the blocks are
+//! scanned in the same way, on three levels in all.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -15,7 +16,7 @@ pub(super) const CASE: Case = Case {
 /// Number of values that a block scans. A block has half as many threads.
 const BLOCK: usize = 256;
 
-/// A level of the scan; its block totals are the values of the next level.
+/// A level of the scan. The block totals of a level are the values of the next level.
 struct Level {
     len: usize,
     values: Buffer,

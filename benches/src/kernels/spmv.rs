@@ -1,5 +1,5 @@
-//! A sparse matrix in compressed rows times a vector: rows have different lengths, and accesses to the vector are
-//! irregular.
+//! A sparse matrix in compressed rows (CSR) times a vector. The rows have different lengths, and the accesses to the
+//! vector are irregular.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

@@ -1,8 +1,8 @@
-//! Warp collectives on arrays of 32-bit lanes. This module computes common collectives without converting their
-//! operands to [`Bits`](margay_ops::meaning::Bits).
+//! Warp collectives on arrays with a 32-bit value for each lane. This module computes common collectives without
+//! converting their operands to [`Bits`](margay_ops::meaning::Bits).
 //!
-//! Invariant: for every operation that this module supports, the results equal the results of the op's reference
-//! function ([`margay_ops::meaning::warp`]); the tests below compare them for each lane.
+//! Invariant: for every operation that this module supports, the results equal those of the op's reference function
+//! ([`margay_ops::meaning::warp`]). The tests below compare the results of each lane.
 
 use margay_ops::meaning::warp::shuffle_source;
 use margay_ops::meaning::{Desc, atomic};
@@ -12,7 +12,7 @@ use margay_ops::ops::Opcode;
 /// A 32-bit value for each lane.
 pub type Lanes = [u32; 32];
 
-/// Computes a collective for the lanes `active`, which form one group. `args` are the operands without the
+/// Computes a collective for the lanes `active`, which execute it as one group. `args` contains the operands except the
 /// member mask. Returns false and leaves `out` unchanged if the collective is unsupported.
 pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) -> bool {
     if desc.opcode != Opcode::Elect && desc.opcode != Opcode::ActiveMask && desc.ty.bits() > 32 {
@@ -35,7 +35,7 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
 }
 
 /// Computes a collective for the lanes `standing`, which wait at the collective with the member masks `masks`. The
-/// masks differ, and at least one lane is not contained in its own mask. The results equal the results of
+/// masks of these lanes differ, and at least one lane is not contained in its own mask. The results equal those of
 /// [`crate::collective::perform_apart`]. Returns false if the collective is unsupported; the content of `out` is then
 /// unspecified.
 pub fn perform_apart(
@@ -149,7 +149,7 @@ mod tests {
     use margay_ops::mods::{AtomOp, Mods};
     use margay_ops::types::OpType;
 
-    /// Returns operations, each with its number of results and its number of operands.
+    /// Returns the collectives to test, each with its number of results and its number of operands.
     fn operations() -> Vec<(Desc, usize, usize)> {
         let desc = |opcode, ty, mods| Desc {
             opcode,
@@ -184,8 +184,9 @@ mod tests {
         all
     }
 
-    /// Returns the results of the reference function for the lanes `arrived`, which have the same mask, by the rules
-    /// for collectives in which masks differ. `members` are the lanes of this mask that wait at the operation.
+    /// Returns the expected results for the lanes `arrived`, which have the same mask, in a collective in which other
+    /// lanes have other masks. The results come from the reference function. `members` are the lanes of the mask of
+    /// `arrived` that wait at the collective.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             panic!("{} is not a collective", desc.opcode.name());

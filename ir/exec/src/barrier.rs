@@ -12,15 +12,15 @@ pub const BARRIERS: usize = 16;
 /// The state of one barrier.
 #[derive(Clone, Debug, Default)]
 pub struct Barrier {
-    /// Lanes of each warp that have arrived.
+    /// For each warp, the mask of the lanes that have arrived.
     arrived: Vec<u32>,
-    /// The lanes of each warp that have arrived and wait. Lanes that execute `bar.arrive` do not wait.
+    /// For each warp, the mask of the lanes that have arrived and wait. Lanes that execute `bar.arrive` do not wait.
     waiting: Vec<u32>,
-    /// The largest thread count of the barrier instructions of the arrivals; 0 means all threads.
+    /// The largest thread count in the barrier instructions that the arrived lanes executed; 0 means all threads.
     count: u32,
     /// Whether any thread has arrived since the barrier last completed.
     active: bool,
-    /// Whether any arrival was a reduction.
+    /// Whether any arrived lane executed a reduction (`bar.red`).
     reduces: bool,
 }
 
@@ -63,7 +63,8 @@ impl Barrier {
         }
     }
 
-    /// Completes the barrier. Returns the waiting lanes of each warp, and whether any arrival was a reduction.
+    /// Completes the barrier. Returns, for each warp, the lanes that waited, and whether any arrived lane executed a
+    /// reduction.
     pub fn complete(&mut self) -> (Vec<u32>, bool) {
         self.active = false;
         let reduces = std::mem::take(&mut self.reduces);
@@ -74,13 +75,14 @@ impl Barrier {
         (released, reduces)
     }
 
-    /// Returns whether the arrivals since the barrier last completed wait for all threads of the CTA.
+    /// Returns whether no arrived lane has specified a thread count, so that the barrier waits for all threads of the
+    /// CTA.
     pub fn waits_for_all(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns whether the barrier waits for all threads of a CTA with `threads` threads, with or without a thread count
-    /// in the instructions.
+    /// Returns whether the barrier waits for all threads of a CTA of `threads` threads: the instructions specify no
+    /// thread count, or one that includes all threads.
     pub fn expects(&self, threads: u32) -> bool {
         self.count == 0 || self.count >= threads
     }

@@ -1,9 +1,9 @@
-//! The part of checking runs that finds undefined behaviour of threads that wait for each other.
+//! Finds undefined behaviour of threads that wait for each other, for checking runs.
 //!
-//! In a normal run, Margay defines the behaviour of these cases (`docs/semantics.md`). A checking run behaves in the
-//! same way, and also reports each place in a program that relies on such a case. [`crate::CtaState`] calls this module
-//! at every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13
-//! (barriers, `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
+//! Margay defines the results in these cases (`docs/semantics.md`). A checking run computes the same results as a
+//! normal run, and also reports each instruction of a program that relies on such a case. [`crate::CtaState`] calls
+//! this module at every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`),
+//! 9.7.13 (barriers, `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
 
 use crate::barrier::BARRIERS;
 use crate::collective::{Group, mask_operand};
@@ -23,7 +23,7 @@ pub enum Undefined {
     MasksDiffer,
     /// A shuffle reads the value of a thread that does not participate.
     AbsentSource,
-    /// An operation that needs whole warps ran without some of the warp's threads.
+    /// An operation that all threads of a warp must execute was executed by only some of these threads.
     PartOfWarp,
     /// Threads of a warp reached an `.aligned` barrier at different instructions, or some threads of the warp did not
     /// reach it.
@@ -32,8 +32,8 @@ pub enum Undefined {
     /// or waits for all threads of the CTA. PTX requires that all threads of the warp reach the barrier. From compute
     /// capability 7.0 on, CUDA requires this only of threads that have not exited, so this finding is a remark.
     LeftBeforeBarrier,
-    /// Threads of the block skipped the `__syncthreads()` at which the other threads wait, and went on until they
-    /// exited. CUDA requires that the condition around such a barrier is equal in all threads of the block.
+    /// Threads of the block bypassed the `__syncthreads()` at which the other threads wait, and then exited. CUDA
+    /// requires that the condition around such a barrier is equal in all threads of the block.
     SkippedBarrier,
     /// A barrier number is above 15.
     BarrierNumber,
@@ -110,18 +110,18 @@ impl Undefined {
     }
 }
 
-/// An occurrence of undefined behaviour in a warp.
+/// A finding: an occurrence of undefined behaviour in a warp.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyncFinding {
     /// The kind of undefined behaviour.
     pub what: Undefined,
-    /// The operation.
+    /// The op of the instruction that the finding is about.
     pub opcode: Opcode,
-    /// The warp.
+    /// The index of the warp in the CTA.
     pub warp: u32,
     /// The lanes that caused the finding.
     pub lanes: u32,
-    /// The source position.
+    /// The source position of the instruction.
     pub loc: SourceLoc,
 }
 
@@ -131,8 +131,8 @@ pub struct SyncFinding {
 pub(super) struct SyncCheck {
     findings: Vec<SyncFinding>,
     known: Vec<(Undefined, SyncPoint)>,
-    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not waited at this barrier
-    /// since their arrival.
+    /// For each warp, the lanes that have arrived at the barrier of the cluster and have not yet executed the matching
+    /// wait.
     arrived: Vec<u32>,
     passed_by: Vec<PassedBy>,
     /// The arrivals at barriers that are not complete.
@@ -145,19 +145,20 @@ struct Arrival {
     number: u64,
     at: (usize, SyncPoint),
     lanes: u32,
-    /// The thread count.
+    /// The thread count in the barrier instruction.
     count: u32,
     reduces: bool,
 }
 
-/// Lanes that executed a collective with a different mask, while other lanes waited for them at the same instruction.
+/// Lanes that executed a collective with another mask, while lanes whose mask contains them waited at the same
+/// instruction.
 #[derive(Clone, Debug)]
 struct PassedBy {
     warp: usize,
     sync_point: SyncPoint,
-    /// The mask of the lanes that waited.
+    /// The member mask of the lanes that waited.
     members: u32,
-    /// The lanes of this mask that executed the collective with a different mask.
+    /// The lanes of `members` that executed the collective with another mask.
     lanes: u32,
 }
 
@@ -252,8 +253,7 @@ impl SyncCheck {
         }
     }
 
-    /// Records a finding if a group continues although other lanes that wait at the same operation have different
-    /// masks.
+    /// Records a finding if a group executes its collective although lanes with other masks wait at the same operation.
     pub(super) fn masks_differ(
         &mut self,
         runner: &impl Runner,
@@ -273,8 +273,9 @@ impl SyncCheck {
     /// Checks a group that is about to execute its collective. `groups` are all groups of its warp, and `exited` are
     /// the lanes that have exited.
     ///
-    /// Lanes that execute an instruction with different masks may meet there again with equal masks. If a lane has
-    /// exited, this is impossible, so the lanes that have waited for it gave a wrong mask.
+    /// Different masks alone are no error: lanes that execute an instruction with different masks may execute it again
+    /// later with equal masks. If a lane has exited, this is impossible, so the masks of the lanes that have waited for
+    /// this lane were wrong.
     pub(super) fn executes(
         &mut self,
         runner: &impl Runner,
@@ -402,8 +403,8 @@ impl SyncCheck {
         }
     }
 
-    /// Checks threads of a warp that have exited when a barrier of all threads of the CTA completes. Some lanes that
-    /// the barrier releases wait at `sync_point`.
+    /// Checks the threads of a warp that had exited when a barrier for all threads of the CTA completed. `sync_point`
+    /// is one of the sync points at which the released lanes wait.
     pub(super) fn skips(
         &mut self,
         runner: &impl Runner,

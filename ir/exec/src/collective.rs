@@ -77,15 +77,15 @@ pub fn groups(
     groups
 }
 
-/// Returns all lanes that wait at a group's operation, regardless of their masks.
+/// Returns all lanes that wait at the operation of `group`, regardless of their masks.
 pub fn standing(groups: &[Group], group: &Group) -> u32 {
     let alike = groups.iter().filter(|other| other.desc == group.desc);
     alike.fold(0, |lanes, other| lanes | other.arrived)
 }
 
-/// Returns whether the lanes that wait at a group's operation have different masks, and at least one of these lanes is
-/// not contained in its own mask. PTX leaves this case undefined. Some programs use such collectives to observe other
-/// lanes.
+/// Returns whether the lanes that wait at the operation of `group` have different masks, and at least one of these
+/// lanes is not contained in its own mask. PTX leaves this case undefined, but some programs use such collectives to
+/// read values of other lanes.
 pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
     let mut alike = groups.iter().filter(|other| other.desc == group.desc);
     let outsiders = |other: &Group| other.arrived & !other.members != 0;
@@ -104,7 +104,7 @@ pub fn shape(desc: &Desc) -> (usize, usize) {
     }
 }
 
-/// Computes a collective for the lanes `active`, and stores its results.
+/// Computes a collective for the lanes `active`, and sets the results of these lanes.
 pub fn perform(
     runner: &mut impl Runner,
     warp: u32,
@@ -126,7 +126,8 @@ pub fn perform(
 /// Returns the lanes whose operands determine the results of the lanes `arrived`, if waiting lanes have different
 /// masks. `members` are the lanes in the mask of `arrived` that wait at the same operation. For a vote, the returned
 /// lanes are `members`; if there are no members, the result of the vote is zero. For a reduction, the returned lanes
-/// are `members`, or `arrived` if there are no members. For any other operation, both sets are returned.
+/// are `members`, or `arrived` if there are no members. For any other operation, the returned lanes are `members` and
+/// `arrived`.
 pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     let own = match opcode {
         Opcode::Vote => true,
@@ -175,7 +176,7 @@ fn compute(
     let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
     for (index, values) in args.iter_mut().enumerate() {
         if desc.mods.flag() && index + 1 == operands {
-            // For a form without a mask operand, all lanes that execute it together take part.
+            // A form without a mask operand has as its members all lanes that execute it together.
             values.fill(Bits::from(sources));
             continue;
         }

@@ -42,9 +42,9 @@ pub enum CtaOutcome {
     Converged(SyncPoint),
 }
 
-/// Maximum number of rounds over the warps of a CTA while lanes of the CTA have yielded. After these rounds the CTA
-/// leaves its worker even if other lanes make progress, because a lane whose loop waits for another CTA may also seem
-/// to make progress.
+/// Maximum number of rounds over the warps of a CTA while lanes of the CTA have yielded. After these rounds the CTA is
+/// parked even if other lanes make progress: a lane that waits in a loop for another CTA can also appear to make
+/// progress.
 const ROUNDS: u64 = 64;
 
 /// The state of all threads of a CTA.
@@ -64,7 +64,7 @@ pub struct CtaState {
 }
 
 impl CtaState {
-    /// Returns the state of a CTA whose threads are all about to execute the start of the kernel.
+    /// Returns the state of a CTA in which no thread has started the kernel.
     pub fn new(threads: u32, order: Order) -> CtaState {
         let warps = threads.div_ceil(32);
         CtaState {
@@ -108,10 +108,10 @@ impl CtaState {
         check.map(|check| check.take()).unwrap_or_default()
     }
 
-    /// Returns the state of a CTA that native code has run until now. The current phase (barrier interval) began after
-    /// the sync point `phase`. In this phase, native code has run the warps with an index below `moved`. For such a
-    /// warp, `places` returns the sync points at which its lanes wait, and the lanes that have not exited. All other
-    /// warps are about to resume after `phase`.
+    /// Returns the state of a CTA that native code has run so far and that the scheduler continues. The current phase
+    /// (barrier interval) began after the sync point `phase`. In this phase, native code has run the warps with an
+    /// index below `moved`. For each of these warps, `places` returns the sync points at which the warp's lanes wait,
+    /// and the lanes that have not exited. The lanes of all other warps are about to resume after `phase`.
     pub fn taken_over(
         self,
         runner: &impl Runner,
@@ -157,8 +157,8 @@ impl CtaState {
         }
     }
 
-    /// Completes the barrier of the cluster: lanes that wait at it become ready. Returns whether at least one lane had
-    /// arrived.
+    /// Completes the barrier of the cluster: the lanes that wait at this barrier become ready. Returns whether at least
+    /// one lane of this CTA had arrived.
     pub fn pass_cluster_barrier(&mut self) -> bool {
         let mut any = false;
         for state in &mut self.warps {
@@ -173,8 +173,8 @@ impl CtaState {
     }
 
     /// Returns the sync point after which all threads that have not exited are about to resume. Returns `None` if there
-    /// is no such sync point. Also returns `None` if threads have arrived at a barrier that is not complete, because
-    /// code that takes over the threads has no information about these arrivals.
+    /// is no such sync point. Also returns `None` if threads have arrived at an incomplete barrier, because native
+    /// code, which would continue the threads, has no information about these arrivals.
     fn converged(&self) -> Option<SyncPoint> {
         let expected = self.warps.iter().any(|state| state.arrived != 0);
         if expected || self.barriers.iter().any(Barrier::is_active) {
@@ -190,7 +190,7 @@ impl CtaState {
         self.warps.iter().all(goes_on).then_some(sync_point)
     }
 
-    /// Runs the CTA until all threads have exited, no thread can continue, or the runner takes over the converged CTA.
+    /// Runs the CTA until one of the cases of [`CtaOutcome`] occurs.
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
         self.release_yielded();
         let mut progressed = false;
@@ -238,8 +238,8 @@ impl CtaState {
                 self.run_group(runner, warp)?;
             }
             if !self.resolve_warp(runner, warp) {
-                // A lane that yields again at the same sync point has not made progress, regardless of what the other
-                // lanes of the warp wait for.
+                // The comparison ignores why lanes wait: a lane that yields again at the same sync point has not made
+                // progress.
                 let state = &self.warps[warp];
                 return Ok(before != (state.sync_points, state.exited));
             }
@@ -248,7 +248,7 @@ impl CtaState {
 
     /// Runs the lagging lanes, which are the ready lanes with the lowest sync point number.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
-        // If the scheduler has taken over the CTA from native code, `taken_over` has recorded arrivals.
+        // The unreported arrivals include those that `taken_over` has recorded, if native code ran the CTA before.
         self.report_arrivals(runner);
         let state = &mut self.warps[warp];
         let (from, mask) = lagging_lanes(state.ready, &state.sync_points);
@@ -358,8 +358,8 @@ impl CtaState {
         }
     }
 
-    /// Makes ready the waiting lanes of a warp that can continue without other warps. Returns whether there are such
-    /// lanes.
+    /// Finds the waiting lanes of a warp that can continue without other warps, and makes these lanes ready. Returns
+    /// whether there are such lanes.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -424,8 +424,8 @@ impl CtaState {
         released != 0
     }
 
-    /// Reports the collectives that lanes of a warp have executed. `groups` contains the groups of lanes that waited
-    /// at a collective with equal masks.
+    /// Reports the collectives that the lanes `released` of a warp have executed. Each element of `groups` is a group
+    /// of lanes that waited at a collective with equal masks.
     fn report_collectives(
         &self,
         runner: &mut impl Runner,
@@ -442,7 +442,7 @@ impl CtaState {
                 rest &= !lanes;
             }
         }
-        // The lanes of a collective without a member mask continue together.
+        // The remaining lanes have executed a collective without a member mask, together.
         if rest != 0 {
             let sync_points = &self.warps[warp as usize].sync_points;
             let sync_point = sync_points[rest.trailing_zeros() as usize % 32];
@@ -457,9 +457,9 @@ impl CtaState {
         }
     }
 
-    /// Completes collectives at which all lanes of a member mask wait, although these lanes have different masks.
-    /// [`CtaState::run`] calls this function only if no thread can continue otherwise, so that programs which rely on
-    /// this undefined behaviour run as they do on GPUs.
+    /// Completes collectives at which all lanes of a member mask wait, although these lanes have different masks. This
+    /// lets programs that rely on this undefined behaviour run as they do on GPUs. [`CtaState::run`] calls this
+    /// function only if no thread can continue otherwise.
     fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
         let mut any = false;
         for (warp, state) in self.warps.iter_mut().enumerate() {
@@ -581,12 +581,13 @@ impl CtaState {
         self.warps.iter().any(|state| state.yielded != 0)
     }
 
-    /// Describes the waiting threads. Returns one line for each group of threads that waits at the same sync point.
+    /// Describes the waiting threads, for fault reports: one line for each group of threads that waits at the same sync
+    /// point.
     pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
         self.wait_list(runner).1
     }
 
-    /// Returns the deadlock fault of a CTA in which no thread can release the waiting threads.
+    /// Returns the fault for a deadlock: the waiting threads of the CTA can never continue.
     fn deadlock(&self, runner: &impl Runner) -> Fault {
         let (first, waiting) = self.wait_list(runner);
         let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
@@ -678,8 +679,8 @@ fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     })
 }
 
-/// Returns whether lanes that are stopped at this instruction can continue without waiting for other lanes of the
-/// warp. This is so for `converge`, for `activemask`, and for `shfl`, `vote` and `match` without `.sync`.
+/// Returns whether lanes that are stopped at an operation can continue without waiting for other lanes of the warp.
+/// This is true for `converge`, for `activemask`, and for `shfl`, `vote` and `match` without `.sync`.
 fn waits_for_nobody(desc: &Desc) -> bool {
     match desc.opcode {
         Opcode::Converge | Opcode::ActiveMask => true,
@@ -688,8 +689,8 @@ fn waits_for_nobody(desc: &Desc) -> bool {
     }
 }
 
-/// Returns the lowest sync point among waiting lanes whose operation does not wait for other lanes. The lanes at this
-/// sync point continue together.
+/// Returns the lowest of the sync points at which lanes of `waiting` are stopped and whose operation does not wait for
+/// other lanes. The lanes at this sync point continue together.
 fn open_sync_point(
     runner: &impl Runner,
     waiting: u32,

@@ -2,12 +2,13 @@
 //!
 //! The interpreter can execute every function that the IR can represent, including calls, recursion and synchronisation
 //! inside functions. It computes results with the reference functions of the op table. A [`Machine`] provides memory,
-//! clocks and system calls. [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState) calls it.
+//! clocks and system calls. [`Interpreter`] implements [`Runner`], through which [`CtaState`](crate::CtaState) runs
+//! lanes.
 //!
-//! The interpreter decodes a function when a thread first enters it (`decode`). Lanes of a warp at the same step
-//! execute the step together (`groups`). One call computes a pure operation for all these lanes (`batch`). Memory
-//! operations access memory for one lane after the other, starting with the lowest. Values are stored in rows of 32
-//! lanes (`registers`); `allocate` keeps the number of rows small.
+//! The interpreter decodes a function into steps when a thread first enters the function (`decode`). Lanes of a warp
+//! whose next step is the same execute this step together (`groups`). One call computes a pure operation for all these
+//! lanes (`batch`). Memory operations access memory for one lane after the other, starting with the lowest. Values are
+//! stored in rows of 32 lanes (`registers`); `allocate` keeps the number of rows small.
 //!
 //! Invariant: the position of a lane that is stopped at a sync point is the step after the sync point, and the lane's
 //! registers still contain the operands of the sync point.
@@ -47,7 +48,7 @@ pub use code::Code;
 
 /// The functions that the host of the interpreter provides. Addresses are host addresses.
 pub trait Machine {
-    /// Reads `bytes` bytes (1 to 16).
+    /// Reads `bytes` bytes (1 to 16) and returns them zero-extended.
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind>;
     /// Writes the low `bytes` bytes.
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind>;
@@ -58,8 +59,8 @@ pub trait Machine {
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
-    /// The interpreter calls this function at every branch. An error ends the launch, for instance because the host
-    /// stops the launch.
+    /// The interpreter calls this function at every branch, so that the host can stop a launch. An error ends the
+    /// launch.
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
@@ -76,8 +77,8 @@ pub trait Machine {
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
     /// Checks an access of `thread` to the host address `address`, in a checking run. `operands` are the operands of
-    /// the access, if the tool needs them. Returns the address that the thread accesses instead; a machine that does
-    /// not check returns `address`.
+    /// the access, if the tool needs them. Returns the address that the thread must access. A machine that does not
+    /// check accesses returns `address`.
     fn check_access(
         &mut self,
         _cta: &CtaInfo,
@@ -99,7 +100,7 @@ pub trait Machine {
     /// (`Mode::Arrive`), waits until at most `count` groups are incomplete (`Mode::Sync`), or waits for all copies
     /// (`Mode::All`). `count` is the operand of the `check.group`, or 0 if there is none.
     fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
-    /// Reports to a tool a fence that `thread` is about to execute.
+    /// Reports to a tool that `thread` is about to execute a fence.
     fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _scope: Scope) {}
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
@@ -137,7 +138,7 @@ pub struct ObservedLaneEvent<'a> {
     pub first: u32,
     /// The lanes in which the event occurs.
     pub mask: u32,
-    /// The operands: for each, the value in each lane.
+    /// The values of the operands: for each operand, an array with the value of each lane.
     pub operands: &'a [[u64; 32]],
 }
 
@@ -163,13 +164,13 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Number of iterations of a waiting loop that lanes may execute before they yield.
+/// Number of iterations of waiting loops that the lanes of a warp may execute before they yield.
 const TURNS: u32 = 64;
 
 /// Maximum number of bytes of host memory that the activations of called functions of a CTA may occupy. A call that
-/// would exceed this number is a stack overflow. An activation (a call by up to 32 lanes) has registers that occupy
-/// more memory than the local memory that a GPU would need. The limits of depth and local memory alone would
-/// therefore permit gigabytes.
+/// would exceed this number is a stack overflow. The limit is needed because the registers of an activation (a call by
+/// up to 32 lanes) occupy more memory than the call needs as local memory on a GPU: with only the limits on depth and
+/// local memory, calls could occupy gigabytes.
 const STACK_BYTES: usize = 256 << 20;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
@@ -211,7 +212,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Threads(self.warps)
     }
 
-    /// Returns the sync point at which a lane has stopped: the function, the step, and the index of the activation.
+    /// Returns where a lane has stopped: the decoded function, the step of the sync point, and the index of the
+    /// activation.
     fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
         let warp = self.warps.get(warp as usize)?;
         let at = warp.at(lane)?;
@@ -243,7 +245,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         };
         let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
         for (index, values) in args.iter_mut().enumerate() {
-            // For a form without a mask operand, all lanes that execute it together take part.
+            // A form without a mask operand has as its members all lanes that execute it together.
             match places.get(index) {
                 _ if desc.mods.flag() && index + 1 == operands => values.fill(active.into()),
                 Some(&place) => {

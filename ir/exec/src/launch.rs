@@ -1,4 +1,4 @@
-//! The values of a launch that threads can observe: shapes, special registers, thread coordinates.
+//! The properties of a launch that threads can observe: shapes, special registers, thread coordinates.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ pub struct LaunchInfo {
     pub static_shared: u32,
     /// Size in bytes of dynamic shared memory.
     pub dynamic_shared: u32,
-    /// Number of bytes after the shared memory of a CTA for accesses that a checking run suppresses; 0 in other runs.
+    /// Number of spare bytes after the shared memory of a CTA, to which a checking run redirects accesses that it
+    /// suppresses; 0 in other runs.
     pub spare_shared: u32,
     /// Sizes in bytes of the windows of shared and of local memory.
     pub window_spans: [u64; 2],
@@ -89,8 +90,8 @@ impl LaunchInfo {
         }
     }
 
-    /// Returns whether a generic address is in the local memory of a thread that begins at `start`, or behind it in the
-    /// window of local memory.
+    /// Returns whether a generic address is in the window of local memory, at or after `start`, where the local memory
+    /// of a thread begins.
     pub fn is_local(&self, cta: &CtaInfo, start: u64, address: u64) -> bool {
         let offset = address.wrapping_sub(cta.local_base);
         offset < self.window_spans[1] && address >= start
@@ -189,7 +190,8 @@ pub fn special_register(
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
         // The remaining registers are performance counters, registers about reserved shared memory and graphs, and
-        // environment registers of NVIDIA's driver. Margay counts and reserves nothing, so these registers are 0.
+        // environment registers of NVIDIA's driver. They are 0, because Margay has no such counters and no reserved
+        // memory.
         _ => 0,
     }
 }

@@ -1,9 +1,9 @@
 //! The CTA scheduler, which both engines use, and the interpreter.
 //!
 //! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The scheduler,
-//! [`cta::CtaState`], decides which lanes may continue. It implements member masks, barriers, reconvergence, yields and
-//! deadlock detection (`docs/frames.md`, "The CTA scheduler"). Therefore, in both engines the same lanes wait for the
-//! same other lanes. Each engine computes the values between sync points itself.
+//! [`cta::CtaState`], decides which lanes may continue. The scheduler implements member masks, barriers, reconvergence,
+//! yields and deadlock detection (`docs/frames.md`, "The CTA scheduler"), so these are the same in both engines. Each
+//! engine computes the values between sync points itself.
 //!
 //! [`interp`] is the interpreter.
 //!
@@ -30,7 +30,7 @@ pub use margay_ir::sync_point::{SyncPoint, SyncPointData};
 pub use margay_ops::fault::FaultKind;
 pub use symbols::SymbolTable;
 
-/// A fault, and the thread and source position that caused it.
+/// A fault, with the thread and the source position of the instruction that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The kind of fault.
@@ -76,9 +76,9 @@ pub enum SyncEvent<'a> {
     Barrier {
         /// The number of the barrier.
         barrier: u32,
-        /// By warp, the lanes that waited at the barrier and continue.
+        /// For each warp, the lanes that waited at the barrier and continue.
         released: &'a [u32],
-        /// By warp, the lanes that have not exited.
+        /// For each warp, the lanes that have not exited.
         alive: &'a [u32],
     },
     /// Lanes of a warp arrive at the barrier of the cluster.
@@ -87,7 +87,7 @@ pub enum SyncEvent<'a> {
         warp: u32,
         /// The lanes.
         lanes: u32,
-        /// Whether the arrival orders no accesses (`.relaxed`).
+        /// Whether the arrival is `.relaxed`, so that it does not order memory accesses.
         relaxed: bool,
     },
     /// Lanes of a warp execute the wait of the barrier of the cluster and do not stop, because the barrier is
@@ -100,7 +100,7 @@ pub enum SyncEvent<'a> {
     },
 }
 
-/// The lanes of a CTA at the barrier of the cluster, by warp.
+/// The lanes of a CTA at the barrier of the cluster. Each vector has one mask for each warp.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterLanes {
     /// The lanes that wait at the barrier.
@@ -148,9 +148,9 @@ pub trait Runner {
         value: Bits,
     );
 
-    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. If the runner
-    /// has no faster implementation than calls of [`Runner::operand`] and [`Runner::set_result`], does nothing and
-    /// returns false.
+    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. Returns false
+    /// and does nothing if the runner has no special implementation; the caller then uses [`Runner::operand`] and
+    /// [`Runner::set_result`].
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
@@ -159,8 +159,8 @@ pub trait Runner {
     /// [`CtaState::observed`] was called.
     fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
-    /// Returns whether [`CtaState::run`] must return when the CTA is converged after `sync_point`, that is, when all
-    /// threads that have not exited are about to resume after this sync point.
+    /// Returns whether [`CtaState::run`] must return [`CtaOutcome::Converged`] when all threads that have not exited
+    /// are about to resume after `sync_point`.
     fn takes_converged(&self, _sync_point: SyncPoint) -> bool {
         false
     }

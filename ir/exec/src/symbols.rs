@@ -1,8 +1,8 @@
-//! The addresses of a module's symbols, as the kernels of a launch use them.
+//! The tables of symbol addresses that the kernels of a module use.
 //!
 //! A module can have very many symbols and kernels, so its kernels share one table where possible. The offset of a
-//! shared variable can differ between kernels. A kernel for which the offsets in the common table are wrong has a table
-//! of the symbols that it names.
+//! shared variable can differ between kernels. A kernel for which the offsets in the common table are wrong has its own
+//! table, which contains only the symbols that the kernel names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,8 +46,8 @@ impl SymbolTable {
         SymbolTable::from(first, addresses)
     }
 
-    /// Replaces the address of a symbol, also in all clones of the table. Does nothing if the table does not contain
-    /// the symbol. No kernel that names the symbol may be running.
+    /// Replaces the address of a symbol in this table and in all its clones. Does nothing if the table does not contain
+    /// the symbol. While this function runs, no kernel that names the symbol may be running.
     pub fn set(&self, symbol: usize, address: u64) {
         let entry = symbol.checked_sub(self.first);
         if let Some(entry) = entry.and_then(|entry| self.addresses.get(entry)) {
@@ -55,8 +55,8 @@ impl SymbolTable {
         }
     }
 
-    /// Returns a copy of the table in which `change` has replaced the addresses of some symbols that the table
-    /// contains.
+    /// Returns a copy of the table in which the addresses of `symbols` are replaced by the results of `change`. Ignores
+    /// symbols that the table does not contain.
     pub fn changed(
         &self,
         symbols: impl Iterator<Item = usize>,
@@ -80,8 +80,8 @@ impl SymbolTable {
         Some(address.load(Ordering::Relaxed))
     }
 
-    /// Returns the pointer from which generated code computes the place of a symbol's address. It is the place of the
-    /// symbol with ID 0, also if the table does not contain this symbol.
+    /// Returns the pointer that generated code indexes with the ID of a symbol to load the symbol's address. The
+    /// pointer is that to the entry of symbol 0; it is outside the table if the table does not contain symbol 0.
     pub fn origin(&self) -> *const u64 {
         self.addresses.as_ptr().wrapping_sub(self.first).cast()
     }

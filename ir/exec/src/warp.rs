@@ -13,14 +13,14 @@ pub(super) struct WarpState {
     pub(super) at_barrier: u32,
     /// The waiting lanes that wait at the barrier of the cluster.
     pub(super) at_cluster: u32,
-    /// Lanes that have arrived at the barrier of the cluster since its last completion.
+    /// Lanes that have arrived at the barrier of the cluster since the barrier last completed.
     pub(super) arrived: u32,
     pub(super) hold: Option<Hold>,
     pub(super) exited: u32,
     pub(super) sync_points: [SyncPoint; 32],
 }
 
-/// A sync point whose lanes must wait until the lagging lanes that have yielded have run once more.
+/// A sync point at which lanes must wait until the lagging lanes that have yielded have run once more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hold {
     sync_point: SyncPoint,
@@ -29,8 +29,9 @@ pub(super) struct Hold {
 }
 
 impl WarpState {
-    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). If a lane executes the wait
-    /// without having arrived since the last completion, the lane does not stop. Returns the lanes that do not stop.
+    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). Lanes that arrive do not stop.
+    /// Lanes that wait without having arrived since the barrier last completed do not stop either. Returns the lanes
+    /// that do not stop.
     pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) -> u32 {
         if mode == Mode::Arrive {
             self.arrived |= lanes;
@@ -46,9 +47,9 @@ impl WarpState {
     }
 
     /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once
-    /// more first. A lane can yield in any iteration of a loop, so without this rule the warp would sometimes diverge
-    /// unnecessarily. If the lagging lanes yield again, they wait for other threads, possibly for the lanes at
-    /// `sync_point`, which may then continue.
+    /// more first. The reason is that a lane can yield in any iteration of a loop. If the other lanes continued at
+    /// once, lanes that could reconverge would stay diverged. If the lagging lanes yield again, they probably wait for
+    /// other threads, possibly for the lanes at `sync_point`. The lanes at `sync_point` may then continue.
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {
         let is_expected =
             lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);

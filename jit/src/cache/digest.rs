@@ -1,8 +1,8 @@
 //! BLAKE2b with a result of 32 bytes (RFC 7693), for the keys and checksums of the disk cache.
 //!
-//! A key identifies code that will be executed, so constructing two inputs with the same key must be infeasible. The
-//! hash functions of the standard library have this property only if their key is secret. [`Digester`] is a [`Hasher`],
-//! so every type that implements `Hash` can be digested.
+//! A key identifies code that will be executed, so it must be infeasible to construct two inputs with the same key.
+//! SipHash, the hash function of the standard library, has this property only for an attacker who does not know its
+//! secret key. [`Digester`] is a [`Hasher`], so every type that implements `Hash` can be digested.
 
 use std::hash::{Hash, Hasher};
 
@@ -104,7 +104,8 @@ impl Digester {
 impl Hasher for Digester {
     fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            // A full block is kept until more bytes arrive, because the last block is compressed differently.
+            // A full block is not compressed before more bytes arrive, because the last block is compressed
+            // differently.
             if self.filled == BLOCK {
                 self.done += BLOCK as u128;
                 compress(&mut self.state, &self.block, self.done, false);

@@ -38,7 +38,7 @@ const LOC: usize = 16;
 const SITE: usize = 12;
 const DESC: usize = 4;
 
-/// Encodes a function. Returns `None` if the function contains data that another process could not reconstruct.
+/// Encodes a native function. Returns `None` if the function refers to data that another process could not reconstruct.
 pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) -> Option<Vec<u8>> {
     let mut code = made.code.bytes().to_vec();
     addresses::clear(&mut code, &made.sites)?;
@@ -79,7 +79,7 @@ fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     descs.iter().map(|desc| Some(known.get(desc)?.0)).collect()
 }
 
-/// Decodes a function. Returns `None` if the bytes are damaged or belong to another key.
+/// Decodes a native function. Returns `None` if the bytes are damaged or belong to another key.
 pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {
     let (head, body) = bytes.split_at_checked(BODY)?;
     let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));

@@ -1,9 +1,10 @@
-//! The files of the disk cache: which user may have written them, and how they are created and deleted.
+//! The files of the disk cache: checks which user has written them, and creates and deletes them.
 //!
-//! An entry is the file `FOLDER/xx/KEY`, where `xx` comes from the lowest bits of the key's first byte and names one of
-//! [`PARTS`] parts. The limit is divided equally among the parts, so writing an entry has to list only the few files of
-//! its part. The files are the only state that processes share. An entry appears under its name as a whole (by
-//! `rename`) and never changes. Invariant: a process never waits for another process.
+//! An entry is the file `FOLDER/xx/KEY`. The lowest bits of the key's first byte give `xx`, the subfolder, which is one
+//! of [`PARTS`] parts. The size limit is divided equally among the parts, so a process that writes an entry lists only
+//! the few files of the entry's part. Processes share no other state than these files. An entry is written to a draft
+//! file, which `rename` then gives the entry's name, so no process reads a partly written entry. The content of an
+//! entry never changes. Invariant: a process never waits for another process.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -32,12 +33,12 @@ pub(super) struct Folder {
     path: PathBuf,
     limit: u64,
     rights: OnceLock<Result<Rights, String>>,
-    /// Whether writing has failed. If so, no further write is attempted.
+    /// Whether a write has failed. After a failure, this process attempts no further write.
     broken: AtomicBool,
     drafts: AtomicU64,
 }
 
-/// Properties of the folder, determined at its first use.
+/// The user and the file size limit of this process, determined at the first use of the folder.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
     /// The user whose files are trusted.
@@ -87,7 +88,8 @@ impl Folder {
         (&mut file).take(limit).read_to_end(&mut bytes).ok()?;
         let age = facts.modified().ok().and_then(|time| time.elapsed().ok());
         if age.is_none_or(|age| age > USED) {
-            // If the time cannot be set, the entry may be deleted earlier than necessary.
+            // The modification time records the last use. If it cannot be set, the entry may be deleted earlier than
+            // necessary.
             let _ = file.set_modified(SystemTime::now());
         }
         Some(bytes)
@@ -128,7 +130,8 @@ impl Folder {
         let number = self.drafts.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let process = std::process::id();
-        // Processes of different machines or containers can have the same process ID.
+        // The time makes the name unique, because processes of different machines or containers can have the same
+        // process ID.
         let draft = part.join(format!("{DRAFT}{process}-{number}-{}", now.as_nanos()));
         let mut options = OpenOptions::new();
         let mut file = options
@@ -140,7 +143,7 @@ impl Folder {
             .write_all(bytes)
             .and_then(|()| fs::rename(&draft, self.path_of(key)));
         if written.is_err() {
-            // If this deletion fails, the file is deleted later, when it is old.
+            // If this deletion fails, [`make_room`] deletes the file when its age exceeds [`DEAD`].
             let _ = fs::remove_file(&draft);
         }
         written

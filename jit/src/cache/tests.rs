@@ -1,4 +1,4 @@
-//! Tests that code from the cache equals the compiled code, and that the cache reads no untrusted files from a folder.
+//! Tests that code from the cache equals newly compiled code, and that the cache reads no untrusted files.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -105,7 +105,7 @@ fn all<'a>(kernel: &'a CompiledKernel, compiler: &Compiler) -> Vec<&'a CompiledF
         .collect()
 }
 
-/// Returns the specialisation for one row of chunks.
+/// Returns the specialisation of vector code for a block of one row.
 fn sliced() -> Specialisation {
     Specialisation::of([64, 1, 1], Widths::all(32))
 }
@@ -149,7 +149,7 @@ fn code_that_is_found_is_the_code_that_was_made() {
         let (mut left, mut right) = (made.code.bytes().to_vec(), code.to_vec());
         for site in &found.sites {
             kinds[site.target.parts().0 as usize] += 1;
-            // Each copy of the code contains addresses of objects that its own kernel owns.
+            // Each copy of the code contains addresses of tables that its own kernel owns.
             let at = site.offset as usize..site.offset as usize + 8;
             assert_ne!(left[at.clone()], right[at]);
         }
@@ -238,8 +238,7 @@ fn an_entry_with_a_right_checksum_still_cannot_point_outside() {
     assert!(sites > 0 && descs > 0);
     let first_site = 92 + code + 16 * locs;
     let first_desc = first_site + 12 * sites;
-    // Each offset is in a different field: offset, kind and index of a site, and the instruction of a
-    // description.
+    // Damages one field at a time: the offset, kind and index of a site, and the instruction of a description.
     for at in [first_site, first_site + 4, first_site + 8, first_desc] {
         let mut forged = bytes.clone();
         forged[at..at + 4].copy_from_slice(&0x7fff_fff0u32.to_le_bytes());

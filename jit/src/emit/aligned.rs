@@ -1,11 +1,11 @@
 //! Tests that accesses of device code are aligned to their size (PTX ISA 5.2, "Alignment"). As on a GPU, a misaligned
 //! access ends the launch.
 //!
-//! A test is a conditional trap instruction. The host recognises traps of generated code by their signal. A test uses
-//! only the low bits of an address. Windows of memory are aligned to more than any access, so the test ignores the
-//! base of the window. It also ignores offsets that are multiples of the access size. Most tests therefore check the
-//! base of an array, once per basic block. If the addresses of several lanes differ by multiples of the access size,
-//! these lanes need only one test.
+//! A test is a conditional trap instruction, whose signal the host recognises. A test uses only the low bits of an
+//! address. It ignores the base of a memory window, because the alignment of windows exceeds the size of every access.
+//! It also ignores offsets that are multiples of the access size. Most tests therefore examine the base of an array,
+//! once per basic block. If the addresses of several lanes differ by multiples of the access size, these lanes need
+//! only one test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};
@@ -36,7 +36,7 @@ pub(crate) fn demanded_by_update(data: &InstData) -> u32 {
 const DEPTH: u32 = 12;
 
 impl Lane<'_, '_> {
-    /// Emits a test that ends the launch unless the address of an access is a multiple of `bytes`.
+    /// Emits a test that ends the launch if the address of an access is not a multiple of `bytes`.
     pub(crate) fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
         let address = self.function.dfg.args(inst)[0];
         if let Some(root) = self.low_bits_of(inst, address, bytes) {
@@ -45,7 +45,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits a test that ends the launch unless a value is a multiple of `bytes`.
+    /// Emits a test that ends the launch if a value is not a multiple of `bytes`.
     pub(crate) fn demand_multiple(&mut self, value: ir::Value, bytes: u32) {
         if !(2..=32).contains(&bytes) {
             return;
@@ -129,7 +129,7 @@ impl Lane<'_, '_> {
         factors.any(|&factor| self.is_multiple(factor, bytes, depth))
     }
 
-    /// Returns how the low five bits of an operation's result depend on the low five bits of its operands.
+    /// Returns how the low five bits of an operation's result depend on the low five bits of the operands.
     fn low_part(&self, def: Inst) -> LowPart {
         let desc = self.function.dfg.insts[def].desc();
         let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
@@ -156,8 +156,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the number of zero bits at the low end of the address of a module variable. Windows of memory are
-    /// aligned to more than 32 bytes.
+    /// Returns how many low bits of a module variable's address are zero. Windows of memory are aligned to more than 32
+    /// bytes, so this number is the same for offsets in a window and for host addresses.
     fn alignment_of_variable(&self, def: Inst) -> LowPart {
         let (symbol, addend) = split_symbol_payload(self.function.dfg.insts[def].payload());
         match self.symbols.get(&symbol) {
@@ -178,17 +178,17 @@ impl Lane<'_, '_> {
 enum LowPart {
     /// Equal to the low bits of the operand.
     Same,
-    /// Sum of two operands. `Less` is the difference of two operands.
+    /// `Sum` is the sum of two operands, `Less` the difference.
     Sum,
     Less,
-    /// Product of two operands. `Fused` is the product of two operands plus a third operand.
+    /// `Product` is the product of two operands, `Fused` the product of two operands plus a third operand.
     Product,
     Fused,
     /// Operand shifted left.
     Shifted,
     /// Bitwise and of two operands.
     Masked,
-    /// At least this number of zero bits at the low end.
+    /// At least this number of low bits are zero.
     Known(u32),
     Unknown,
 }

@@ -1,9 +1,9 @@
 //! Atomic read-modify-writes.
 //!
-//! Only the CTA's own worker accesses shared memory, so a plain read and a plain write are sufficient for shared
-//! memory. For other memory, generated code uses the host's atomic instructions, or a compare-and-swap loop around the
-//! update. If an update has no fast implementation, generated code calls the host, which uses the op's reference
-//! function.
+//! Only the worker that runs a CTA accesses the CTA's shared memory, so a plain load and a plain store are sufficient
+//! for shared memory. For other memory, generated code uses the atomic instructions of the host CPU, or a
+//! compare-and-swap loop. For updates that this module does not support, generated code calls the host, which uses the
+//! op's reference function.
 
 use std::mem::offset_of;
 
@@ -27,7 +27,7 @@ pub(crate) fn is_plain_update(data: &InstData) -> bool {
     is_private(data.mods.space()) && is_fast(data)
 }
 
-/// Returns whether an update has a single element and native code computes it.
+/// Returns whether an update has a single element of 32 or 64 bits, and native code supports its operation.
 fn is_fast(data: &InstData) -> bool {
     let one = data.mods.vec() == 1 && data.ty.elements() == 1;
     let element = element_type(data.ty);
@@ -75,7 +75,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits the update of one 32-bit or 64-bit element, if native code computes it.
+    /// Emits the update of one 32-bit or 64-bit element. Returns `None` if native code does not support the update.
     fn fast_atomic(&mut self, inst: Inst, data: &InstData, address: ir::Value) -> Option<()> {
         let element = element_type(data.ty).filter(|_| is_fast(data))?;
         let b = self.arg(inst, 1);
@@ -106,8 +106,8 @@ impl Lane<'_, '_> {
         Some(())
     }
 
-    /// Emits a compare-and-swap loop that repeats until no other thread has changed the content between the load and
-    /// the swap. Returns the old content.
+    /// Emits a compare-and-swap loop, which repeats the update until no other thread has changed the memory between the
+    /// load and the swap. Returns the old content.
     fn swap_until_done(
         &mut self,
         inst: Inst,
@@ -129,7 +129,8 @@ impl Lane<'_, '_> {
         Some(seen)
     }
 
-    /// Computes the new content from the old content and the operands, as integers of the element's width.
+    /// Emits the computation of the new content from the old content and the operands, as integers of the element's
+    /// width.
     fn update(
         &mut self,
         inst: Inst,
@@ -145,8 +146,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Adds floats, rounded to nearest even. For `f32`, subnormals become zero, except in shared memory and with
-    /// `.noftz`.
+    /// Emits a floating-point addition, rounded to nearest even. Subnormal `f32` operands and results are flushed to
+    /// zero, except in shared memory and with `.noftz`.
     fn float_sum(
         &mut self,
         data: &InstData,
@@ -220,7 +221,7 @@ fn is_float_add(data: &InstData) -> bool {
     data.mods.atom_op() == AtomOp::Add && matches!(data.ty, OpType::F32 | OpType::F64)
 }
 
-/// Returns whether native code computes the update.
+/// Returns whether native code supports the operation of an update.
 fn has_update(data: &InstData) -> bool {
     let op = data.mods.atom_op();
     is_float_add(data)

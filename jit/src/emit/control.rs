@@ -42,8 +42,8 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Returns the block that a branch jumps to: the target itself or, if arguments must be passed, a new
-    /// block.
+    /// Returns the Cranelift block to which a branch jumps for an IR edge: the block of the target or, if the edge
+    /// passes arguments, a new block that passes them to the target.
     fn edge(&mut self, call: &BlockCall) -> ir::Block {
         if call.args.is_empty() {
             self.block(call.block)
@@ -65,7 +65,7 @@ impl Lane<'_, '_> {
         self.b.ins().jump(target, &args);
     }
 
-    /// Returns the arguments that a branch passes.
+    /// Returns the arguments that an IR edge passes to its target.
     fn passed(&mut self, call: &BlockCall) -> SmallVec<[BlockArg; 8]> {
         let args = call.args.iter();
         args.map(|&arg| BlockArg::Value(self.get(arg))).collect()
@@ -80,7 +80,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Jumps to `edges[index + 1]`, or to `edges[0]` if the index is out of range.
+    /// Emits a jump to `edges[index + 1]`, or to `edges[0]` if the index is out of range.
     pub(crate) fn table_jump(&mut self, index: Value, edges: &[ir::Block]) {
         let index = self.get(index);
         let calls: Vec<ir::BlockCall> = edges
@@ -125,7 +125,7 @@ impl Lane<'_, '_> {
             .jump(self.leave.abort, &[BlockArg::Value(code)]);
     }
 
-    /// Emits code that leaves the native function because a handle names no function that can be called.
+    /// Emits code that leaves the native function because a handle is not that of a callable function.
     pub(crate) fn abort_call(&mut self, handle: ir::Value) {
         let handle = self.wide(handle);
         let offset = offset_of!(NativeContext, ended_handle) as i32;
@@ -133,7 +133,7 @@ impl Lane<'_, '_> {
         self.abort(status::INVALID_PC);
     }
 
-    /// Emits code that stores in the context which instruction ends the call.
+    /// Emits code that stores in the context the source position of the instruction that ends the native function.
     fn note_place(&mut self) {
         let words = [
             (offset_of!(NativeContext, ended_line), self.at.ptx_line),
@@ -203,7 +203,7 @@ impl Lane<'_, '_> {
         Ok(true)
     }
 
-    /// Emits code that stores in the frame the values that the sync point and the region after the sync point need.
+    /// Emits code that stores to the frame the operands of a sync point and the values that are live after it.
     fn save_behind(&mut self, inst: Inst) {
         let results = self.function.dfg.results(inst);
         let behind = self.behind(inst).unwrap_or_default();
@@ -219,8 +219,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits code that subtracts the turns of one iteration of a waiting loop from the turns that are left, and that
-    /// makes the lane yield when none are left.
+    /// Emits code that counts the turns of one iteration of a waiting loop ([`TURNS`]), and that makes the lane yield
+    /// when no turns are left.
     fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
@@ -228,9 +228,9 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(go_on);
     }
 
-    /// Emits code that subtracts the turns of one iteration of a waiting loop from the turns that are left. Returns
-    /// the block in which the code continues if turns are left. After the call, the builder is in the block that runs
-    /// if the lane must yield.
+    /// Emits code that subtracts the turns of one iteration of a waiting loop from the remaining turns. Returns the
+    /// block in which the code continues if turns are left. After the call, the builder is in the block that runs if no
+    /// turns are left, so that the lane must yield.
     pub(crate) fn count_turn(&mut self, inst: Inst) -> ir::Block {
         let offset = offset_of!(NativeContext, turns) as i32;
         let turns = self
@@ -241,7 +241,7 @@ impl Lane<'_, '_> {
         let (cost, rest) = if only_reads {
             (1, TURNS)
         } else {
-            // After this lane has yielded, the lanes that run next yield in their first iteration.
+            // One turn is left, so after this lane has yielded, the lanes that run next yield in their first iteration.
             (WAITING_TURN, 1)
         };
         let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
@@ -323,7 +323,7 @@ impl Lane<'_, '_> {
         self.set(value, bits);
     }
 
-    /// Sets an address as the result, truncated to 32 bits if the result has only 32 bits.
+    /// Sets the first result of an instruction to an address, which is truncated if the result has only 32 bits.
     pub(crate) fn result_of_width(&mut self, inst: Inst, wide: ir::Value) {
         let Some(&value) = self.function.dfg.results(inst).first() else {
             return;

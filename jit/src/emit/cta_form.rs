@@ -1,5 +1,5 @@
-//! The CTA form of kernels without sync points: loops over a range of CTAs and over their threads, as scalar
-//! code or in chunks, with all values in registers.
+//! The CTA form of kernels without sync points: a loop over a range of CTAs, and in it a loop over the threads (scalar
+//! code) or over the chunks (vector code). No value is stored in a frame.
 
 use std::mem::offset_of;
 
@@ -27,7 +27,8 @@ pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) 
     b.ins().load(types::I32, host(), ctx, offset as i32)
 }
 
-/// Emits code that forgets the permitted ranges of shared memory, because the next CTA has not written the memory.
+/// Emits code that removes the permitted ranges of shared memory from the context. Their records of written bytes are
+/// those of the previous CTA, and the next CTA has not written its shared memory yet.
 pub(crate) fn forget_shared(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
     let none = b.ins().iconst(types::I64, 0);
     for range in 2 * PERMITTED..3 * PERMITTED {
@@ -173,7 +174,8 @@ pub(crate) fn emit(
     Ok(())
 }
 
-/// Emits the body of the loop over chunks for the chunk that begins at `thread`. The emitted code continues at `next`.
+/// Emits the body of the loop over chunks: the code for the chunk whose first thread is `thread`. The emitted code
+/// continues at the block `next`.
 fn slices<'a, 'b>(
     lane: Lane<'a, 'b>,
     (view, hoisted): (View<'a>, &'a Hoisted),

@@ -1,7 +1,8 @@
-//! Device functions that were not inlined: recursive functions, functions that are called through handles, and
-//! functions that are too large to inline.
+//! Native code of device functions that are not inlined: recursive functions, functions that are called through
+//! handles, and functions that are too large to inline.
 //!
-//! Each call runs one thread. An array of 16-byte cells passes the arguments and returns the results.
+//! Each call runs one thread. The caller passes an array of 16-byte cells, which contains first the arguments and then
+//! the results.
 
 use std::mem::offset_of;
 

@@ -1,8 +1,8 @@
 //! Fast lowerings: operations that Cranelift instructions compute directly.
 //!
 //! A lowering returns `None` for types and modifiers that it does not support. The generated code then calls the
-//! reference function of the operation. Unused instructions that the lowering has emitted are harmless. Property tests
-//! over the op table compare each lowering with the reference function.
+//! reference function of the operation. The lowering may have emitted instructions before it returned `None`; they are
+//! unused and therefore harmless. Property tests over the op table compare each lowering with the reference function.
 
 mod approx;
 mod compare;

@@ -18,8 +18,8 @@ use crate::emit::fast;
 use crate::fallback::Fallbacks;
 use crate::variables::NamedVariable;
 
-/// The error for an operation that native code does not support. If vector code fails with this error, scalar code is
-/// compiled instead. If scalar code fails, the interpreter runs the function.
+/// The error for an operation that native code does not support. If translation to vector code returns this error,
+/// scalar code is compiled instead. If translation to scalar code returns it, the interpreter runs the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unsupported(pub(crate) String);
 
@@ -30,7 +30,7 @@ pub(crate) struct Fixed {
     pub(crate) ctx: ir::Value,
     /// CTA coordinates, if the form keeps them in registers.
     pub(crate) ctaid: Option<[ir::Value; 3]>,
-    /// Base of the CTA's window of shared memory, if the form keeps it in a register.
+    /// Base of the CTA's window of shared memory, if the form keeps this base in a register.
     pub(crate) shared: Option<ir::Value>,
 }
 
@@ -54,20 +54,20 @@ pub(crate) struct Here {
     pub(crate) frame: Option<ir::Value>,
     /// Index of the lane in its warp, as a pointer-sized value.
     pub(crate) lane: ir::Value,
-    /// Offset of the function's slots in the thread's local memory.
+    /// Offset of the function's stack slots in the thread's local memory.
     pub(crate) local: ir::Value,
 }
 
 /// The blocks to which control goes when a lane leaves the code being emitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
-    /// Target of a lane that stopped or exited. The block's parameter is the sync point.
+    /// Block to which a lane jumps when it stops or exits. The block's parameter is the number of the sync point.
     pub(crate) next: ir::Block,
     /// Block that returns its parameter as the function's status.
     pub(crate) abort: ir::Block,
 }
 
-/// Translator of the code of one function for one lane.
+/// Translates the code of one IR function for one lane.
 pub(crate) struct Lane<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
@@ -75,14 +75,15 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
-    /// Whether accesses are tested (`reach`).
+    /// Whether generated code tests that accesses stay in the kernel's memory (`reach`).
     pub(crate) isolated: bool,
-    /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
-    /// ends exactly at the end of its accessible pages.
+    /// Whether the specialisation trusts addresses ([`Specialisation::trusted`](crate::Specialisation::trusted)):
+    /// pointer parameters contain addresses of device memory, and shared memory ends exactly at the end of its
+    /// accessible pages.
     pub(crate) trusted: bool,
     /// What checking runs and tools observe.
     pub(crate) request: Request,
-    /// The pointers from which addresses of device memory are computed.
+    /// The result of the analysis of the pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
     /// The module variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
@@ -95,23 +96,24 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) leave: Leave,
     /// Sync points at which lanes may stop in the code emitted so far, without duplicates.
     pub(crate) sync_points: Vec<SyncPoint>,
-    /// Variables of values that are set at several positions in the code. The builder keeps a list of blocks for each
-    /// variable, so its memory grows quadratically with a function's size if there are many variables.
+    /// The Cranelift variables of IR values that are set at several positions in the code. Other values get no
+    /// variables, because the builder keeps a list of blocks for each variable; with many variables, its memory would
+    /// grow quadratically with a function's size.
     pub(crate) vars: FxHashMap<Value, Variable>,
-    /// Variables that earlier code no longer uses and later code can reuse.
+    /// Variables that earlier code no longer uses, so that later code can reuse them.
     pub(crate) spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// The Cranelift values of IR values that are set at only one position in the code. [`Lane::emit_from`] uses them
-    /// instead of variables.
+    /// The Cranelift values of IR values that are set at only one position in the code. [`Lane::emit_from`] uses these
+    /// Cranelift values instead of variables.
     known: FxHashMap<Value, ir::Value>,
-    /// Values that need variables in code of [`Lane::emit_from`], because the code can both read them from the frame
-    /// and compute them. `None` in other code, in which all values have variables.
+    /// The values that need variables in code of [`Lane::emit_from`], because this code loads them from the frame and
+    /// also computes them. `None` in other code, in which all values have variables.
     several: Option<FxHashSet<Value>>,
     blocks: FxHashMap<Block, ir::Block>,
-    /// Values that have already been rematerialised at the region's start or, if they are in `per_block`, at the
+    /// Values that have already been rematerialised: at the start of the region or, if `per_block` is not empty, at the
     /// start of the block being emitted.
     again: FxHashSet<Value>,
-    /// Values that are rematerialised in each block that uses them. Empty if the region's start rematerialises all
-    /// values.
+    /// Values that are rematerialised in each block that uses them. Empty if all values are rematerialised at the start
+    /// of the region.
     per_block: FxHashSet<Value>,
     work: Vec<Block>,
     /// Source position of the instruction being emitted.
@@ -120,26 +122,27 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) results_to: Option<ir::Value>,
     /// Signatures of helpers by name. Each signature is imported once per function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
-    /// A block, and the addresses whose alignment its code has tested, with the tested alignment in bytes.
+    /// The alignment tests in the code of one block: the block, and the tested addresses, each with the tested
+    /// alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
-    /// Whether only the operands of the current instruction are set to the values of the lane that runs. Other values
-    /// may be those of other lanes.
+    /// Whether only the operands of the current instruction have the values of the lane that runs. All other IR values
+    /// may still have the values of other lanes.
     pub(crate) operands_only: bool,
-    /// A block, and the results of the access tests in its code (`reach`).
+    /// The access tests in the code of one block (`reach`): the block, and the results of the tests.
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),
-    /// The block to which the hulls belong, and the hull of the accesses for each root. A hull consists of the offsets
-    /// from the root of the first accessed byte and of the byte after the last accessed byte.
+    /// An IR block, and the hull of its accesses for each root. A hull is a range of offsets from the root: from the
+    /// first accessed byte to the byte after the last accessed byte.
     pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
     /// Block of every instruction.
     pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
-    /// Stack slots that slow paths share: one slot for operands and one slot for results.
+    /// Stack slots that all slow paths of the function share: one slot for operands and one slot for results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
 
 /// Maximum number of values that the start of a region rematerialises.
 const MAX_AT_START: usize = 256;
 
-/// The parts from which [`Lane::new`] creates a translator.
+/// The data from which [`Lane::new`] creates a translator.
 pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
@@ -159,7 +162,7 @@ pub(crate) struct LaneParts<'a, 'b> {
 }
 
 impl<'b> LaneParts<'_, 'b> {
-    /// Borrows the same parts for a shorter lifetime.
+    /// Reborrows the parts for a shorter lifetime.
     pub(crate) fn again(&mut self) -> LaneParts<'_, 'b> {
         LaneParts {
             b: &mut *self.b,
@@ -185,12 +188,12 @@ pub(crate) fn device() -> MemFlagsData {
     MemFlagsData::new()
 }
 
-/// Returns the flags of an access to host memory that always exists.
+/// Returns the flags of an access to memory of the host that is always accessible.
 pub(crate) fn host() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
-/// Returns the flags of a load from host memory that does not change while the function runs.
+/// Returns the flags of a load from memory of the host that does not change while the native function runs.
 pub(crate) fn fixed() -> MemFlagsData {
     MemFlagsData::trusted().with_readonly().with_can_move()
 }
@@ -260,7 +263,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Finds the values that are in the frame at `first` and that the code from `first` on can set again.
+    /// Finds the values that are in the frame at the resume point `first` and that the code of its region also defines.
     fn set_again(&self, first: Block, live_in: &[Value]) -> FxHashSet<Value> {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return FxHashSet::default();
@@ -286,8 +289,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Loads from the frame the values that a region uses. Values that the region does not use but that are live after
-    /// the region stay in the frame.
+    /// Loads from the frame the values that a region uses. Values that are only used after the region stay in the
+    /// frame.
     fn load_live(&mut self, first: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;
@@ -327,9 +330,9 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Rematerialises, at the start of a region, the values that other regions define and whose computation is cheaper
-    /// than storing them. If there are more than [`MAX_AT_START`], each block rematerialises those that it uses
-    /// ([`compute_for_block`](Self::compute_for_block)): a lane that resumes at one of many sync points of the region
-    /// would otherwise compute the values of all of them.
+    /// than storing them. If there are more than [`MAX_AT_START`] such values, each block rematerialises the values
+    /// that it uses ([`compute_for_block`](Self::compute_for_block)). Otherwise the start of the region would compute
+    /// the values for all paths, although a lane runs only one of them.
     fn compute_again(&mut self, first: Block) -> Result<(), Unsupported> {
         let Some(regions) = self.regions else {
             return Ok(());
@@ -366,14 +369,14 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Returns the values used in the blocks from `first` to the next sync points, sorted. Values that must be stored
-    /// at those sync points count as used. If such a value is already in the frame at the sync point, it counts only if
-    /// `stored` is true.
+    /// Returns the values used in the blocks from `first` to the next sync points, sorted. Values that are live after
+    /// one of those sync points count as used, because they must be stored there. If the frame already contains such a
+    /// value, it counts as used only if `stored` is true.
     fn used_from(&self, regions: &Regions, first: Block, stored: bool) -> Vec<Value> {
         self.used_in(regions.blocks_of(self.function, first), stored)
     }
 
-    /// Returns the values used in these blocks, as [`used_from`](Self::used_from) does.
+    /// Returns the values used in the given blocks, by the rules of [`used_from`](Self::used_from).
     fn used_in(&self, blocks: impl IntoIterator<Item = Block>, stored: bool) -> Vec<Value> {
         let mut used = Vec::new();
         for block in blocks {
@@ -396,8 +399,9 @@ impl<'a, 'b> Lane<'a, 'b> {
         used
     }
 
-    /// Returns the values that must be rematerialised at the resume point `first`: the values used up to the next sync
-    /// points and, if `through` is set, also the values used after those sync points.
+    /// Returns the values that must be rematerialised at the resume point `first`: those that are used before the next
+    /// sync points. If `through` is set, the code may continue at those sync points without leaving the function, so
+    /// values that are used after them are included.
     pub(crate) fn again_from(&self, first: Block, through: bool) -> Vec<Value> {
         let Some(regions) = self.regions else {
             return Vec::new();
@@ -438,7 +442,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         Some(&regions.resume_points[sync_point.0 as usize].live_in)
     }
 
-    /// Returns whether the frame already contains a value that it must contain after a sync point.
+    /// Returns whether, before a sync point stores the values that are live after it, the frame already contains
+    /// `value`.
     pub(crate) fn is_stored(&self, inst: Inst, value: Value) -> bool {
         self.regions.is_some_and(|regions| {
             let sync_point = regions.sync_point(inst);
@@ -459,7 +464,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.operation(inst)
     }
 
-    /// Returns the Cranelift block of an IR block. A new block is queued for emission.
+    /// Returns the Cranelift block of an IR block. At the first call for an IR block, creates the Cranelift block and
+    /// queues it for emission.
     pub(crate) fn block(&mut self, block: Block) -> ir::Block {
         if let Some(&known) = self.blocks.get(&block) {
             return known;
@@ -477,7 +483,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         new
     }
 
-    /// Returns the number of variables that hold values.
+    /// Returns the number of IR values that have variables.
     pub(crate) fn variables(&self) -> usize {
         self.vars.len()
     }
@@ -495,7 +501,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Returns whether the value is in a variable, because it can be set at several positions in the code.
+    /// Returns whether a value has a variable, because it is set at several positions in the code.
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))
@@ -514,8 +520,9 @@ impl<'a, 'b> Lane<'a, 'b> {
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
         if !self.has_variable(value) {
             // A value that is rematerialised at the start of the region and computed again in its own block has the
-            // same bits both times. The start of the region dominates all uses. Without it, the latest computation of
-            // the value is in the block being emitted.
+            // same bits both times. The computation at the start of the region dominates all uses, so it is kept. If
+            // values are rematerialised per block instead, the latest computation is in the block being emitted and
+            // replaces the earlier one.
             if self.per_block.is_empty() {
                 self.known.entry(value).or_insert(bits);
             } else {
@@ -540,7 +547,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Removes all variables and returns them, so that the code of another region can reuse them.
+    /// Returns all variables and removes them from this translator, so that the code of another region can reuse them.
     pub(crate) fn take_variables(&mut self) -> FxHashMap<ir::Type, Vec<Variable>> {
         for (value, var) in self.vars.drain() {
             let ty = clif_type(self.function.dfg.ty(value));
@@ -596,7 +603,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.access(inst, &data)
     }
 
-    /// Emits an operation for a single lane, for which only the operands of the operation are available.
+    /// Emits an operation for a single lane of a chunk. Only the operands of the operation have the values of this
+    /// lane.
     pub(crate) fn operation_of_one(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let before = std::mem::replace(&mut self.operands_only, true);
         let done = self.operation(inst);

@@ -34,8 +34,8 @@ pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Va
 }
 
 impl Lane<'_, '_> {
-    /// Emits an operation that accesses memory, converts or examines an address, reports to tools, or executes
-    /// `brkpt`.
+    /// Emits an operation of one of these kinds: memory accesses, fences, address conversions and tests, stack checks,
+    /// reports to tools, and `brkpt`.
     pub(crate) fn access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         match data.opcode {
             Opcode::Ld => self.load(inst, data),
@@ -81,7 +81,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the base address of a state space's window, if the space has one.
+    /// Returns the base address of the window of a state space; `None` if the state space has no window.
     pub(crate) fn window(&mut self, space: StateSpace) -> Option<ir::Value> {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => Some(match self.fixed.shared {
@@ -156,12 +156,13 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the elements of a vector are accessed together ([`super::whole`]).
+    /// Returns whether several elements of a vector are accessed by one host access ([`super::whole`]).
     pub(crate) fn is_whole(element: ir::Type, data: &InstData) -> bool {
         data.mods.vec() > 1 && !Self::is_weak(data) && element.bits() <= 64
     }
 
-    /// Loads an element as the bits of a value. A `strong` load is a single atomic access.
+    /// Loads an element from memory and converts it to the bits of an IR value. A `strong` load is a single atomic
+    /// access.
     pub(crate) fn load_element(
         &mut self,
         element: ir::Type,
@@ -287,7 +288,7 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Returns whether only the CTA's own worker accesses a state space.
+/// Returns whether only the worker that runs the CTA accesses the CTA's memory of a state space.
 pub(crate) fn is_private(space: StateSpace) -> bool {
     matches!(
         space,

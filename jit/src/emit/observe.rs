@@ -1,4 +1,4 @@
-//! Observations of one lane's accesses: calls of the host, which records them for tools.
+//! Calls of the host that record accesses and events of one lane for tools.
 
 use std::mem::offset_of;
 

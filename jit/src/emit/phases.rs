@@ -2,15 +2,15 @@
 //!
 //! A *phase* runs every warp of a CTA from one resume point to a barrier or to the end of the kernel. Within a phase, a
 //! warp runs one region after another, and collectives are completed immediately. If the lanes of a warp diverge, the
-//! host decides which of them continue, and the same code runs those lanes. When all warps have reached the same
+//! host chooses the lanes that continue, and the same code runs these lanes. When all warps have reached the same
 //! barrier, the barrier is complete and the next phase begins. When all warps have exited, the next CTA begins.
 //!
 //! The function returns [`status::GENERAL`] if the CTA scheduler ([`margay_exec`]) must handle a case: lanes that
 //! yield, barriers whose number is not constant or that do not wait for all threads, lanes or warps that wait at
 //! different barriers, and lanes that may still reconverge with lanes that have yielded. Invariant: when the function
-//! returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited. `phase` in
-//! the context then records the resume point at which the phase began, and `moved` the number of warps that have run
-//! since.
+//! returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited. The context
+//! field `phase` then contains the resume point at which the phase began, and the field `moved` the number of warps
+//! that have run in this phase.
 
 use std::mem::offset_of;
 
@@ -59,21 +59,20 @@ struct Driver<'a> {
     running: Variable,
     /// Resume point at which the phase began.
     phase: Variable,
-    /// Nonzero if it is known that the CTA is converged: all its threads have reached the same barriers since the CTA
-    /// began.
+    /// Nonzero if the CTA is known to be converged: all its threads have reached the same barriers since the start of
+    /// the kernel.
     converged: Variable,
     /// Nonzero if `converged` is nonzero and the warp continues from the phase's resume point.
     warp_converged: Variable,
-    /// The barrier that warps have reached in this phase, or [`SyncPoint::EXIT`] before the first warp has reached a
-    /// barrier.
+    /// The barrier that warps have reached in this phase; [`SyncPoint::EXIT`] if no warp has reached a barrier yet.
     agreed: Variable,
     /// Nonzero if two warps have reached different sync points.
     disagreed: Variable,
-    /// The code of each resume point.
+    /// For each resume point, the block at which its code begins.
     resume_points: Vec<ir::Block>,
-    /// Continues at the resume point whose index is the parameter. If there are many resume points, this block is the
-    /// only predecessor of their code. Variables that their code reads then come from one block, so the time that the
-    /// builder needs to resolve these variables grows only linearly with the number of resume points.
+    /// Block that continues at the resume point whose index is the block's parameter. If there are many resume points,
+    /// this block is the only predecessor of the blocks in `resume_points`. Because they have one predecessor, the time
+    /// in which the builder resolves variables grows only linearly with the number of resume points.
     enter: ir::Block,
     /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
@@ -81,24 +80,25 @@ struct Driver<'a> {
     /// Reached when all lanes of the warp that have not exited wait at the barrier whose index is the parameter, or
     /// when all lanes have exited.
     warp_done: ir::Block,
-    /// Reached when the lanes of the warp have diverged, or only some of them have run.
+    /// Reached when the running lanes have stopped, and the lanes of the warp have diverged or some of them have not
+    /// run.
     sort_out: ir::Block,
     /// Reached when only the CTA scheduler can continue the warp.
     leave_here: ir::Block,
     abort: ir::Block,
     /// Reached when all warps have run.
     phase_done: ir::Block,
-    /// The block that leaves the CTA to the CTA scheduler.
+    /// The block that ends the function with [`status::GENERAL`], so that the CTA scheduler continues the CTA.
     general: ir::Block,
-    /// Number of warps that have run in the phase when the CTA is left to the CTA scheduler.
+    /// Number of warps that had run in the phase when the function ended with [`status::GENERAL`].
     moved: Variable,
-    /// Variables of the scalar code of a region: the lanes that have not run, the running lane, the sync point of the
-    /// first lane, and whether other lanes wait at other sync points.
+    /// Variables of the scalar code of a region: the lanes that have not run, the running lane, the sync point at which
+    /// the first lane stopped, and a value that is nonzero if another lane stopped at another sync point.
     of_region: [Variable; 4],
-    /// Variables for values of lanes, by type. Regions reuse these variables, because the builder's memory grows with
-    /// the number of variables times the number of blocks.
+    /// Variables that the regions reuse for IR values, by type. The reuse keeps their number small, because the
+    /// builder's memory grows with the number of variables times the number of blocks.
     spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// Variables with the state that the uniform path passes to the loop over warps, in vector code.
+    /// For vector code, the variables in which the uniform path passes its state to the loop over warps.
     rest: Rest,
     /// The uniform path, in vector code.
     sweep: Option<Sweep>,
@@ -228,8 +228,8 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Emits the loop over CTAs, which begins in the function's first block. Block `cta_done` continues with the next
-    /// CTA.
+    /// Emits the loop over CTAs, which begins in the function's first block. Other code jumps to `cta_done` to continue
+    /// with the next CTA.
     fn cta_loop(
         &self,
         parts: &mut LaneParts<'_, '_>,
@@ -325,7 +325,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Begins a phase: all warps of the CTA will run from the phase's resume point.
+    /// Emits the start of a phase, which runs all warps of the CTA from the phase's resume point.
     fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
         let zero = b.ins().iconst(types::I32, 0);
         let nobody = b
@@ -416,7 +416,8 @@ impl<'a> Driver<'a> {
         alive
     }
 
-    /// Records whether lanes of a warp have exited. `alive` is the mask of the lanes that have not exited.
+    /// If a checking run examines synchronisation, emits code that sets `gone` if lanes of a warp have exited. `alive`
+    /// is the mask of the lanes that have not exited.
     fn note_gone(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
         if self.request.synchronisation {
             let warp = b.use_var(self.warp);
@@ -428,9 +429,9 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits what checking runs need when all threads that have not exited have reached a barrier. If synchronisation
-    /// is checked and other threads have exited before, the CTA scheduler completes the barrier. If the order of
-    /// accesses is checked, the code reports the barrier.
+    /// For checking runs, emits the code that runs when all threads that have not exited have reached a barrier. If a
+    /// run checks synchronisation and threads have exited earlier, the CTA scheduler completes the barrier. If a run
+    /// checks the order of accesses, the code reports the barrier.
     fn watch_barrier(&self, b: &mut FunctionBuilder<'_>) {
         if self.request.synchronisation {
             let [whole, apart] = std::array::from_fn(|_| b.create_block());
@@ -450,8 +451,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits the code that runs when all warps have run: the code completes the barrier that they have reached, or ends
-    /// the CTA.
+    /// Emits the code for the end of a phase. This code completes the barrier that the warps have reached, or ends the
+    /// CTA if all warps have exited.
     fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
         let [same, disagreed_here, next] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
@@ -496,8 +497,8 @@ impl<'a> Driver<'a> {
         self.begin_phase(b);
     }
 
-    /// Emits a call of a helper that completes a sync point. Arguments: context, frame or frames, sync point, and a
-    /// 32-bit argument.
+    /// Emits a call of the helper at the offset `helper`, which completes a sync point. Arguments of the helper:
+    /// context, `frame` (one frame or all frames), sync point, and `word`.
     fn host_completes(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -522,7 +523,8 @@ impl<'a> Driver<'a> {
         b.inst_results(call).first().copied()
     }
 
-    /// Emits a jump that leaves the CTA to the CTA scheduler. `moved` warps have run in this phase.
+    /// Emits a jump to the code that leaves the CTA to the CTA scheduler. `moved` is the number of warps that have run
+    /// in this phase.
     fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
         b.def_var(self.moved, moved);
         b.ins().jump(self.general, &[]);
@@ -551,7 +553,7 @@ impl<'a> Driver<'a> {
         self.general(b, moved);
     }
 
-    /// Emits a call of the host to decide which lanes of the warp continue.
+    /// Emits the block `sort_out`, which calls the host to decide which lanes of the warp continue.
     fn sort(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.sort_out);
         if self.request.watches() {
@@ -588,9 +590,9 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.enter, &[BlockArg::Value(sync_point)]);
     }
 
-    /// Returns whether code continues at resume points by direct jumps instead of through [`Self::entering`]. After the
-    /// switch of `entering`, the optimiser knows less about the variables, which costs 15 % of the time of a block
-    /// reduction.
+    /// Returns whether code continues at resume points by direct jumps instead of through the switch of
+    /// [`Self::entering`]. After the switch, the optimiser has less information about the variables, which makes a
+    /// block reduction 15 % slower.
     ///
     /// Each direct jump passes every variable, so the code of a kernel with many resume points would grow
     /// quadratically.
@@ -598,7 +600,7 @@ impl<'a> Driver<'a> {
         self.resume_points.len() <= 32
     }
 
-    /// Emits the switch with which a warp begins the phase at the phase's resume point.
+    /// Emits the switch with which a warp jumps to the resume point at which the phase begins.
     fn enter_phase(&self, b: &mut FunctionBuilder<'_>, phase: ir::Value) {
         if !self.continues_directly() {
             b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
@@ -613,7 +615,7 @@ impl<'a> Driver<'a> {
         cases.emit(b, phase, self.resume_points[0]);
     }
 
-    /// Returns the block through which code continues at a resume point, and the arguments of the block.
+    /// Returns the block to which code jumps in order to continue at a resume point, and the arguments for this block.
     fn way_to(&self, b: &mut FunctionBuilder<'_>, index: usize) -> (ir::Block, Vec<BlockArg>) {
         if self.continues_directly() {
             return (self.resume_points[index], Vec::new());
@@ -622,8 +624,8 @@ impl<'a> Driver<'a> {
         (self.enter, vec![BlockArg::Value(index)])
     }
 
-    /// Emits the block through which a group of lanes that the host chose continues at its resume point. If there are
-    /// many resume points, all other code also continues through this block.
+    /// Emits the block `enter`. Through this block, lanes that the host has chosen continue at their resume point. If
+    /// there are many resume points, all other code also continues through this block.
     fn entering(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.enter);
         let to = b.block_params(self.enter)[0];
@@ -643,13 +645,13 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Returns whether phases contain the code after a sync point. If only the CTA scheduler can complete a sync
-    /// point, the CTA scheduler also runs the code after it.
+    /// Returns whether this function contains the code after a sync point. If only the CTA scheduler can complete the
+    /// sync point, the CTA scheduler also runs the code after it, in the warp form.
     fn is_entered(&self, index: usize) -> bool {
         self.sync_points.completion(index) != Completion::General
     }
 
-    /// Records that the warp continues from a resume point other than that of the phase.
+    /// Emits code that records that the warp continues from another resume point than that at which the phase began.
     fn clear_warp_converged(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
         b.def_var(self.warp_converged, no);
@@ -735,8 +737,8 @@ impl<'a> Driver<'a> {
         let left = b.ins().band(left, below);
         b.def_var(rest, left);
         b.ins().jump(head, &[]);
-        // No other code jumps to the region's own blocks, so they can be sealed. A variable that is read in an
-        // unsealed block becomes a block parameter, and kernels may have thousands of regions.
+        // No other code jumps to the region's own blocks, so they can be sealed now. In an unsealed block, each
+        // variable that is read becomes a block parameter, which is expensive for kernels with thousands of regions.
         for number in own..b.func.dfg.num_blocks() {
             b.seal_block(ir::Block::from_u32(number as u32));
         }
@@ -746,7 +748,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Emits vector code that runs the lanes of a warp chunk by chunk. One piece of code contains all regions.
+    /// Emits vector code, which runs the lanes of a warp chunk by chunk. All regions share this code.
     fn slices(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -765,8 +767,7 @@ impl<'a> Driver<'a> {
         for ty in [types::I32, types::I64, types::I32, types::I32] {
             b.append_block_param(enter, ty);
         }
-        // The loops over CTAs, phases and warps have been emitted, so nothing else needs `self.sweep` after this
-        // function.
+        // The uniform path can be taken out of `self`, because the loops over CTAs, phases and warps have been emitted.
         let sweep = self.sweep.take();
         if let Some(sweep) = &sweep {
             sweep.slices(b, (self.phase, from), enter, self.phase_done, head);
@@ -884,7 +885,7 @@ impl<'a> Driver<'a> {
         diverged: Variable,
     ) {
         let [first, others @ ..] = sync_points else {
-            // No lane leaves the region.
+            // The code of the region has no sync point and no exit, so this point is unreachable.
             let code = b.ins().iconst(types::I32, i64::from(status::UNREACHABLE));
             b.ins().jump(self.abort, &[BlockArg::Value(code)]);
             return;
@@ -920,7 +921,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits a jump for a warp in which all lanes that have not exited wait at one sync point.
+    /// Emits the jump to the completion of `sync_point`, for a warp in which all lanes that have not exited wait there.
     fn go_to(&mut self, b: &mut FunctionBuilder<'_>, sync_point: SyncPoint) {
         if sync_point == SyncPoint::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);
@@ -958,8 +959,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits what checking runs need when all lanes of a warp that have not exited wait at a `bar.warp.sync`. Returns
-    /// false if the CTA scheduler must continue the warp. Emits nothing for other sync points.
+    /// For checking runs, emits the code that runs when all lanes of a warp that have not exited wait at a
+    /// `bar.warp.sync`. Returns false if the CTA scheduler must continue the warp. Emits nothing for other sync points.
     fn watch_warp(&self, b: &mut FunctionBuilder<'_>, index: usize) -> bool {
         let place = self.sync_points.get(SyncPoint(index as u32));
         let barrier = place.filter(|place| place.desc.opcode == Opcode::BarWarp);

@@ -1,13 +1,14 @@
 //! Tests that accesses stay in the memory that CUDA permits a kernel to access.
 //!
-//! All device memory is in one range of addresses. [`NativeContext`] contains this range and the sizes of the thread's
-//! own windows. Before an access to device memory, generated code compares the root of the address ([`Reach`]) with the
-//! range. Inaccessible margins protect both ends of the range. Before an access to a window, generated code compares
-//! the offset with the size of the window. Generated code branches if the test fails, which is rare. An access that
-//! fails the test may still be valid: to registered host memory, or through a generic address of the thread's own
-//! shared, local or parameter space. The host decides ([`Helpers::verify`]). Generated code calls the host through a
-//! function that preserves all registers, so that the call does not slow down the code around it. If the host refuses
-//! the access, the host records the fault, and generated code executes a trap instruction.
+//! All device memory is in one range of addresses. [`NativeContext`] contains this range and the sizes of the memory
+//! that a thread may access in the shared and local windows. Before an access to device memory, generated code compares
+//! the root of the address ([`Reach`]) with the range. This is sufficient for accesses near the root, because an
+//! inaccessible margin is on each side of the range. Before an access to a window, generated code compares the offset
+//! with the size of the window. A test rarely fails. An access whose test fails may still be valid: an access to
+//! registered host memory, or through a generic address to the thread's own shared, local or parameter memory. The host
+//! therefore decides ([`Helpers::verify`]). Generated code calls the host through a function that preserves all
+//! registers, so that the call does not slow down the code around it. If the host refuses the access, the host records
+//! the fault, and generated code executes a trap instruction.
 //!
 //! Accesses that [`Reach`] proves to be inside a variable are not tested.
 //!
@@ -34,29 +35,32 @@ use crate::abi::{NativeContext, Verify};
 /// Trap code of accesses that the host refused.
 pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 
-/// Maximum distance in bytes between an access and its root for a test against the whole range. If the root is in the
-/// range, an access at this distance is in the range or in the inaccessible pages at the ends of the range.
+/// Maximum distance in bytes between an access and its root for which the root is compared with the whole range. If the
+/// root is in the range, an access within this distance is in the range or in the inaccessible pages on either side of
+/// it.
 pub(crate) const NEAR: i128 = 60 << 10;
 /// Limits for code without access tests ([`crate::Specialisation::trusted`]). `MARGIN` is the size in bytes of the
 /// inaccessible margin on each side of device memory. `MAX_BLOCKS` is the maximum number of blocks of a grid in each
 /// dimension.
 pub use margay_ir::analysis::pointers::{MARGIN, MAX_BLOCKS};
 
-/// Maximum size in bytes of a hull of accesses ([`Lane::hull`]). No device has more shared memory per block.
+/// Maximum size in bytes of a hull of accesses ([`Lane::hull`]). Devices have at most this amount of shared memory per
+/// block.
 const LARGEST_HULL: i128 = 256 << 10;
 
-/// The memory in which an access must stay.
+/// The memory in which an access must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Area {
     /// The range of device memory.
     Device,
     /// A window. The context field at this offset contains the size of the window.
     Window(usize),
-    /// The parameters of the kernel.
+    /// The parameter buffer of the kernel.
     Params,
 }
 
-/// Identifies a test: the root, and the offset of the context field with which the root was compared.
+/// Identifies a test: the root, and the offset of the context field that contains the limit with which the root was
+/// compared.
 pub(crate) type Tested = (Value, usize);
 
 /// Returns the number of bytes that an access of one lane reads or writes.
@@ -71,7 +75,7 @@ pub(crate) fn writes(data: &InstData) -> bool {
 }
 
 impl Lane<'_, '_> {
-    /// Returns the memory in which an address of a state space must be.
+    /// Returns the memory in which an access must be, by its state space.
     pub(crate) fn home_of(&self, data: &InstData) -> Area {
         match data.mods.space() {
             StateSpace::Shared | StateSpace::SharedCluster => {
@@ -112,9 +116,9 @@ impl Lane<'_, '_> {
         (root, inside)
     }
 
-    /// Returns the hull of the accesses in the block of `inst` that have the same root: the offsets from the root of
-    /// the first accessed byte and of the byte after the last accessed byte. All these accesses are executed, so one
-    /// test of the hull covers them.
+    /// Returns the hull of the accesses to windows in the block of `inst` that have the same root. The hull is a range
+    /// of offsets from the root: from the first accessed byte to the byte after the last accessed byte. The block
+    /// executes all these accesses, so one test of the hull covers them.
     pub(crate) fn hull(&mut self, inst: Inst, root: &Root, bytes: u32) -> (i128, i128) {
         let home = self.homes[inst];
         if self.hulls.0 != home {
@@ -145,7 +149,8 @@ impl Lane<'_, '_> {
             .get(&root.value)
             .filter(|_| !self.operands_only);
         let hull = known.copied().unwrap_or(own);
-        // The host would refuse a hull larger than a window, although it might permit each access.
+        // A large hull is not tested as a whole: the host would refuse a hull that is larger than a window, although it
+        // might permit each of the accesses.
         if hull.1 - hull.0 <= LARGEST_HULL {
             hull
         } else {
@@ -153,7 +158,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the result of an earlier test in the current block.
+    /// Returns the result of an earlier test in the current block; `None` if there is no such test.
     pub(crate) fn tested(&self, what: Tested) -> Option<ir::Value> {
         let here = self.reached.0 == self.b.current_block() && !self.operands_only;
         let mut known = self.reached.1.iter().filter(|_| here);
@@ -172,7 +177,8 @@ impl Lane<'_, '_> {
         self.reached.1.push((what, ok));
     }
 
-    /// Emits a test that ends the launch unless one lane's access, at a host address, is in the kernel's memory.
+    /// Emits a test of one lane's access at a host address. The test ends the launch if the kernel may not access this
+    /// memory.
     pub(crate) fn demand_reach(&mut self, inst: Inst, data: &InstData, host: ir::Value) {
         if !self.isolated {
             return;
@@ -267,8 +273,9 @@ impl Lane<'_, '_> {
         self.b.ins().icmp(IntCC::UnsignedLessThan, offset, bytes)
     }
 
-    /// Emits code that asks the host about an access if `ok` is zero. `question` emits the call of the host. The call
-    /// returns zero if the kernel may make the access. If it returns another value, the launch ends.
+    /// Emits code that asks the host about an access if `ok` is zero. `question` emits the call of the host and returns
+    /// the result of the call, which is zero if the kernel may make the access. If the result is not zero, the launch
+    /// ends.
     fn unless(&mut self, ok: ir::Value, question: impl FnOnce(&mut Self) -> ir::Value) {
         let before = self.b.current_block();
         let [go_on, ask] = std::array::from_fn(|_| self.b.create_block());
@@ -287,7 +294,8 @@ impl Lane<'_, '_> {
         self.b.ins().trapnz(refused, OUTSIDE);
     }
 
-    /// Marks the tests of block `before` as valid in block `after`. Control must reach `after` only through `before`.
+    /// Makes the results of the tests in block `before` valid in block `after`. All paths to `after` must lead through
+    /// `before`.
     pub(crate) fn keep_tests(&mut self, before: Option<ir::Block>, after: ir::Block) {
         for tests in [&mut self.aligned.0, &mut self.reached.0] {
             if *tests == before {
@@ -296,8 +304,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits a call of one of the two functions through which the host decides about accesses. `which` is the offset of
-    /// the context field that contains the address of this function.
+    /// Emits a call of one of the two verifier functions ([`crate::Compiler::verifiers`]), through which the host
+    /// decides about accesses. `which` is the offset of the context field that contains the address of this function.
     pub(crate) fn verify(&mut self, which: usize, args: &[ir::Value]) -> ir::Value {
         let target = self
             .b
@@ -329,8 +337,8 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Returns the offset of the context field that contains the size of the range for the test of a root. The access is
-/// within `low..=high` bytes from the root. Returns `None` if no margin is wide enough.
+/// Returns the offset of the context field with the size of the range with which a root must be compared, for an access
+/// at an offset of `low` to `high` bytes from the root. Returns `None` if no margin is as wide as these offsets.
 pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
     let within = |most: i128| -most <= low && high <= most;
     if within(NEAR) {

@@ -52,8 +52,9 @@ impl Lane<'_, '_> {
         self.b.inst_results(call).first().copied()
     }
 
-    /// Returns stack space for `count` operands (`which` is 0) or results (`which` is 1) of 16 bytes each. Calls do not
-    /// overlap, so all small areas share one slot for operands and one slot for results.
+    /// Returns the address of stack memory for `count` cells of 16 bytes, for operands (`which` is 0) or results
+    /// (`which` is 1). The uses of two areas do not overlap, so all small areas share one slot for operands and one
+    /// slot for results.
     pub(crate) fn area(&mut self, which: usize, count: usize) -> ir::Value {
         let shared = count <= SHARED_CELLS;
         let known = if shared { self.areas[which] } else { None };
@@ -109,7 +110,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the address of a description, which exists as long as the generated code.
+    /// Returns the address of an op description. The compiled function owns the description.
     pub(crate) fn desc(&mut self, desc: Desc) -> ir::Value {
         Target::Desc(self.descs.number_of(desc)).emit(self.b)
     }
@@ -264,7 +265,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which examines an access and returns the address that the thread accesses instead.
+    /// Emits a call of the host, which examines an access and returns the address that the thread must access.
     pub(crate) fn check_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.refuse(data);
@@ -339,8 +340,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(good);
     }
 
-    /// Emits code that leaves the native function if a condition holds, because the call through a handle is not
-    /// possible.
+    /// Emits code that leaves the native function if `cond` is true, because the function with this handle cannot be
+    /// called.
     fn abort_call_if(&mut self, cond: ir::Value, handle: ir::Value) {
         let (bad, good) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(cond, bad, &[], good, &[]);
@@ -350,7 +351,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(good);
     }
 
-    /// Emits a call of a device function with the operands of an instruction, beginning with the operand `skip`.
+    /// Emits a call of a device function. Its arguments are the operands of an instruction without the first `skip`
+    /// operands.
     fn call_native(&mut self, inst: Inst, target: ir::Value, handle: ir::Value, skip: usize) {
         let missing = self
             .b

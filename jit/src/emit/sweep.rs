@@ -1,13 +1,13 @@
 //! The uniform path: runs phases of whole CTAs as a plain loop over chunks.
 //!
-//! A phase runs on the uniform path if all threads of a CTA continue from one barrier or start the kernel, and no
-//! lanes of its warps are missing. If all lanes of every chunk then reach the same next barrier or the end of the
-//! kernel, the code neither writes frame headers nor tracks which lanes have run, and it saves uniform and affine
-//! values by lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform path if it stops at another sync point,
-//! or if only some of its lanes stop at the common sync point. In this case, the host writes the headers as if all
-//! chunks had run in the loops over warps ([`Helpers::settle`]), and those loops continue with this chunk. Pending
-//! spills are flushed before any other code reads the frames. Only the uniform path, and whole chunks of converged
-//! warps that continue from a barrier, can read lazy spills.
+//! A phase runs on the uniform path if all threads of a CTA continue from one barrier or start the kernel, and no lanes
+//! of its warps are missing. If all lanes of every chunk then reach the same next barrier, or all reach the end of the
+//! kernel, the code neither writes frame headers nor tracks which lanes have run. It stores uniform and affine values
+//! as lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform path if it stops at another sync point than the
+//! chunks before it, or if its lanes stop at different sync points. The host then writes the frame headers that the
+//! loops over warps would have written ([`Helpers::settle`]), and these loops continue with this chunk. Pending spills
+//! are flushed before any other code reads the frames. Only the uniform path, and whole chunks of converged warps that
+//! continue from a barrier, can read lazy spills.
 //!
 //! Invariant: while `on` is nonzero, every chunk before thread `at` has stopped at `agreed` in this phase, and no
 //! chunk after the chunk at `at` has run. While `debt` is nonzero, threads below `owing` may have pending spills at
@@ -25,8 +25,7 @@ use super::lane::{Here, Unsupported, fixed};
 use super::slice::{NOBODY, Slice};
 use crate::abi::{Helpers, NativeContext};
 
-/// Variables that the uniform path shares with the loops over warps. When the uniform path ends, it leaves its state in
-/// these variables.
+/// Variables of the loops over warps. When the uniform path ends, it stores its state in these variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest {
     pub(crate) warp: Variable,
@@ -52,7 +51,7 @@ pub(crate) struct Sweep {
     lost: Variable,
     /// Nonzero while there may be pending spills.
     debt: Variable,
-    /// Number of threads, from the first on, that may have pending spills at the sync point `owed`.
+    /// Threads whose index is below this number may have pending spills at the sync point `owed`.
     owing: Variable,
     owed: Variable,
     /// State of a flush: the sync point, the next thread `spread_at`, the end `spread_to`, and the code that runs after
@@ -71,18 +70,20 @@ pub(crate) struct Sweep {
     width: u32,
     /// For each sync point, whether it is a barrier without results, which can end a phase on the uniform path.
     barriers: Vec<bool>,
-    /// Mask of the resume points, of the first 64, at which a phase may begin on the uniform path.
+    /// Mask of the resume points at which a phase may begin on the uniform path. Only the first 64 resume points can be
+    /// in the mask.
     entries: u64,
     head: ir::Block,
-    /// Reached when a whole chunk has stopped at the sync point that is the parameter.
+    /// Block that a whole chunk reaches on the uniform path when it has stopped. The block's parameter is the sync
+    /// point.
     arrived: ir::Block,
 }
 
 /// The code that runs after a flush of pending spills.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// Records where the chunk that ended the uniform path has stopped, and continues with the loop over chunks of its
-    /// warp.
+    /// Records the sync point of the chunk that ended the uniform path, and continues with the loop over the chunks of
+    /// its warp.
     Slice,
     /// Begins a phase in the loop over warps.
     Phase,
@@ -100,14 +101,14 @@ pub(crate) struct Shape {
     pub(crate) frames: ir::Value,
     pub(crate) threads: ir::Value,
     pub(crate) frame_bytes: u32,
-    /// Lanes of a chunk.
+    /// Number of lanes of a chunk.
     pub(crate) width: u32,
 }
 
 impl Sweep {
     /// Creates the uniform path. `barriers` contains for each sync point whether it is a barrier without results.
-    /// `converged` contains for each resume point whether lanes that have reached it equally often are in the same
-    /// iterations of all loops.
+    /// `converged` contains a flag for each resume point: whether lanes that have reached the resume point equally
+    /// often are always in the same iterations of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,
@@ -157,8 +158,8 @@ impl Sweep {
         }
     }
 
-    /// Begins a phase at the resume point `phase`: on the uniform path if possible, else at `warps`. `converged` is
-    /// nonzero if all threads have reached the same barriers so far.
+    /// Emits the start of a phase at the resume point `phase`: on the uniform path if possible, otherwise at the block
+    /// `warps`. `converged` is nonzero if all threads have reached the same barriers so far.
     pub(crate) fn begin(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -212,8 +213,8 @@ impl Sweep {
         b.ins().jump(self.head, &[]);
     }
 
-    /// Emits the code of [`Then::Phase`]. It records that no spills are pending and continues at `warps`, the loop
-    /// over warps.
+    /// Emits the code of [`Then::Phase`]. This code records that no spills are pending, and continues at `warps`, the
+    /// loop over warps.
     pub(crate) fn written(&self, b: &mut FunctionBuilder<'_>, warps: ir::Block) {
         b.switch_to_block(self.after[Then::Phase as usize]);
         let zero = b.ins().iconst(types::I32, 0);
@@ -222,10 +223,10 @@ impl Sweep {
     }
 
     /// Emits the loop over chunks. For each chunk, the loop jumps to `enter`, which begins the code of a chunk. The
-    /// parameters of this block are the chunk's first thread, the frame of its warp, its first lane and the mask of
-    /// running lanes. The loop sets `from` to the resume point in `phase`. When all chunks have stopped at the same
-    /// sync point, the loop jumps to `phase_done`. When a chunk has stopped at another sync point than the chunks
-    /// before it, the uniform path ends, and the loop jumps to `slice_done`.
+    /// parameters of `enter` are the chunk's first thread, the frame of its warp, the index of its first lane in the
+    /// warp, and the mask of running lanes. The loop sets `from` to the resume point in `phase`. When all chunks have
+    /// stopped at the same sync point, the loop jumps to `phase_done`. When a chunk has stopped at another sync point
+    /// than the chunks before it, the uniform path ends, and the code jumps to `slice_done`.
     pub(crate) fn slices(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -277,8 +278,8 @@ impl Sweep {
         b.ins().jump(slice_done, &[]);
     }
 
-    /// Flushes all pending spills, before the CTA scheduler continues the CTA. `moved` warps have run in the phase
-    /// that began at the resume point `phase`.
+    /// Emits code that flushes all pending spills before the CTA scheduler continues the CTA. `moved` contains the
+    /// number of warps that have run in the phase, and `phase` the resume point at which the phase began.
     pub(crate) fn pay_all(&self, b: &mut FunctionBuilder<'_>, phase: Variable, moved: Variable) {
         let [owes, paid] = std::array::from_fn(|_| b.create_block());
         let debt = b.use_var(self.debt);
@@ -301,7 +302,8 @@ impl Sweep {
         self.spread(b, stop, (zero, end), then);
     }
 
-    /// Materialises the lazy spills of threads at a sync point, then continues at the block of `then`.
+    /// Emits a jump to the code that materialises the lazy spills of the threads `first..end` at the sync point `stop`.
+    /// That code then continues at the block of `then`.
     fn spread(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -317,7 +319,8 @@ impl Sweep {
         b.ins().jump(self.spread, &[]);
     }
 
-    /// Emits the code that materialises lazy spills, after all chunks have been translated.
+    /// Emits the code that materialises lazy spills. Must be called after the translation of the chunk's code, which
+    /// determines the lazy spills at each barrier.
     pub(crate) fn spreading(&self, slice: &mut Slice<'_, '_>) -> Result<(), Unsupported> {
         let b = &mut *slice.lane.b;
         let [body, next, done] = std::array::from_fn(|_| b.create_block());
@@ -373,8 +376,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Emits the stop of a chunk. `whole` is true if all lanes of the chunk run. After the call, the builder is in a
-    /// block that runs only if the uniform path is not active.
+    /// Emits the code for a chunk that stops at a sync point. `whole` is true if all lanes of the chunk are active.
+    /// After the call, the builder is in a block that runs only if the uniform path is not active.
     pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint, whole: bool) {
         let [sweeps, on] = std::array::from_fn(|_| b.create_block());
         let under_way = b.use_var(self.on);
@@ -399,7 +402,8 @@ impl Sweep {
         b.def_var(self.lost, lost);
     }
 
-    /// Returns `gone`, or a nonzero value if warps that the uniform path has run have exited before other warps.
+    /// Returns a value that is nonzero if `gone` is nonzero, or if warps that the uniform path has run have exited
+    /// before other warps.
     pub(crate) fn lost_of_whole_warps(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -413,9 +417,9 @@ impl Sweep {
         b.ins().bor(gone, lost)
     }
 
-    /// Begins the code for a whole chunk that reaches a sync point on the uniform path. Returns the block for the case
-    /// that the uniform path is not active. If the sync point cannot end a phase on the uniform path, emits nothing
-    /// and returns `None`.
+    /// Emits a test whether the uniform path is active, for a whole chunk that reaches a sync point. After the call,
+    /// the builder is in the block for the active case; returns the block for the other case. If the sync point cannot
+    /// end a phase on the uniform path, emits nothing and returns `None`.
     pub(crate) fn at_barrier(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -431,13 +435,13 @@ impl Sweep {
         Some(on)
     }
 
-    /// Ends the run of a whole chunk on the uniform path, at a sync point.
+    /// Emits the jump of a whole chunk that has stopped at a sync point on the uniform path.
     pub(crate) fn arrive(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) {
         let stop = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
         b.ins().jump(self.arrived, &[BlockArg::Value(stop)]);
     }
 
-    /// Returns the frame of a thread's warp, and the thread's lane.
+    /// Returns the frame of a thread's warp, and the index of the thread's lane.
     fn place(&self, b: &mut FunctionBuilder<'_>, thread: ir::Value) -> (ir::Value, ir::Value) {
         let warp = b.ins().ushr_imm_u(thread, 5);
         let wide = b.ins().uextend(types::I64, warp);
@@ -446,7 +450,8 @@ impl Sweep {
         (frame, b.ins().band_imm_u(thread, 31))
     }
 
-    /// Ends the uniform path and leaves the running chunk and the chunks after it to the loops over warps.
+    /// Emits code that ends the uniform path. The loops over warps then run the rest of the current chunk, and the
+    /// chunks after it.
     fn end(&self, b: &mut FunctionBuilder<'_>) {
         let thread = b.use_var(self.at);
         let agreed = b.use_var(self.left.agreed);
@@ -485,8 +490,8 @@ impl Sweep {
         b.def_var(self.left.agreed, agreed);
     }
 
-    /// Emits a call of the host to write the frame headers: threads `first..end` wait at `stop`, and the threads after
-    /// them have not run.
+    /// Emits a call of the host to write the frame headers. The headers state that the threads `first..end` wait at
+    /// `stop`, and that the threads after them have not run.
     fn settle(
         &self,
         b: &mut FunctionBuilder<'_>,

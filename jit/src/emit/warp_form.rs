@@ -1,7 +1,7 @@
 //! The warp form: runs the lanes of a mask from one resume point to their next sync points.
 //!
-//! Lanes run one after the other, lowest first. The number of the sync point where each lane stops is stored in the
-//! frame's header.
+//! Lanes run one after the other, beginning with the lowest. For each lane, the code stores in the frame's header the
+//! number of the sync point at which the lane stops.
 
 use std::mem::offset_of;
 

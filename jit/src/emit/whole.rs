@@ -1,8 +1,8 @@
 //! Strong vector accesses as single host accesses.
 //!
-//! PTX guarantees no order among the elements of a vector (ISA 8.2.2). But GPUs access up to 16 bytes at once, and
-//! programs rely on this: for example they store a flag together with the value that the flag guards. An access of up
-//! to 8 bytes is one scalar access of the host, and an access of 16 bytes is one access of a vector register. The
+//! PTX guarantees no order among the elements of a vector (ISA 8.2.2), but GPUs access up to 16 bytes at once. Programs
+//! rely on this: for example, they store a value together with a flag which states that the value is valid. An access
+//! of up to 8 bytes is one scalar access of the host, and an access of 16 bytes is one access of a vector register. The
 //! access of 16 bytes is atomic only on CPUs that guarantee atomic accesses of 16 bytes (x86-64 with AVX, if the
 //! address is aligned, as PTX requires). Longer vectors are accessed 16 bytes at a time.
 
@@ -14,7 +14,7 @@ use super::lane::{Lane, device};
 const WHOLE: u32 = 16;
 
 impl Lane<'_, '_> {
-    /// Loads `count` elements in as few accesses as possible.
+    /// Emits loads of `count` elements, with as few host accesses as possible.
     pub(crate) fn load_whole(
         &mut self,
         element: ir::Type,
@@ -54,7 +54,7 @@ impl Lane<'_, '_> {
             .collect()
     }
 
-    /// Stores elements in as few accesses as possible.
+    /// Emits stores of elements, with as few host accesses as possible.
     pub(crate) fn store_whole(
         &mut self,
         element: ir::Type,
@@ -102,7 +102,7 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Returns the integer type that holds `count` elements, if there is one.
+/// Returns the integer type that has the size of `count` elements; `None` if no type of up to 64 bits has this size.
 fn small(element: ir::Type, count: u32) -> Option<ir::Type> {
     match element.bits() * count {
         bits @ (8 | 16 | 32 | 64) => ir::Type::int(bits as u16),

@@ -1,9 +1,11 @@
-//! Assigns rows to values in one scan over the instructions, in the order of [`Linear`].
+//! Assigns a register row to each value (linear-scan register allocation), in one pass over the instructions in the
+//! order of [`Linear`].
 //!
-//! A value occupies its row from its definition to its last use, or to the end of the outermost loop that contains a
-//! use but not the definition. A block parameter also occupies its row from the first to the last branch to the block.
-//! These ranges are sufficient because every edge leads forwards or back to the start of a loop ([`Linear`]). Therefore
-//! a definition precedes all uses that it dominates. Lanes on different paths write only their own elements of a row.
+//! A value occupies its row from its definition to its last use. If a loop contains a use but not the definition, the
+//! value occupies its row to the end of the outermost such loop. A block parameter also occupies its row from the first
+//! to the last branch to the block. These ranges are sufficient because every edge leads forwards or back to the start
+//! of a loop ([`Linear`]), so a definition precedes all uses that it dominates. Lanes on different paths do not disturb
+//! each other, because each lane writes only its own element of a row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -80,7 +82,8 @@ impl Scan<'_> {
         // a sync point, the results of some lanes are written while the operands of other lanes are still needed.
         let is_pure = matches!(opcode.meaning(), Meaning::Pure(_));
         self.release(position + u32::from(is_pure));
-        // The verifier rejects a use of a value without a definition. If there is such a use, the value is arbitrary.
+        // A use of a value without a definition gets a row, too. The verifier rejects such functions; in unverified
+        // functions, the value is arbitrary.
         dfg.args(inst).iter().for_each(|&arg| self.place(arg));
         for &result in dfg.results(inst) {
             self.place(result);
@@ -168,11 +171,11 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
     ends
 }
 
-/// The nesting of loops, in a form that finds a loop around a loop in a number of steps that is logarithmic in the
-/// nesting depth (Myers: "An Applicative Random-Access Stack").
+/// The nesting of loops, as a skip list: a search outwards from a loop takes a number of steps that is logarithmic in
+/// the nesting depth (Myers: "An Applicative Random-Access Stack").
 struct Nest {
-    /// For each loop: its depth, the loop immediately around it, and a loop farther outside. An outermost loop counts
-    /// as the loop around itself.
+    /// For each loop: its depth, the index of the loop immediately around it, and the index of a loop farther outside.
+    /// For an outermost loop, both indices are its own.
     loops: Vec<(u32, usize, usize)>,
 }
 

@@ -1,9 +1,9 @@
 //! Pure operations that are computed for all lanes in one call.
 //!
-//! A [`Batch`] is a loop over lanes that calls the reference function of a row of the op table, compiled for one
-//! description. Types and modifiers are constants in the loop, so the Rust compiler specialises the reference function
-//! for them. [`ROWS`] lists the descriptions that are common in CUDA programs. For all other descriptions, the
-//! interpreter calls the reference function once for each lane.
+//! A [`Batch`] is a loop over lanes that calls the reference function of an op for one description (op, types and
+//! modifiers). The description is a constant in the loop, so the Rust compiler specialises the reference function for
+//! it. [`ROWS`] lists the descriptions that are common in CUDA programs. For all other descriptions, the interpreter
+//! calls the reference function once for each lane.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use margay_ops::types::{Kind, OpType};
 /// Computes the result of a step for its active lanes.
 pub(super) type Batch = fn(&mut Rows<'_>, &Step, Active);
 
-/// A description for which there is a specialised loop.
+/// A specialised loop, with its description and the kinds of its operands and result.
 struct Row {
     desc: Desc,
     args: &'static [Kind],
@@ -27,7 +27,7 @@ struct Row {
     run: Batch,
 }
 
-/// Returns the loop for an operation on values of these kinds; `None` if there is no such loop.
+/// Returns the specialised loop for an operation on values of these kinds; `None` if there is no such loop.
 pub(super) fn find(
     desc: &Desc,
     args: impl Iterator<Item = Kind>,
@@ -42,7 +42,7 @@ pub(super) fn find(
     fits.then_some(row.run)
 }
 
-/// A kind of value, as a type parameter of the loops.
+/// A kind of value. The types that implement this trait are type arguments of the loops.
 trait Cell {
     const KIND: Kind;
     type Lane: Lane + Default + Into<Bits>;
@@ -67,7 +67,7 @@ macro_rules! cells {
 
 cells! { Pred u32; B16 u32; B32 u32; B64 u64; F32 u32; F64 u64; }
 
-/// Computes the results of the active lanes; the results of other lanes are arbitrary.
+/// Calls `op` for each active lane and returns the results. The results of other lanes are arbitrary.
 #[inline(always)]
 fn each_lane<R: Lane + Default>(active: Active, op: impl Fn(usize) -> R) -> [R; 32] {
     let mut out = [R::default(); 32];

@@ -1,4 +1,4 @@
-//! The loop that executes steps; branches and calls.
+//! Control flow: the loop that executes the steps of groups, branches, and calls.
 
 use super::decode::{Action, Body, Edge, Step};
 use super::groups::{At, Group, Groups, MAX_DEPTH};
@@ -14,8 +14,8 @@ use margay_ops::ops::Opcode;
 
 /// The reason why a group does not continue with the next step.
 enum Left {
-    /// The group has taken a branch, or has passed a `yield` without stopping. The interpreter continues with the
-    /// group that runs first.
+    /// The group has taken a branch, or has passed a `yield` without stopping. The interpreter continues with the group
+    /// that must run next.
     Moved,
     /// The lanes of the group have stopped at a sync point or exited. The position of the group is the step after the
     /// sync point.
@@ -25,8 +25,8 @@ enum Left {
 }
 
 impl<'a, M: Machine> Interpreter<'a, M> {
-    /// Runs lanes until each lane has stopped or exited. Writes to `sync_points` the sync point at which each lane
-    /// stopped.
+    /// Runs the lanes of `groups` until each lane has stopped or exited. Writes to `sync_points` the sync point at
+    /// which each lane stopped.
     pub(super) fn run_groups(
         &mut self,
         warp: u32,
@@ -69,8 +69,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Runs a group. After each branch, continues with the group that runs first, as long as this group is in the same
-    /// activation.
+    /// Runs a group until it stops or calls. After each branch, continues with the group that must run next, as long as
+    /// that group is in the same activation.
     fn run_group(
         &mut self,
         warp: u32,
@@ -161,7 +161,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Returns the step of a group, with its body and its instruction's payload.
+    /// Returns the next step of a group, the decoded function that contains the step, and the payload of the step's
+    /// instruction.
     fn step(&self, warp: u32, at: At) -> Option<(&'a Body, &'a Step, u64)> {
         let activation = &self.warps[warp as usize].activations[at.activation()];
         let body = self.code.body(self.module, activation.func)?;
@@ -231,7 +232,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         fits(&self.warps)
     }
 
-    /// Makes lanes enter a function. The arguments are the operands of their step, except the first `skip` operands.
+    /// Makes the lanes of a group enter a function. The arguments of the call are the operands of the group's step,
+    /// except the first `skip` operands.
     fn enter(
         &mut self,
         warp: u32,
@@ -341,7 +343,7 @@ impl<M: Machine> View<'_, M> {
                     return Ok(Left::Stopped(sync_point));
                 }
                 *turns -= 1;
-                // The loop may wait for lanes that have left the loop, so the other groups run first.
+                // The loop may wait for lanes that have left the loop, so all other groups run before this group.
                 if !only_reads && !groups.is_empty() {
                     group.is_last = true;
                 }

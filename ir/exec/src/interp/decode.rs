@@ -1,11 +1,13 @@
-//! The decoded form of functions, which the interpreter executes: steps with the rows of their operands.
+//! The decoded form of functions, which the interpreter executes: a list of steps, each with the register rows of its
+//! operands and results.
 //!
 //! The interpreter decodes a function once, when a thread first enters it. Steps are in the order of [`Linear`]: every
-//! edge leads forwards, or back to the first block of a loop. A constant has a row but no step.
+//! edge leads forwards, or back to the first block of a loop. Constants need no steps: their rows are filled when the
+//! function is decoded.
 //!
 //! Invariant: the time and memory for decoding are about proportional to the size of the function, including its
-//! branches. A worker cannot be stopped while it decodes, so this invariant also bounds the time by which a launch can
-//! exceed its time limit.
+//! branches. A launch cannot be stopped while its worker decodes, so this invariant also bounds the time by which a
+//! launch can exceed its time limit.
 
 use rustc_hash::FxHashMap;
 
@@ -39,16 +41,16 @@ pub(super) enum Action {
     Jump(u32),
     /// Takes the edge with this index if the condition is true, and the next edge otherwise.
     Branch(u32),
-    /// Takes one of several edges. The fields are the index of the first edge, which is the default, and the number of
-    /// edges.
+    /// Takes one of several edges, selected by the operand. The fields are the index of the first edge, which is the
+    /// default, and the number of edges.
     Table(u32, u32),
     Return,
     Exit,
-    /// A terminator that ends the launch, or that is executed at the end of a block without a terminator.
+    /// A terminator that ends the launch with a fault, or the missing terminator of a block.
     Fault,
     SyncPoint(SyncPoint),
-    /// A `yield`: its sync point, and its modifier `flag`, which states that the loop can wait only with weak loads,
-    /// surface loads and system calls.
+    /// A `yield`: its sync point, and its modifier `flag`, which states that the loop reads the memory for which it
+    /// waits only by weak loads, surface loads and system calls.
     Yield(SyncPoint, bool),
 }
 
@@ -60,7 +62,7 @@ pub(super) struct Step {
     pub(super) result: RegisterId,
     /// The rows of the first operands.
     pub(super) args: [RegisterId; 3],
-    /// Index in `Body::places` at which the rows of all operands begin, followed by the rows of all results.
+    /// Index in `Body::places` of the rows of all operands, which the rows of all results follow.
     places: u32,
     arg_count: u32,
     result_count: u32,
@@ -83,7 +85,8 @@ pub(super) struct Body {
     insts: Vec<Option<Inst>>,
     places: Vec<RegisterId>,
     edges: Vec<Edge>,
-    /// The moves of all edges, as (target, source), in an order that reads each source before it is overwritten.
+    /// The moves of all edges, as (target, source). The moves of an edge are in an order in which each source is read
+    /// before it is overwritten.
     moves: Vec<(RegisterId, RegisterId)>,
     pub(super) constants: Registers,
     /// Number of rows of each width that an activation needs.
@@ -153,7 +156,7 @@ impl Body {
     }
 }
 
-/// Assigns a row to every constant; equal constants share a row.
+/// Assigns a row to every constant and fills it. Equal constants share a row.
 fn places_of_constants(
     function: &Function,
     order: &[Block],
@@ -293,8 +296,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Appends a sequence of moves, as (target, source), that has the same effect as the simultaneous execution of `moves`.
-/// Each target must occur only once.
+/// Appends to `out` a sequence of moves, as (target, source), that has the same effect as the simultaneous execution of
+/// `moves`. Each target must occur only once.
 fn in_sequence(
     mut moves: Vec<(RegisterId, RegisterId)>,
     scratch: [usize; 3],

@@ -1,10 +1,10 @@
-//! Determines which lanes of a warp run together, and the order in which groups of lanes run.
+//! Groups the lanes of a warp that run together, and determines the order in which the groups run.
 //!
 //! An *activation* is one call of a function by lanes that entered it together; a *step* is a decoded instruction.
 //! Lanes of one activation whose next step is the same form a group, and execute this step together. When lanes
-//! diverge, the lagging group runs first. Groups that reach the same step are merged. Groups in deeper activations run
-//! before groups in their callers, so that lanes that have returned wait for lanes that have not returned. Within an
-//! activation, the group at the earliest step runs first.
+//! diverge, the group with the lowest position runs first. Groups that reach the same step are merged. Groups in deeper
+//! activations run before groups in their callers, so that lanes that have returned wait for lanes that have not
+//! returned. Within an activation, the group at the earliest step runs first.
 //!
 //! Invariant: groups have no lane in common.
 
@@ -48,7 +48,7 @@ impl At {
 pub(super) struct Group {
     pub(super) at: At,
     pub(super) mask: u32,
-    /// Whether all other groups run before this group, because this group may wait for one of them.
+    /// Whether all other groups must run before this group, because this group may wait for one of them.
     pub(super) is_last: bool,
 }
 
@@ -90,8 +90,8 @@ impl Groups {
         Some(Group::new(group.at, group.mask))
     }
 
-    /// Returns the group that runs next after `group` has reached a new position. Merges `group` with the group at this
-    /// position. If other groups lag behind `group`, one of them is returned.
+    /// Returns the group that must run next after `group` has reached a new position. If another group is at this
+    /// position, merges both. If groups lag behind `group`, returns one of them, and `group` waits.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;

@@ -14,10 +14,10 @@ use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// A lane that cannot continue, and the reason.
+/// A lane that caused a fault, and the fault.
 pub(super) type LaneFault = (u32, FaultKind);
 
-/// The active lanes of a warp in one activation, and the data that their steps access.
+/// The state that a step of one activation reads and writes, and the active lanes.
 pub(super) struct View<'a, M> {
     pub(super) code: &'a Code,
     pub(super) function: &'a Function,
@@ -31,9 +31,9 @@ pub(super) struct View<'a, M> {
     pub(super) active: Active,
 }
 
-/// Returns the number of elements of a vector that one access transfers. A strong access transfers up to 16 bytes at
-/// once. PTX specifies no order among the elements (ISA 8.2.2), but GPUs transfer the elements together, and programs
-/// rely on this behaviour.
+/// Returns how many elements of a vector the interpreter transfers in one memory access. A strong access transfers up
+/// to 16 bytes at once, because GPUs do so and programs rely on it, although PTX specifies no order among the elements
+/// (ISA 8.2.2).
 fn together(data: &InstData, bytes: u32) -> u32 {
     match data.mods.is_weak() {
         true => 1,
@@ -41,11 +41,11 @@ fn together(data: &InstData, bytes: u32) -> u32 {
     }
 }
 
-/// The addresses and sizes of a load or store.
+/// The addresses and sizes of the accesses of a load or store in all lanes.
 struct Transfer {
     /// Size of an element in bytes.
     bytes: u32,
-    /// Number of elements that one access transfers.
+    /// Number of elements that one memory access transfers.
     together: u32,
     addresses: [u64; 32],
     /// Required alignment of the addresses in bytes.
@@ -139,7 +139,7 @@ impl<M: Machine> View<'_, M> {
             && !self.is_own_local(lane, address, bytes)
     }
 
-    /// Returns the host address of an address in a state space.
+    /// Converts an address in a state space to a host address.
     fn host(&self, lane: u32, space: StateSpace, address: Bits) -> u64 {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
@@ -280,7 +280,8 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Executes an operation that is not pure, structural, a sync point, a load or a store.
+    /// Executes an operation for which decoding chose `Action::Access`: an operation on memory or addresses other than
+    /// a load or store.
     pub(super) fn access(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
         let Some(&data) = self.data(pc) else {
             return Ok(());
@@ -324,7 +325,7 @@ impl<M: Machine> View<'_, M> {
     }
 
     /// Lets the machine examine the accesses of all active lanes. The result of each lane is an address in the state
-    /// space of the access. Fails if the launch is to stop, because an examination can take long.
+    /// space of the access. Because an examination can take long, polls the machine and fails if the launch must stop.
     fn check_access(&mut self, pc: usize, data: &InstData, step: &Step) -> Result<(), LaneFault> {
         let Some(access) = ObservedAccess::of(data) else {
             return Ok(());
@@ -351,7 +352,7 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Passes the accesses of all active lanes to the machine.
+    /// Passes the accesses of all active lanes to the machine, which reports them to tools.
     fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
         let Some(access) = ObservedAccess::of(data) else {
             return;
@@ -374,7 +375,7 @@ impl<M: Machine> View<'_, M> {
         self.machine.observe_access(self.cta, &lanes);
     }
 
-    /// Passes an event other than an access, in all active lanes, to the machine.
+    /// Passes an event of all active lanes other than an access to the machine, which reports it to tools.
     pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
         let Some(event) = ObservedEvent::from_payload(payload) else {
             return;
@@ -440,7 +441,7 @@ impl<M: Machine> View<'_, M> {
         let body = self.body;
         let places = body.args(step).get(1..).unwrap_or_default();
         let results = body.results(step);
-        // A vector form performs one atomic operation for each element.
+        // The vector form of an atomic performs a separate atomic operation for each element.
         let parts = places.chunks(places.len().div_ceil(data.mods.vec() as usize).max(1));
         for lane in lanes(self.active.mask) {
             transfer.check(lane)?;

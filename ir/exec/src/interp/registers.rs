@@ -1,7 +1,7 @@
 //! Registers: one row of 32 lanes for each value of an activation.
 //!
-//! A row has 32, 64 or 128 bits for each lane, depending on the value's type. Constants have separate rows, which all
-//! activations of a function share.
+//! A row has 32, 64 or 128 bits for each lane, depending on the type of the value. Constants have separate rows, which
+//! all activations of a function share.
 
 use crate::lanes;
 use margay_ops::meaning::{Bits, mask};
@@ -34,7 +34,7 @@ const INDEX_BITS: u32 = 28;
 const CONSTANT: u32 = 1 << 31;
 
 impl RegisterId {
-    /// Stands for an operand or result that a step does not have.
+    /// The ID in place of an operand or result that a step does not have.
     pub(super) const NONE: RegisterId = RegisterId(u32::MAX);
 
     pub(super) fn register(kind: Kind, index: usize) -> RegisterId {
@@ -67,7 +67,8 @@ impl RegisterId {
 pub(super) struct Active {
     /// The lanes that execute the step.
     pub(super) mask: u32,
-    /// Lanes whose registers are not read again. A step may also write the registers of these lanes.
+    /// Lanes whose registers are not read again. A step may write the registers of these lanes although they are not
+    /// active.
     pub(super) unused: u32,
 }
 
@@ -93,7 +94,8 @@ pub(super) struct Registers {
 impl Registers {
     /// Resizes to a number of rows of each width. The content of the rows is unspecified.
     pub(super) fn resize(&mut self, [words, longs, wides]: [usize; 3]) {
-        // `resize` alone would allocate up to twice as much, because it expects more growth.
+        // `reserve_exact` comes first because `resize` alone would allocate up to twice as much memory, for further
+        // growth.
         fn exactly<T: Copy>(rows: &mut Vec<T>, count: usize, zero: T) {
             rows.reserve_exact(count.saturating_sub(rows.len()));
             rows.resize(count, zero);
@@ -110,7 +112,7 @@ impl Registers {
             + size_of::<[u128; 32]>() * self.wides.capacity()
     }
 
-    /// Returns the number of bytes that [`Registers::resize`] allocates in addition.
+    /// Returns the number of bytes that [`Registers::resize`] to this number of rows would allocate in addition.
     pub(super) fn growth(&self, [words, longs, wides]: [usize; 3]) -> usize {
         size_of::<[u32; 32]>() * words.saturating_sub(self.words.capacity())
             + size_of::<[u64; 32]>() * longs.saturating_sub(self.longs.capacity())
@@ -186,7 +188,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the values of all lanes, zero-extended or truncated to 64 bits.
+    /// Returns the values of all lanes of a register, zero-extended or truncated to 64 bits.
     pub(super) fn longs(&self, place: RegisterId) -> [u64; 32] {
         let (rows, index) = (self.of(place), place.index());
         match place.width() {

@@ -11,7 +11,7 @@ use margay_ir::entity::FuncId;
 pub(super) struct Activation {
     pub(super) func: FuncId,
     pub(super) registers: Registers,
-    /// Lanes that have not left the activation, including lanes that are in functions called from the activation.
+    /// Lanes that have not returned from the activation, including lanes that are in functions called from it.
     pub(super) alive: u32,
     /// For each lane, the offset of the function's slots in the thread's local memory.
     pub(super) local: [u32; 32],
@@ -25,7 +25,7 @@ pub(super) struct Activation {
 
 impl Activation {
     /// Returns the number of bytes of host memory that the activation of a called function needs. The activation of a
-    /// kernel does not count: the program's text bounds its size.
+    /// kernel does not count, because the kernel's code bounds its size.
     fn bytes(&self) -> usize {
         match self.call {
             Some(_) => size_of::<Activation>() + self.registers.bytes(),
@@ -46,9 +46,10 @@ pub(super) struct Caller {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
-    /// Indices of activations without lanes, which can be reused.
+    /// Indices of activations that all lanes have left, and that can be reused.
     unused: Vec<u32>,
-    /// Number of bytes of host memory that called functions occupy, including those that lanes have left.
+    /// Number of bytes of host memory that the activations of called functions occupy, including activations that all
+    /// lanes have left.
     pub(super) stack_bytes: usize,
     /// For each lane that has stopped at a sync point, the step after the sync point.
     at: [Option<At>; 32],
@@ -89,7 +90,7 @@ impl Warp {
         At::new(caller.depth, number, 0)
     }
 
-    /// Returns by how many bytes of host memory the warp's stack grows if lanes enter a function.
+    /// Returns the number of bytes of host memory that the warp must allocate in addition if lanes enter a function.
     pub(super) fn growth(&self, body: &Body) -> usize {
         match self.unused.last() {
             Some(&number) => self.activations[number as usize]
@@ -107,7 +108,8 @@ impl Warp {
         self.stack_bytes = self.activations.iter().map(Activation::bytes).sum();
     }
 
-    /// Makes lanes leave an activation, and returns the position of the call.
+    /// Makes lanes leave an activation, and returns the position of the call in the caller's activation; `None` for the
+    /// kernel.
     pub(super) fn leave(&mut self, number: usize, mask: u32) -> Option<At> {
         let activation = &mut self.activations[number];
         activation.alive &= !mask;
@@ -117,7 +119,7 @@ impl Warp {
         activation.call
     }
 
-    /// Makes lanes leave all activations.
+    /// Makes lanes exit the kernel: they leave all activations.
     pub(super) fn exit(&mut self, at: At, mask: u32) {
         let mut next = Some(at);
         while let Some(at) = next {

@@ -1,8 +1,9 @@
 //! Approximate functions of f32, by the algorithms of [`margay_ops::meaning::approx`].
 //!
-//! The code of the reference functions for sines, logarithms and exponentials is generic. This module instantiates this
-//! code with Cranelift values. Quotients, reciprocals and roots use the same correctly rounded operations as the
-//! reference functions. Native code and the interpreter therefore compute the same bits.
+//! The reference functions for sines, logarithms and exponentials are generic over the arithmetic. This module
+//! instantiates them with an arithmetic that emits Cranelift instructions. Quotients, reciprocals and roots use the
+//! same correctly rounded operations as the reference functions. Native code and the interpreter therefore compute the
+//! same bits.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -16,7 +17,8 @@ use margay_ops::types::OpType;
 use super::{float, integer};
 use crate::emit::{Lane, memory};
 
-/// Emits the arithmetic of the generic functions as Cranelift instructions, for one lane.
+/// The arithmetic with which this module instantiates the generic reference functions: it emits Cranelift instructions
+/// for one lane.
 pub(super) struct Code<'a, 'b>(pub(super) &'a mut FunctionBuilder<'b>);
 
 macro_rules! operations {
@@ -183,7 +185,7 @@ pub(super) fn sqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     float::finish(lane, inst, data, types::F32, value)
 }
 
-/// Computes `1 / sqrt(a)`. The f64 form with `.ftz` is not supported, because it has less precision.
+/// Computes `1 / sqrt(a)`. This lowering does not support f64 with `.ftz`, because that form has less precision.
 pub(super) fn rsqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let ty = float::float_type(data.ty)?;
     if ty == types::F64 && data.mods.ftz() {

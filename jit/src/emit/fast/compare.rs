@@ -77,7 +77,8 @@ fn combine(lane: &mut Lane<'_, '_>, op: BoolOp, a: Value, b: Value) -> Value {
 }
 
 pub(super) fn setp(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
-    // `setp` has one type. If the op has two types, the first is the type of the predicate.
+    // `setp` has one type, that of the operands. If an op has two types, `ty` is the type of the predicate, and `src`
+    // that of the operands.
     let ty = if data.src == OpType::None {
         data.ty
     } else {

@@ -30,8 +30,8 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// Sets an integer result. The result is extended to the width of its register by the signedness of the destination
-/// type.
+/// Sets an integer result. The bits are extended to the width of the result's register: sign-extended if the
+/// destination type is signed, otherwise zero-extended.
 fn define(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType, bits: Value) -> Option<()> {
     let &value = lane.function.dfg.results(inst).first()?;
     let to = clif_type(lane.function.dfg.ty(value));
@@ -102,7 +102,7 @@ fn int_to_float(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<
     define_float(lane, inst, to, value)
 }
 
-/// Returns whether every source integer is representable, so that rounding has no effect.
+/// Returns whether the destination type can represent every integer of the source type, so that rounding has no effect.
 fn is_exact(data: &InstData) -> bool {
     let digits = if data.ty == OpType::F64 { 53 } else { 24 };
     data.src.bits() <= digits

@@ -99,8 +99,9 @@ pub(super) fn unpack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Op
     Some(())
 }
 
-/// Returns the halves of a value that an `iconcat` has concatenated. The code generator follows chains of `iconcat`
-/// and `isplit` for each of their values, which takes quadratic time.
+/// Returns the two halves of a value if an `iconcat` defines the value. The caller uses the halves instead of an
+/// `isplit`, because the time that Cranelift needs for a chain of `iconcat` and `isplit` is quadratic in the chain's
+/// length.
 fn concatenated(dfg: &DataFlowGraph, whole: ir::Value) -> Option<(ir::Value, ir::Value)> {
     let inst = dfg.value_def(dfg.resolve_aliases(whole)).inst()?;
     match (dfg.insts[inst].opcode(), dfg.inst_args(inst)) {

@@ -1,9 +1,9 @@
 //! f32 sums, products and fused products, rounded towards zero, down or up.
 //!
-//! Compilers use `fma.rm` for exponentials. The exact result is a sum of two f64 values: a product of two f32 values is
-//! exact in f64, and Knuth's two-sum computes the rounding error of an f64 addition. The f32 nearest to the exact
-//! result is either the wanted value or one step too far in the wrong direction. A comparison with the exact result
-//! distinguishes the two cases.
+//! CUDA compilers use `fma.rm` in exponentials. The exact result is represented as a sum of two f64 values: a product
+//! of two f32 values is exact in f64, and Knuth's two-sum computes the rounding error of an f64 addition. The f32
+//! nearest to the exact result is either the wanted value or one step too far in the wrong direction. A comparison with
+//! the exact result distinguishes the two cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -15,7 +15,7 @@ use margay_ops::types::OpType;
 use super::{float, integer};
 use crate::emit::{Lane, memory};
 
-/// An exact value: an f64 and its rounding error.
+/// An exact real number: the sum of an f64 and the rounding error of this f64.
 #[derive(Clone, Copy)]
 struct Exact {
     sum: Value,
@@ -53,7 +53,7 @@ fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact
     Exact { sum, rest }
 }
 
-/// Replaces a zero sum by -0 if either operand is negative. With rounding down, a zero sum of operands with opposite
+/// Replaces a zero sum by -0 if an operand is negative, because with rounding down a zero sum of operands with opposite
 /// signs is -0.
 fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Value {
     let [a, b] = [a, b].map(|value| lane.as_int(value));
@@ -66,7 +66,8 @@ fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Val
     lane.b.ins().select(vanishes, zero, sum)
 }
 
-/// Returns whether `rounded` is greater (`side` is `GreaterThan`) or less (`LessThan`) than the exact value.
+/// Emits the test whether `rounded` is greater than the exact value (if `side` is `GreaterThan`) or less than the exact
+/// value (if `side` is `LessThan`).
 fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) -> Value {
     let zero = lane.b.ins().f64const(0.0);
     let past = lane.b.ins().fcmp(side, rounded, exact.sum);
@@ -76,13 +77,13 @@ fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) 
     lane.b.ins().bor(past, just_past)
 }
 
-/// Computes the bits of the next f32 above or below.
+/// Computes the bits of the next f32 above the given f32 (if `up`) or below it.
 fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     let one = lane.int(types::I32, 1);
     let minus_one = lane.int(types::I32, u64::MAX);
     let zero = lane.int(types::I32, 0);
     let negative = lane.b.ins().icmp(IntCC::SignedLessThan, bits, zero);
-    // Upwards, positive magnitudes grow and negative magnitudes shrink.
+    // The step upwards increases the magnitude of a positive number and decreases that of a negative number.
     let delta = if up {
         lane.b.ins().select(negative, minus_one, one)
     } else {
@@ -91,7 +92,8 @@ fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     let moved = lane.b.ins().iadd(bits, delta);
     let magnitude = lane.b.ins().iadd(bits, bits);
     let least = lane.int(types::I32, if up { 1 } else { 0x8000_0001 });
-    // Both zeros step to the smallest subnormal, which is positive upwards and negative downwards.
+    // From +0 and from -0, the step upwards leads to the smallest positive subnormal, and the step downwards to its
+    // negation.
     lane.b.ins().select(magnitude, moved, least)
 }
 
@@ -179,7 +181,7 @@ pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value
     let (down, up) = (step(lane, bits, false), step(lane, bits, true));
     let moved = lane.b.ins().select(above, down, bits);
     let moved = lane.b.ins().select(below, up, moved);
-    // If the last bit is already set, the value is the result.
+    // If the last bit of the nearest f32 is set, the nearest f32 is the result.
     let odd = lane.b.ins().band_imm_u(bits, 1);
     let bits = lane.b.ins().select(odd, bits, moved);
     lane.b.ins().bitcast(types::F32, memory::host_cast(), bits)

@@ -68,7 +68,8 @@ pub(super) fn bfe(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let last = lane.b.ins().iconst(types::I64, 63);
         let by = lane.b.ins().select(past, last, position);
         let moved = lane.b.ins().sshr(a, by);
-        // Shifts left and then right. If the length is 64 or more, the shifts have no effect.
+        // Removes the bits above the field by a shift to the left and a shift to the right. If the length is 64 or
+        // more, both shift amounts are 0.
         let width = lane.b.ins().iconst(types::I64, 64);
         let unused = lane.b.ins().isub(width, length);
         let full = reaches(lane, length, 64);
@@ -110,7 +111,7 @@ pub(super) fn bfind(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opt
         let sign = lane.b.ins().sshr_imm_u(a, top);
         a = lane.b.ins().bxor(a, sign);
     }
-    // Zero has as many leading zeros as it has bits, so the position becomes -1.
+    // For the operand zero, the number of leading zeros equals the width, so the position becomes -1.
     let zeros = lane.b.ins().clz(a);
     let zeros = lane.narrowed(zeros, types::I32);
     let bits = if data.mods.flag() {
@@ -159,7 +160,8 @@ pub(super) fn copysign(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> 
     float::finish(lane, inst, data, ty, value)
 }
 
-/// Sets the sum or difference and, if requested, the carry.
+/// Sets the first result to the sum or difference and, if the operation has a carry-out, the second result to the
+/// carry.
 fn define_both(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, bits: Value, carry: Value) {
     lane.result(inst, bits);
     if data.mods.carry_out()
@@ -174,7 +176,7 @@ fn carry_in(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, ty: Type) -> Opti
     Some(lane.b.ins().uextend(ty, carry))
 }
 
-/// Returns the operands' type if the operation may take part in a carry chain.
+/// Returns the type of the operands if it is one that carry chains can have (32 or 64 bits).
 fn chain(data: &InstData) -> Option<Type> {
     integer::integer(data.ty).filter(|ty| ty.bits() >= 32)
 }
@@ -253,7 +255,7 @@ pub(super) fn subc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     chained(lane, inst, data, true, subtract_all)
 }
 
-/// Computes the half of a product that goes into a carry chain.
+/// Computes the half of a product that a multiply-add with carry adds.
 fn product(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: Type) -> Option<Value> {
     let (a, b) = (
         logic::operand(lane, inst, 0, ty)?,

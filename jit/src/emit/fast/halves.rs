@@ -1,9 +1,10 @@
 //! `f16` and `bf16`: conversions to and from f32, and sums, products and fused products, both scalar and packed.
 //!
 //! Widening an operand to f32 is exact. f32 has more than twice the digits of either format, so rounding a sum or
-//! product first to f32 and then to the format gives the same result as rounding it once. An exact fused product does
-//! not fit into f32. Generated code therefore computes it exactly in f64 and rounds it to f32 *to odd* (an inexact
-//! result gets an odd last digit), so that the second rounding is correct.
+//! product first to f32 and then to the format gives the same result as one rounding. For a fused product, this does
+//! not hold, because the exact value has too many digits. Generated code therefore computes a fused product exactly in
+//! f64 and rounds it to f32 *to odd* (the last digit of an inexact result is odd), so that the second rounding gives
+//! the correct result.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
@@ -52,7 +53,7 @@ impl Format {
     }
 }
 
-/// Returns whether the operation is exact or rounds to nearest, and has no other modifier.
+/// Returns whether the operation is exact or rounds to nearest, and has no modifiers except the rounding mode.
 pub(crate) fn is_plain(data: &InstData) -> bool {
     let rounding = data.mods.rounding();
     let nearest = matches!(rounding, Rounding::None | Rounding::Rn);

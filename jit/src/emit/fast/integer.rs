@@ -1,5 +1,5 @@
-//! Integer arithmetic. Lowerings of ops that also exist for floating point pass floating-point types on to
-//! [`super::float`].
+//! Integer arithmetic. If an op also exists for floating-point types, its lowering here calls [`super::float`] for
+//! these types.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -74,8 +74,8 @@ fn widened(lane: &mut Lane<'_, '_>, ty: OpType, value: Value) -> Option<Value> {
     })
 }
 
-/// Finds a product with a constant power of two. Returns the index of the other factor, and the exponent. The
-/// constant has the operation's type, so the sign bit of a signed type is not a power of two.
+/// Recognises a multiplication by a constant power of two. Returns the index of the other factor, and the exponent. The
+/// sign bit of a signed type does not count as a power of two, because the constant has the operation's type.
 pub(crate) fn doubled(function: &Function, inst: Inst, data: &InstData) -> Option<(usize, u32)> {
     let args = function.dfg.args(inst);
     let highest = data.ty.bits() - u32::from(data.ty.is_signed());

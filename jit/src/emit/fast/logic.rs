@@ -113,7 +113,8 @@ pub(super) fn lop3(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     let a = operand(lane, inst, 0, types::I32)?;
     let b = operand(lane, inst, 1, types::I32)?;
     let c = operand(lane, inst, 2, types::I32)?;
-    // The index into the table is 4a+2b+c, so the upper half is the function for a = 1.
+    // The index into the truth table is 4a+2b+c, so the upper four bits are the table of the function of `b` and `c`
+    // for a = 1.
     let (set, clear) = (table >> 4, table & 15);
     let bits = if set == clear {
         two(lane, set, b, c)
@@ -127,8 +128,7 @@ pub(super) fn lop3(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     define(lane, inst, bits)
 }
 
-/// Returns the shift amount as 32 bits. If the amount is constant, also returns whether the amount is less than the
-/// width.
+/// Returns the shift amount as a 32-bit value and, if the amount is constant, whether it is less than the width.
 fn amount(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -149,7 +149,7 @@ pub(super) fn shl(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     define(lane, inst, bits)
 }
 
-/// Returns the shifted value, or zero if the amount is at least the width.
+/// Emits the selection of a shift's result: the shifted value, or zero if the amount is at least the width.
 fn clamped(
     lane: &mut Lane<'_, '_>,
     ty: Type,

@@ -1,9 +1,9 @@
-//! Lazy spills: what whole chunks store in the frame at a barrier on the uniform path.
+//! Lazy spills: the stores of live values to the frame by whole chunks that stop at a barrier on the uniform path.
 //!
-//! Of a uniform or affine value, only the first lane is stored. Most values that an earlier barrier has stored are not
-//! stored again. After the barrier, only the uniform path and whole chunks of converged warps read these spills
-//! ([`Slice::behind_barrier`]). Before other code reads these spills, [`Slice::spread`] materialises all lanes.
-//! Materialising a value whose lanes are all stored changes nothing.
+//! A lazy spill of a uniform or affine value stores only the first lane. Most values that an earlier barrier has stored
+//! are not stored again. After the barrier, only the uniform path and whole chunks of converged warps can read lazy
+//! spills ([`Slice::behind_barrier`]). Before other code reads the frame, [`Slice::spread`] materialises all lanes.
+//! Materialising is harmless if all lanes are stored already.
 
 use margay_exec::SyncPoint;
 use margay_ir::analysis::regions::ResumePoint;
@@ -23,13 +23,14 @@ enum Form {
     Lanes,
     /// The first lane. The field is the difference between neighbouring lanes.
     First(i64),
-    /// The first lane if the value's check holds, else all lanes. A note in the frame records which.
+    /// The first lane and, if the check of the speculatively affine value fails, all lanes. A note in the frame records
+    /// whether the check holds. The field is the difference between neighbouring lanes if it holds.
     Guarded(i64),
 }
 
 impl Slice<'_, '_> {
-    /// Returns which lanes of a value are stored at a barrier, depending on how the code after the barrier reads the
-    /// value.
+    /// Returns how a lazy spill stores a value at a barrier. This depends on the classes that the value has before and
+    /// after the barrier.
     fn brief_form(&mut self, value: Value, entry: &ResumePoint) -> Form {
         let function = self.lane.function;
         let here = self.class(value);
@@ -56,7 +57,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Stores lazily the values that the region after a barrier needs.
+    /// Emits lazy spills of the values that the region after a barrier needs.
     pub(super) fn save_briefly(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
         let Some(regions) = self.lane.regions else {
             return Ok(());
@@ -103,7 +104,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Materialises all lanes of the lazy spills at a barrier, for the chunk `here`.
+    /// Emits code that materialises the lazy spills of a barrier, for the chunk `here`.
     pub(crate) fn spread(&mut self, stop: SyncPoint, here: Here) -> Result<(), Unsupported> {
         let (Some(regions), Some(&block)) = (self.lane.regions, self.brief.get(&stop)) else {
             return Ok(());

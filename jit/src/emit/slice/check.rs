@@ -1,8 +1,9 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
-//! If the host permits the accesses of all lanes to adjacent addresses, or to one address, the code that follows the
-//! check accesses whole vectors. The host performs all other loads and stores, because this needs less generated code:
-//! those of masked chunks, those with distant addresses, and those that contain an access which is not permitted.
+//! If all lanes access contiguous addresses, or one address, and the host permits these accesses, the code after the
+//! check accesses whole vectors. The host itself performs all other loads and stores, because this needs less generated
+//! code. These are the accesses of masked chunks, accesses to distant addresses, and accesses of which at least one
+//! lane's is not permitted.
 
 use std::mem::offset_of;
 
@@ -25,14 +26,14 @@ use crate::abi::{
 use crate::emit::lane::{Lane, Unsupported, host};
 use crate::emit::memory::element_type;
 
-/// A check whose access follows in the same block. Its code is emitted with that of the access.
+/// A check whose access follows in the same block. The code of the check is emitted together with that of the access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     result: Value,
     check: Inst,
 }
 
-/// An access and its check.
+/// The check of an access: its operands, and the data that the host needs.
 #[derive(Clone, Copy)]
 struct Examined<'a> {
     access: ObservedAccess,
@@ -60,7 +61,7 @@ impl Slice<'_, '_> {
         let args = function.dfg.args(inst);
         let (address, operands) = (args[0], &args[1..]);
         let each = matches!(access.mode, AccessMode::Copy | AccessMode::Release);
-        // Each thread has its local memory at a different address.
+        // The local memory of each thread has a different base address, so the lanes are not contiguous.
         if each || access.space == StateSpace::Local || !self.fits(operands) {
             return self.each_lane(inst);
         }
@@ -97,7 +98,8 @@ impl Slice<'_, '_> {
         self.set(result, &lanes)
     }
 
-    /// Returns whether the lanes of operands have vectors of one type that fit into the memory for operands.
+    /// Returns whether the operands have one type for which vectors exist, and the lanes of all operands fit into the
+    /// memory for operands.
     pub(super) fn fits(&self, operands: &[Value]) -> bool {
         let function = self.lane.function;
         let Some(&first) = operands.first() else {
@@ -151,8 +153,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Stores the lanes of the operands of an access for the host. Returns their address, and the number and size of
-    /// the operands of a lane.
+    /// Stores the lanes of the operands of an access to memory for the host. Returns the address of this memory, the
+    /// number of operands, and the size of an operand's element in bytes.
     pub(super) fn put_operands(
         &mut self,
         operands: &[Value],
@@ -187,10 +189,10 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Emits the check of strided lanes. The code compares the addresses with memory that the host has permitted at an
-    /// earlier check, tests or sets the record of written bytes, and records reads in the log. It calls the host only
-    /// if one of these steps is not possible. Returns a nonzero value if the code that follows performs the access,
-    /// and 0 if the host has performed it.
+    /// Emits the check of strided lanes. The code compares the addresses with the range that the host has permitted at
+    /// an earlier check, tests or sets the record of written bytes, and appends reads to the log. It calls the host
+    /// only if one of these steps is not possible. Returns a value that is nonzero if the code after the check must
+    /// perform the access, and 0 if the host has performed the access.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
         let access = what.access;
         let index = match access.space {
@@ -257,8 +259,9 @@ impl Slice<'_, '_> {
             && (!request.initialisation || whole && (loads || adjacent))
     }
 
-    /// Emits the test whether all lanes access a permitted range, whose description is at the offset `at` of the
-    /// context, at aligned addresses. Returns the offset of the lowest address in the range, and the result.
+    /// Emits the test whether the accesses of all lanes are aligned and inside the permitted range at the offset `at`
+    /// of the context. Returns the distance of the lowest accessed address from the start of the range, and the result
+    /// of the test.
     fn is_permitted(
         &mut self,
         (address, stride): (ir::Value, i64),
@@ -290,7 +293,7 @@ impl Slice<'_, '_> {
 
     /// Emits the test whether all bytes of a load have been written, or records that all bytes of a store are written.
     /// The accesses begin at `offset` in the permitted range whose description is at the offset `at` of the context.
-    /// The code continues at `ask` if the host must do this.
+    /// The code continues at the block `ask` if only the host can test or record this.
     fn test_written(
         &mut self,
         (offset, stride): (ir::Value, i64),
@@ -312,7 +315,8 @@ impl Slice<'_, '_> {
         let first = b.ins().ushr_imm_u(offset, 3);
         let first = b.ins().iadd(record, first);
         if access.mode == AccessMode::Store {
-            // Part of a byte of the record could belong to bytes that another thread writes.
+            // The record has a byte for every eight bytes of memory. If the offset is not a multiple of eight, a byte
+            // of the record also describes memory that another thread may write, so the host must set its bits.
             let rest = b.ins().band_imm_u(offset, 7);
             let set = b.create_block();
             b.ins().brif(rest, ask, &[], set, &[]);
@@ -327,7 +331,8 @@ impl Slice<'_, '_> {
             b.switch_to_block(done);
             return;
         }
-        // Combines all bytes of the record that contain a bit for a byte of the accesses.
+        // Computes the bitwise and of all bytes of the record that describe accessed memory. A bit of an unaccessed
+        // byte can only make the test fail, and the host then decides.
         let last = b.ins().iadd_imm_s(offset, i64::from(bytes) - 1);
         let last = b.ins().ushr_imm_u(last, 3);
         let last = b.ins().iadd(record, last);
@@ -347,7 +352,8 @@ impl Slice<'_, '_> {
         b.switch_to_block(done);
     }
 
-    /// Loads the address of the next record of the read log. Returns it, and whether the log has space for it.
+    /// Loads the address of the next record of the read log. Returns this address, and whether the log has space for
+    /// the record.
     fn next_record(&mut self) -> (ir::Value, ir::Value) {
         let ctx = self.lane.fixed.ctx;
         let b = &mut *self.lane.b;
@@ -362,7 +368,7 @@ impl Slice<'_, '_> {
         (next, has_space)
     }
 
-    /// Emits the code that records reads of all lanes at `next`.
+    /// Emits the code that appends the reads of all lanes to the read log, as the record at `next`.
     fn record_read(
         &mut self,
         next: ir::Value,
@@ -397,7 +403,7 @@ impl Slice<'_, '_> {
         b.ins().store(host(), after, log, next);
     }
 
-    /// Emits the call of the host for the lanes at `places`. Returns its answer.
+    /// Emits the call of [`Helpers::check_lanes`] for lanes that access `places`. Returns the result of the helper.
     fn ask_host(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
         let &Places::Strided {
             address, stride, ..
@@ -413,7 +419,8 @@ impl Slice<'_, '_> {
         self.call_host(what, true)
     }
 
-    /// Emits the call of the host for the addresses of all lanes. Returns its answer.
+    /// Emits the call of [`Helpers::check_lanes`] with a separate address for each lane. Returns the result of the
+    /// helper.
     fn ask_about_each(&mut self, what: Examined<'_>) -> Result<ir::Value, Unsupported> {
         let at = self.check_addresses();
         for (i, vector) in self.get(what.address)?.into_iter().enumerate() {
@@ -463,7 +470,7 @@ impl Slice<'_, '_> {
         Ok(answer.unwrap_or_else(|| self.lane.b.ins().iconst(types::I32, 0)))
     }
 
-    /// Loads the addresses that the host has written.
+    /// Loads the addresses that the lanes must use, which the host has written.
     fn checked_lanes(&mut self, result: Value) -> Result<Lanes, Unsupported> {
         let ty = vector_type(self.lane.function.dfg.ty(result))?;
         let at = self.check_addresses();
@@ -478,8 +485,8 @@ impl Slice<'_, '_> {
             .take_if(|pending| pending.result == address)
     }
 
-    /// Emits a load or store and its check. `run` emits an access to strided places that needs no further tests. If
-    /// lanes are masked off or have distant addresses, or if the check fails, the host performs the access.
+    /// Emits a load or store together with its check. `run` emits the access to strided addresses, without any tests.
+    /// If lanes are masked off or have distant addresses, or if the check fails, the host performs the access.
     pub(super) fn checked_access(
         &mut self,
         pending: Pending,
@@ -517,7 +524,7 @@ impl Slice<'_, '_> {
             },
             performs: Some(performs),
         };
-        // The lanes must be computed before the branches.
+        // The operands must be computed before the branches, because all branches use them.
         for &value in values {
             self.get(value)?;
         }

@@ -1,8 +1,9 @@
-//! Sync points that a whole warp completes in registers: all 32 lanes are active, so all have arrived.
+//! Sync points that a whole warp completes in vector registers, without the host. All 32 lanes are active, so all lanes
+//! have arrived at the sync point.
 //!
-//! The member masks are either constant or compared at run time. The comparison recognises two kinds of masks: masks of
-//! all lanes, and masks in which each lane names its own tile of 16, 8 or 4 neighbours, as cooperative groups do. The
-//! host completes collectives with other masks.
+//! Member masks that are not constant are compared at run time. Two kinds of masks are recognised: masks of all lanes,
+//! and masks in which each lane's mask is the tile of 16, 8 or 4 neighbouring lanes that contains the lane, as in
+//! cooperative groups. The host completes collectives with other masks.
 
 use std::mem::offset_of;
 
@@ -24,7 +25,7 @@ const EVERYBODY: u64 = 0xffff_ffff;
 /// Sizes of tiles that are recognised.
 const TILES: [u32; 4] = [32, 16, 8, 4];
 
-/// The condition under which 32 lanes that wait at a sync point continue without the host.
+/// The condition under which the 32 lanes at a sync point continue without the host.
 pub(super) enum Pass {
     Always,
     /// If the value is nonzero.
@@ -44,8 +45,8 @@ fn segment(c: u32) -> Option<u32> {
 }
 
 impl Slice<'_, '_> {
-    /// Returns the condition under which a sync point at which all 32 lanes wait is completed in registers. Returns
-    /// `None` if the host must always complete it.
+    /// Returns the condition under which a sync point is completed in registers, if all 32 lanes wait there. Returns
+    /// `None` if the host must always complete the sync point.
     pub(super) fn passing(
         &mut self,
         inst: Inst,
@@ -71,7 +72,7 @@ impl Slice<'_, '_> {
                 let Some(size) = segment(c as u32) else {
                     return Ok(None);
                 };
-                // Whether all lanes read lanes of their own segments.
+                // Whether each lane reads from a lane of its own segment.
                 let inside = match constant(1) {
                     None if !is_any_index(data, c as u32) => return Ok(None),
                     None => true,
@@ -90,7 +91,8 @@ impl Slice<'_, '_> {
             }
             _ => return Ok(None),
         };
-        // Only synchronisation of whole warps is reported to checking tools.
+        // This code reports only synchronisation of whole warps to checking tools, so smaller tiles are left to the
+        // host.
         let sizes = if watched { &TILES[..1] } else { sizes };
         if let Some(bits) = constant(mask) {
             let all = bits & EVERYBODY == EVERYBODY;
@@ -119,7 +121,7 @@ impl Slice<'_, '_> {
         Ok(any.map(Pass::If))
     }
 
-    /// Tests whether each lane names the tile of `size` lanes that contains it.
+    /// Emits the test whether the mask of each lane is the tile of `size` lanes that contains the lane.
     fn are_tiles(&mut self, masks: &Lanes, size: u32) -> ir::Value {
         let mut all = None;
         for (i, &four) in masks.iter().enumerate() {
@@ -135,7 +137,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().vall_true(all)
     }
 
-    /// Completes a sync point in registers.
+    /// Emits the computation of a sync point's results in registers.
     pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         if self.lane.request.order && data.opcode != Opcode::ActiveMask {
             let warp = self.lane.b.ins().ushr_imm_u(self.lane.here.thread, 5);
@@ -161,8 +163,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Emits `shfl` with a constant `c` operand. If the distance is constant too, the compiler knows the source of
-    /// each lane.
+    /// Emits `shfl` with a constant `c` operand. If the operand `b` (the distance or index) is also constant, the
+    /// source lane of each lane is known at compile time.
     fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let args = function.dfg.args(inst).to_vec();
@@ -205,7 +207,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns four lanes of a value, by their indices.
+    /// Returns a vector of the four lanes of a value that have the indices `from`.
     fn picked(&mut self, lanes: &Lanes, from: &[u32]) -> ir::Value {
         let first = from[0] / 4;
         if from
@@ -236,7 +238,7 @@ impl Slice<'_, '_> {
         self.gathered(&scalars, types::I32X4)[0]
     }
 
-    /// Emits `shfl.idx` within segments, through memory.
+    /// Emits `shfl.idx` within segments: stores all lanes to memory, and loads each lane's source.
     fn indexed_shuffle(
         &mut self,
         args: &[Value],
@@ -319,7 +321,7 @@ impl Slice<'_, '_> {
         self.give_all(inst, scalar)
     }
 
-    /// Sets the only result of a sync point to a value that is equal for all lanes.
+    /// Sets the result of a sync point to a scalar, which is the result of all lanes.
     fn give_all(&mut self, inst: Inst, scalar: ir::Value) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let &[result] = function.dfg.results(inst) else {
@@ -334,7 +336,7 @@ impl Slice<'_, '_> {
         self.set(result, &lanes)
     }
 
-    /// Returns the reduction of two words, or of two vectors of words.
+    /// Applies the reduction operation to two words, or to the elements of two vectors of words.
     fn reduced(&mut self, data: &InstData, x: ir::Value, y: ir::Value) -> ir::Value {
         let (b, signed) = (&mut *self.lane.b, data.ty.is_signed());
         match data.mods.atom_op() {
@@ -362,7 +364,7 @@ impl Slice<'_, '_> {
         word.map_or(Ok(()), |word| self.give_all(inst, word))
     }
 
-    /// Emits a vote among the members that each lane names.
+    /// Emits a vote in which the mask of each lane selects the lanes that vote.
     fn vote_of_tiles(
         &mut self,
         bits: ir::Value,

@@ -1,11 +1,11 @@
-//! Control flow of a chunk: code that all lanes run, and the same blocks under masks.
+//! Control flow of a chunk. The code exists twice: once for chunks of which all lanes run, and once under masks.
 //!
 //! The masked blocks are in the order of [`Linear`]; a *position* is an index in this order. Each masked block has a
-//! mask of the lanes that are about to run it, and a block with an empty mask is skipped. The first edge that leads to
-//! a block writes the block's mask and parameters, and later edges add their lanes. Lanes that branch back to a loop's
-//! header wait at the loop's end.
+//! variable with the mask of the lanes that will run the block, and a block with an empty mask is skipped. The first
+//! edge to a block initialises the block's mask and parameters, and later edges add their lanes. Lanes that branch back
+//! to a loop's header wait at the end of the loop.
 //!
-//! Invariant: when a block is run, no lane waits at an earlier position.
+//! Invariant: while the block at a position runs, no lane waits at an earlier position.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -24,32 +24,34 @@ use super::{Lanes, NOBODY, Slice, Vars};
 use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
 
-/// The code under masks.
+/// The blocks and variables of the masked code.
 #[derive(Default)]
 pub(super) struct Masked {
-    /// For each position, the Cranelift block at which its code begins; then the block after the last position.
+    /// For each position, the Cranelift block at which the position's code begins. The last element is the block after
+    /// all positions.
     at: Vec<ir::Block>,
     /// The Cranelift blocks at the ends of loops, by loop index.
     ends: Vec<ir::Block>,
-    /// For each position, the mask of the lanes that are about to run it.
+    /// For each position, the variables with the mask of the lanes that will run it.
     masks: Vec<Vars>,
-    /// The masks of the lanes that wait at a loop's end for the next iteration, by loop index.
+    /// For each loop, by index, the variables with the mask of the lanes that wait at the loop's end for the next
+    /// iteration.
     back: Vec<Vars>,
-    /// The parameters of the loop headers for the lanes in `back`.
+    /// For parameters of loop headers, the variables with their values in the next iteration, for the lanes in `back`.
     back_params: FxHashMap<Value, Vars>,
     back_scalars: FxHashMap<Value, Variable>,
     back_holds: FxHashMap<Value, Variable>,
-    /// For each position, the code that writes its mask first.
+    /// For each position, the code that is the first to write the position's mask.
     toucher: Vec<Toucher>,
-    /// Positions whose masks the block being translated has written.
+    /// The positions whose masks the block being translated has already written.
     touched: FxHashSet<u32>,
     /// Position of the block being translated.
     here: u32,
-    /// Whether any code enters the masked code.
+    /// Whether any code jumps to the masked code.
     entered: bool,
 }
 
-/// The code that writes a mask first. All other code adds lanes to the mask.
+/// The code that is the first to write the mask of a position. All other code adds lanes to this mask.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Toucher {
     /// No edge leads to the position.
@@ -92,7 +94,7 @@ fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
 }
 
 impl Slice<'_, '_> {
-    /// Creates the blocks of the masked code, which all other code may enter from then on.
+    /// Creates the blocks and variables of the masked code. After this call, other code may jump to the masked code.
     pub(crate) fn prepare(&mut self) {
         let positions = self.view.linear.order.len();
         let loops = self.view.linear.loops.len();
@@ -121,7 +123,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Translates all blocks that have been entered.
+    /// Translates all blocks to which emitted code jumps.
     pub(crate) fn translate(&mut self) -> Result<(), Unsupported> {
         self.drain()?;
         if self.masked.entered {
@@ -143,8 +145,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Adds a requirement to the condition for code of whole chunks: CTA range analysis must have proved the checks
-    /// that the code relies on.
+    /// Restricts `whole`, the condition under which the code for whole chunks runs: CTA range analysis must also have
+    /// proved the checks on which this code relies.
     pub(super) fn surely(&mut self, whole: ir::Value) -> ir::Value {
         match self.hoisted.extents().assured() {
             Some(assured) => {
@@ -155,7 +157,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the Cranelift block with the code of a block for all lanes. New code is queued for translation.
+    /// Returns the Cranelift block with the code that all lanes of a chunk run for an IR block. At the first call for
+    /// an IR block, queues it for translation.
     pub(crate) fn full_block(&mut self, block: Block) -> ir::Block {
         if let Some(&known) = self.full.get(&block) {
             return known;
@@ -166,7 +169,7 @@ impl Slice<'_, '_> {
         new
     }
 
-    /// Emits code that begins at the block `entry` with the lanes of `mask`.
+    /// Emits code that enters the masked code at the block `entry` with the lanes of `mask`.
     pub(crate) fn start_masked(&mut self, entry: Block, mask: &Lanes) {
         self.clear_masks();
         let Some(position) = self.view.linear.position(entry) else {
@@ -289,8 +292,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits branches for the case that CTA range analysis has decided the condition. If the lanes only exit on one of
-    /// the edges, emits no branch for that edge.
+    /// Emits branches to `ways` for the cases that CTA range analysis has proved or disproved the condition. Emits no
+    /// branch for an edge to a block that only exits.
     fn ask(&mut self, condition: Value, targets: &[BlockCall], ways: [ir::Block; 2]) {
         if !self.conditions.contains(&condition) {
             return;
@@ -353,7 +356,8 @@ impl Slice<'_, '_> {
         ways.push((&targets[0], rest));
         if self.mask.is_some() {
             for (call, mask) in ways {
-                // The code does not know whether all lanes take one edge, so parameters are passed under masks.
+                // It is not known at compile time whether all lanes take the same edge, so parameters are passed under
+                // masks.
                 let any = self.any(&mask);
                 self.masked_edge(call, &mask, Some(any))?;
             }
@@ -363,7 +367,7 @@ impl Slice<'_, '_> {
         self.part(&ways)
     }
 
-    /// Emits an edge that all lanes of the chunk take.
+    /// Emits an edge that all lanes of the chunk take, to code for whole chunks.
     fn full_edge(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
         self.freeze(call.block, None)?;
         self.pass(call, None, None, true)?;
@@ -372,7 +376,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits the edges on which lanes diverge.
+    /// Emits the edges of a branch at which lanes diverge, from code for whole chunks to masked code.
     fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), Unsupported> {
         self.clear_masks();
         let here = self.view.linear.position(self.block);
@@ -404,7 +408,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits an edge that the lanes of `mask` take. If `taken` is given, it is zero if no lane takes this edge.
+    /// Emits, in masked code, an edge that the lanes of `mask` take. If `taken` is given, it is a value that is zero if
+    /// no lane takes this edge.
     fn masked_edge(
         &mut self,
         call: &BlockCall,
@@ -419,7 +424,8 @@ impl Slice<'_, '_> {
         self.add_lanes(call, mask, taken, first)
     }
 
-    /// Adds lanes to the mask of a block. `first` is true if this edge writes the mask first.
+    /// Emits code that adds the lanes of an edge to the mask of the edge's target. `first` is true if this edge is the
+    /// first to write the mask.
     fn add_lanes(
         &mut self,
         call: &BlockCall,
@@ -453,7 +459,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Keeps, for lanes that leave a loop, the values that code outside the loop uses.
+    /// Emits code that saves, for lanes that leave a loop, the values that the loop defines and code outside the loop
+    /// uses.
     fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), Unsupported> {
         let from = self.block;
         let loops = self.view.uniformity.loops();
@@ -478,7 +485,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Sets the parameters of a block. Without a mask, or on the first edge, sets them for all lanes.
+    /// Emits code that sets the parameters of a block: for all lanes if there is no mask or if this is the first edge,
+    /// otherwise for the lanes of the mask.
     fn pass(
         &mut self,
         call: &BlockCall,
@@ -533,7 +541,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// For parameters whose lanes are kept in memory: writes the lanes if the check of an argument does not hold.
+    /// Sets parameters whose lanes are kept in memory: emits code that writes the lanes of these parameters if the
+    /// check of an argument fails.
     fn pass_in_memory(&mut self, params: &[(Value, Value)]) -> Result<(), Unsupported> {
         let args: Vec<Value> = params.iter().map(|&(_, arg)| arg).collect();
         let Some(all) = self.all_hold(&args, None) else {
@@ -551,8 +560,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Keeps the values that the parameters of a loop's header will have in the next iteration, for lanes that branch
-    /// back.
+    /// For lanes that branch back to a loop's header, emits code that saves the arguments of the branch. They become
+    /// the header's parameters in the next iteration.
     fn pass_back(
         &mut self,
         call: &BlockCall,
@@ -581,7 +590,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Sets a variable. If `taken` is given, sets the variable only if `taken` is nonzero.
+    /// Emits code that sets a variable. If `taken` is given, the code changes the variable only if `taken` is nonzero.
     fn choose(&mut self, var: Variable, bits: ir::Value, taken: Option<ir::Value>) {
         let bits = match taken {
             Some(taken) => {
@@ -593,7 +602,7 @@ impl Slice<'_, '_> {
         self.lane.b.def_var(var, bits);
     }
 
-    /// Returns a value that is nonzero if an argument of a speculatively affine parameter is affine.
+    /// Returns a value that is nonzero if the argument for a speculatively affine parameter is affine.
     fn holds_or_is(&mut self, arg: Value) -> ir::Value {
         match self.holds(arg) {
             Some(holds) => holds,
@@ -641,7 +650,7 @@ impl Slice<'_, '_> {
         for (position, &block) in linear.order.iter().enumerate() {
             let position = position as u32;
             self.turn(position, block)?;
-            // Ends the loops that end at this position, inner loops first.
+            // Emits the ends of the loops whose last block is at this position, inner loops first.
             for number in (0..linear.loops.len()).rev() {
                 if linear.loops[number].end == position + 1 {
                     self.end_of_loop(number)?;
@@ -726,8 +735,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Emits a jump forwards to a position. If a loop begins there, first clears the masks of blocks after the loop,
-    /// because lanes can leave the loop in any iteration.
+    /// Emits a jump forwards to a position. If a loop begins there, the code first clears the masks that edges out of
+    /// the loop are the first to write, because these edges can add lanes in every iteration.
     fn enter_position(&mut self, next: u32) {
         self.none_touched(Toucher::Loop(next));
         let at = self.masked.at[next as usize];
@@ -789,7 +798,7 @@ impl Slice<'_, '_> {
 
     // Stops.
 
-    /// Stops the active lanes at a sync point or at the end.
+    /// Emits the stop of the active lanes at a sync point or at the end of the kernel.
     pub(super) fn stop(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
         if let Some(sweep) = self.ends.sweep {
             sweep.stop(self.lane.b, stop, self.mask.is_none());
@@ -797,7 +806,7 @@ impl Slice<'_, '_> {
         self.stop_apart(stop)
     }
 
-    /// Stops the active lanes, in code that runs only if the uniform path is not active.
+    /// Emits the stop of the active lanes in code that runs only if the uniform path is not active.
     fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
         if !self.sync_points.contains(&stop) {
             self.sync_points.push(stop);
@@ -869,7 +878,7 @@ impl Slice<'_, '_> {
             return Ok(false);
         }
         if data.opcode == Opcode::Converge && self.view.width == 32 {
-            // All active lanes already run together.
+            // `converge` has no effect here, because the active lanes already run together.
             return Ok(false);
         }
         if self.mask.is_none() && self.view.width == 32 {
@@ -903,7 +912,7 @@ impl Slice<'_, '_> {
         Ok(true)
     }
 
-    /// Stops all lanes at a sync point unless a condition holds. All lanes must be active.
+    /// Emits code that stops all lanes at a sync point if `condition` is false. All lanes must be active.
     fn stop_unless(
         &mut self,
         condition: ir::Value,
@@ -921,8 +930,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits code that counts a turn of a waiting loop, and that makes the lanes yield when they have used all their
-    /// turns.
+    /// Emits code that counts the turns of one iteration of a waiting loop, and that makes the lanes yield when no
+    /// turns are left.
     fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
         let go_on = self.lane.count_turn(inst);
         self.save_behind(inst)?;

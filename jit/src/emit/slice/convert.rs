@@ -74,7 +74,8 @@ impl Slice<'_, '_> {
         let lanes = bail!(self.source(inst, data)?);
         let wide = self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2;
         let signed = data.ty.is_signed();
-        // Converts the lanes to integers of the destination's type in 32 or 64 bits.
+        // Converts the lanes to the destination's type, in elements of 64 bits if this type has 64 bits, otherwise of
+        // 32 bits.
         let lanes = match (wide, bits) {
             (true, 64) => lanes,
             (false, 64) => self.extended(&lanes, data.src.is_signed()),
@@ -108,7 +109,8 @@ impl Slice<'_, '_> {
         if data.mods.rounding() != Rounding::Rn && !exact || data.mods.sat() {
             return Ok(None);
         }
-        // If the result is f64, the conversion of unsigned words needs more than one instruction.
+        // Conversions of unsigned 32-bit integers to f64 are not supported here, because they need more than one
+        // instruction.
         let signed = data.src.is_signed() || data.src.bits() < 32;
         if data.src.bits() == 64 || to == types::F64X2 && !signed {
             return Ok(None);

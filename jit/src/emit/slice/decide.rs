@@ -1,8 +1,10 @@
-//! Endpoint tests: the first and the last lane of a chunk decide a branch for all lanes.
+//! Endpoint tests: the results of a comparison for the first and the last lane of a chunk decide a branch for all
+//! lanes.
 //!
 //! If an affine value does not wrap within a chunk, the result of its ordered comparison with a uniform value changes
 //! at most once from the first lane to the last. If the comparison gives the same result for the first and the last
-//! lane, it gives this result for all lanes. The comparison is computed for each lane only if the two results differ.
+//! lane, it gives this result for all lanes. Only if the two results differ does the code compute the comparison for
+//! each lane.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -16,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::Slice;
 use crate::emit::fast::integer_condition;
 
-/// Result of an endpoint test of a condition. Both fields may be zero.
+/// Result of an endpoint test of a condition. If the test decides nothing, both fields are zero.
 #[derive(Clone, Copy)]
 pub(super) struct Decided {
     /// Nonzero if the condition is proved for all lanes.
@@ -25,7 +27,7 @@ pub(super) struct Decided {
     pub(super) none: ir::Value,
 }
 
-/// An ordered comparison of a value with a stride.
+/// An ordered comparison of an affine value with a uniform bound.
 struct Ordered {
     value: Value,
     bound: Value,
@@ -35,8 +37,8 @@ struct Ordered {
 }
 
 impl Slice<'_, '_> {
-    /// Finds the conditions whose lanes must be computed only if an endpoint test fails. Such a condition has only one
-    /// use, by a branch or by another such condition.
+    /// Finds the conditions whose lanes are computed only if an endpoint test decides nothing. The only use of such a
+    /// condition is by a branch or by another such condition.
     pub(super) fn find_conditions(&mut self) {
         let function = self.lane.function;
         let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();
@@ -73,7 +75,7 @@ impl Slice<'_, '_> {
         self.conditions = once.map(|(&value, _)| value).collect();
     }
 
-    /// Returns whether a value is a condition that can be decided by an endpoint test.
+    /// Returns whether an endpoint test may decide a value, which is then a condition.
     fn waits(&self, value: Value, block: Block) -> bool {
         let function = self.lane.function;
         let Some(inst) = function.dfg.def_inst(value) else {
@@ -93,7 +95,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the comparison that an instruction makes, if an endpoint test may decide it.
+    /// Returns the comparison that an instruction makes, if an endpoint test may decide the comparison.
     fn ordered(&self, inst: Inst, block: Block) -> Option<Ordered> {
         let function = self.lane.function;
         let data = &function.dfg.insts[inst];
@@ -213,8 +215,8 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Converts a comparison of 32-bit integers to a comparison of 64-bit integers, which can represent signed and unsigned
-/// 32-bit integers.
+/// Converts a comparison of 32-bit integers to the comparison of these integers extended to 64 bits. The result is a
+/// signed comparison, because 64-bit integers can represent all signed and unsigned 32-bit integers.
 pub(super) fn on_wide(order: IntCC) -> IntCC {
     match order {
         IntCC::UnsignedLessThan => IntCC::SignedLessThan,

@@ -1,7 +1,8 @@
 //! f32 sums, products and fused products, rounded towards zero, down or up, on whole vectors.
 //!
-//! The scalar lowering explains the method. The exact result is a sum of two f64 values, and the nearest f32 is either
-//! the wanted value or one step too far. A vector of four f32 lanes becomes two vectors of f64 lanes.
+//! [`crate::emit::fast`] contains the scalar lowering, which explains the method: the exact result is a sum of two f64
+//! values, and the f32 nearest to it is either the wanted value or one step too far. A vector of four f32 lanes becomes
+//! two vectors of f64 lanes.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -14,10 +15,10 @@ use margay_ops::types::OpType;
 use super::ops::{Tried, bail};
 use super::{Lanes, Slice};
 
-/// Four lanes in f64.
+/// Four lanes as f64, in two vectors.
 type Wide = [ir::Value; 2];
 
-/// An exact value: an f64 and its rounding error.
+/// An exact real number for each lane: the sum of an f64 and the rounding error of this f64.
 struct Exact {
     sum: Wide,
     rest: Wide,
@@ -136,8 +137,8 @@ impl Slice<'_, '_> {
         self.cast_one(bits, types::F32X4)
     }
 
-    /// Moves to the next f32 in the wanted direction if the nearest f32 is beyond the exact value in the other
-    /// direction.
+    /// Replaces the nearest f32 by the next f32 in the rounding direction, if the nearest f32 is on the other side of
+    /// the exact value.
     fn moved_if_beyond(
         &mut self,
         bits: ir::Value,
@@ -161,7 +162,7 @@ impl Slice<'_, '_> {
         };
         let masks = [beyond(self, 0), beyond(self, 1)];
         let mask = self.low_words(masks[0], masks[1]);
-        // Upwards, positive magnitudes grow and negative magnitudes shrink.
+        // The step upwards increases the magnitude of a positive number and decreases that of a negative number.
         let one = self.constant(types::I32X4, 1);
         let none = self.constant(types::I32X4, 0);
         let least = self.constant(types::I32X4, if up { 1 } else { 0x8000_0001 });
@@ -174,7 +175,8 @@ impl Slice<'_, '_> {
         } else {
             b.ins().isub(bits, delta)
         };
-        // Both zeros step to the smallest subnormal, which is positive upwards and negative downwards.
+        // From +0 and from -0, the step upwards leads to the smallest positive subnormal, and the step downwards to its
+        // negation.
         let magnitude = b.ins().iadd(bits, bits);
         let is_zero = b.ins().icmp(IntCC::Equal, magnitude, none);
         let moved = b.ins().bitselect(is_zero, least, moved);

@@ -1,5 +1,6 @@
-//! Operations that run lane by lane: unrolled if they are short and either pure or executed by all lanes, else in a
-//! loop over the active lanes, with operands and results in memory.
+//! Operations that run lane by lane. The code is unrolled if the operation is short, and either the operation is pure
+//! or all lanes execute it. All other operations run in a loop over the active lanes, with operands and results in
+//! memory.
 
 use std::mem::offset_of;
 
@@ -13,19 +14,20 @@ use crate::abi::NativeContext;
 use crate::emit::lane::{Unsupported, host};
 use crate::fallback::Fallback;
 
-/// An operand that differs from lane to lane.
+/// An operand that is not uniform.
 struct Operand {
     value: Value,
     kind: Kind,
-    /// The operand's lanes; `None` if they can be computed from the scalar of the first lane.
+    /// The operand's lanes; `None` if the code computes each lane from the scalar of the first lane.
     lanes: Option<Lanes>,
-    /// The scalar of the operand, to be restored after the operation; `None` if the operand has no scalar.
+    /// The Cranelift value of the operand for the first lane, which is restored after the operation; `None` if the
+    /// operand has no such value.
     kept: Option<ir::Value>,
 }
 
 impl Slice<'_, '_> {
-    /// Returns the operands that are not uniform. If `told` is true, operands whose lanes can be computed from the
-    /// first lane get no vectors.
+    /// Returns the operands that are not uniform. If `told` is true, no vectors are computed for operands whose lanes
+    /// can be computed from the first lane.
     fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, Unsupported> {
         let function = self.lane.function;
         let mut values = function.dfg.args(inst).to_vec();
@@ -50,7 +52,7 @@ impl Slice<'_, '_> {
         Ok(operands)
     }
 
-    /// Returns whether all lanes of a value can be computed from the scalar of the first lane.
+    /// Returns whether each lane of a value can be computed from the first lane.
     fn is_told(&self, value: Value) -> bool {
         self.class(value) != Class::Varying || self.is_guarded(value)
     }
@@ -80,7 +82,7 @@ impl Slice<'_, '_> {
         b.ins().iadd(first, step)
     }
 
-    /// Computes the operation of a speculatively affine value again, for one lane.
+    /// Emits the operation that defines a speculatively affine value again, for the lane `number`.
     fn lane_again(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
         let function = self.lane.function;
         let first = self.lane.get(value);
@@ -107,7 +109,7 @@ impl Slice<'_, '_> {
         Ok(bits)
     }
 
-    /// Returns the results that vary, with their kinds and vector types.
+    /// Returns the varying results of an instruction, with their kinds and vector types.
     fn varying_results(&self, inst: Inst) -> Result<Vec<(Value, Kind, ir::Type)>, Unsupported> {
         let function = self.lane.function;
         function
@@ -163,8 +165,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the address of temporary stack array number `index`, which has one element of at most 8 bytes for each
-    /// lane of the chunk. The next instruction uses the same arrays.
+    /// Returns the address of the temporary stack array with index `index`, which has 8 bytes for each lane of the
+    /// chunk. All instructions use the same arrays.
     fn cells(&mut self, index: usize) -> ir::Value {
         while self.cells.len() <= index {
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * self.view.width, 4);
@@ -175,7 +177,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Loads one lane from memory that contains lanes of a type.
+    /// Loads the lane `number` from an array of lanes of type `ty`.
     pub(super) fn load_lane(
         &mut self,
         cells: ir::Value,
@@ -188,7 +190,7 @@ impl Slice<'_, '_> {
         b.ins().load(ty, host(), at, 0)
     }
 
-    /// Emits a loop that runs any operation for each active lane in turn.
+    /// Emits a loop that runs an operation for each active lane in turn. Every operation is permitted.
     pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), Unsupported> {
         self.lane.fallbacks.note(Fallback::LoopedLanes);
         let operands = self.operands(inst, true)?;

@@ -1,10 +1,11 @@
-//! Resume points: values that are live across sync points are stored in frames and loaded again.
+//! The code at resume points, which loads the live values from frames, and the stores of these values before sync
+//! points.
 //!
-//! The lanes that continue after a sync point can come from different iterations of a loop. Generated code therefore
-//! compares the values that should be uniform, and the lanes for which they differ wait. No comparison is needed after
-//! a barrier that all threads of the CTA have reached equally often, if such threads are always in the same iterations
-//! of all loops. For a speculatively affine value, the frame also contains a note for each chunk that records whether
-//! the check held.
+//! The lanes that continue after a sync point can come from different iterations of a loop. Therefore values that are
+//! classified as uniform or affine may have lanes from different iterations. Generated code compares these lanes, and
+//! lanes whose values do not match those of the first lane wait. After a barrier that all threads of the CTA have
+//! reached equally often, no comparison is needed if such threads are always in the same iterations of all loops. For a
+//! speculatively affine value, the frame also contains a note for each chunk that records whether the check held.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -20,8 +21,9 @@ use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
-    /// Emits the code after a sync point. The code loads the live values from the frame. Of the lanes `bits`, the code
-    /// continues with lanes for which all values that should be uniform are equal, and adds the other lanes to `rest`.
+    /// Emits the code after a sync point. The code loads the live values from the frame. The code continues with those
+    /// lanes of `bits` whose uniform and affine values match those of the lowest lane. It adds the other lanes to
+    /// `rest`.
     pub(crate) fn behind_point(
         &mut self,
         entry: &ResumePoint,
@@ -31,7 +33,7 @@ impl Slice<'_, '_> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
-        // The checks that held for another chunk's values may fail for this chunk.
+        // The check variables are cleared, because a check that held for another chunk may fail for this chunk.
         let guards: Vec<Variable> = self.holds.values().copied().collect();
         let no = self.lane.b.ins().iconst(types::I8, 0);
         for var in guards {
@@ -91,8 +93,8 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the code after a barrier for the case that `warp_converged` is nonzero and all lanes of the chunk
-    /// continue. In this case, all values that should be uniform are uniform. Leaves the builder in the block for all
-    /// other cases.
+    /// continue. In this case, all values that are classified as uniform or affine are uniform or affine in the chunk.
+    /// After the call, the builder is in the block for all other cases.
     pub(crate) fn behind_barrier(
         &mut self,
         entry: &ResumePoint,
@@ -140,7 +142,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Rematerialises the values that the code at a resume point needs and that frames do not contain.
+    /// Emits code that rematerialises the values that the code at a resume point needs and that frames do not contain.
     fn again(&mut self, entry: &ResumePoint) -> Result<(), Unsupported> {
         let mut done = FxHashSet::default();
         for value in self.lane.again_from(entry.block, self.view.width == 32) {
@@ -174,7 +176,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Loads the first lane of a speculatively affine value from the frame, and checks whether the lanes are affine.
+    /// Sets the scalar of a speculatively affine value to the first of the lanes loaded from the frame, and emits the
+    /// check whether these lanes are affine.
     fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         let Some(stride) = self.view.speculative.stride(value) else {
             return Ok(());
@@ -201,7 +204,8 @@ impl Slice<'_, '_> {
         Some(self.lane.b.ins().load(ty, host(), address, offset))
     }
 
-    /// Loads the first lane of a speculatively affine value, and the note about its check, from the frame.
+    /// Loads the first lane of a speculatively affine value from the frame, and the note that states whether the
+    /// value's check holds. If the check does not hold, loads all lanes.
     fn take_note(&mut self, value: Value) -> Result<(), Unsupported> {
         let noted = self.note_at(value);
         let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) else {
@@ -217,7 +221,7 @@ impl Slice<'_, '_> {
         self.unless(holds, |s| s.take_stored(value).map(drop))
     }
 
-    /// Notes in the frame whether a stored value is affine.
+    /// Emits the store of the note that states whether a stored speculatively affine value is affine.
     pub(super) fn note(&mut self, value: Value) {
         if self.view.speculative.stride(value).is_none() {
             return;
@@ -242,7 +246,8 @@ impl Slice<'_, '_> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// Computes a stored value for the chunk's first lane from the value of lane `first`, the lowest lane that runs.
+    /// Loads a stored uniform or affine value of lane `first`, the lowest lane that runs, and computes from it the
+    /// value of the chunk's first lane.
     fn first_stored(&mut self, value: Value, first: ir::Value, class: Class) -> Option<ir::Value> {
         let ty = self.lane.function.dfg.ty(value);
         let offset = self.lane.regions?.offset(value)?;
@@ -283,14 +288,15 @@ impl Slice<'_, '_> {
         for &arg in function.dfg.args(inst) {
             self.compute_again(arg, done)?;
         }
-        // The operands must be read as in the block that defines the value, which may be inside other loops than this
-        // block.
+        // The operands must be read as in the block that defines the value, because that block may be inside other
+        // loops than the current block.
         let here = self.block;
         self.block = self.view.uniformity.home(value).unwrap_or(here);
         let done = self.operation(inst);
         self.block = here;
         done?;
-        // A value outside the loop that is rematerialised from this value needs the lanes that left the loop.
+        // If a value outside the loop is rematerialised from this value, it reads the lanes that were saved when lanes
+        // left the loop.
         if self.leaves(value) {
             let lanes = self.own(value)?;
             self.freeze_all(value, &lanes)?;
@@ -298,7 +304,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stores the values that the sync point and the region after it need.
+    /// Emits stores of the operands of a sync point and of the values that are live after it.
     pub(super) fn save_behind(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let results = function.dfg.results(inst);

@@ -1,14 +1,14 @@
-//! CTA range analysis: decides conditions and checks once for all chunks of a CTA.
+//! CTA range analysis: evaluates conditions and the checks of speculatively affine values once for all chunks of a CTA.
 //!
-//! A 32-bit sum of values that are equal for the CTA and of multiples of the thread's coordinates has its least and
-//! greatest value at block corners. Code before the loop over chunks therefore evaluates whether a comparison has the
-//! same result for all threads of the CTA, and whether an index stays within its type. In most CTAs these evaluations
-//! decide all bounds tests of a kernel, and the code for a chunk only reads the results.
+//! The analysed values are 32-bit sums of values that are equal for the CTA and of multiples of the thread's
+//! coordinates. Such a sum has its least and greatest value at block corners. Code before the loop over chunks can
+//! therefore evaluate whether a comparison has the same result for all threads of the CTA, and whether an index wraps.
+//! In most CTAs this decides all bounds tests of a kernel, and the code for a chunk only reads the results.
 //!
-//! Code for chunks whose lanes are all active relies on these results for accesses that are contiguous unless an index
-//! wraps. Such code runs only if no such index wraps in the CTA ([`Extents::assured`]). A stencil of 4096 x 2048
-//! points took 6.7 ms on one worker with this code, and 7.8 ms with a branch at each access. A CTA in which an index
-//! wraps runs under masks, which is correct but slower.
+//! Some accesses are contiguous unless an index wraps. The code for chunks whose lanes are all active assumes that no
+//! such index wraps; it runs only if this is proved for the CTA ([`Extents::assured`]). This makes kernels faster: a
+//! stencil of 4096 x 2048 points took 6.7 ms on one worker, and 7.8 ms with a branch at each access. A CTA in which an
+//! index wraps runs under masks, which is correct but slower.
 
 mod asked;
 mod corners;
@@ -33,7 +33,8 @@ use corners::Corners;
 /// Maximum number of comparisons and checks that are evaluated for a CTA.
 const MAX_QUESTIONS: usize = 16;
 
-/// Result of a condition for the whole CTA.
+/// The result of a condition for all threads of a CTA. A field is `None` if the analysis cannot prove or cannot
+/// disprove conditions of this form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<T> {
     /// Whether the condition is proved for all threads of the CTA.
@@ -49,7 +50,7 @@ pub(crate) struct Extents {
     guards: Vec<(Inst, Value, bool)>,
     answers: FxHashMap<Value, Answer<Variable>>,
     stays: FxHashMap<Inst, Variable>,
-    /// Checks that code for whole chunks relies on.
+    /// The instructions whose checks must hold for the code for whole chunks.
     assuring: FxHashSet<Inst>,
     /// Whether all checks in `assuring` hold.
     assured: Option<Variable>,
@@ -93,7 +94,8 @@ impl Extents {
         extents
     }
 
-    /// Keeps only the checks of contiguous accesses, because other indices may be meant to wrap.
+    /// Removes from `assuring` all checks except those on which the address of a contiguous access depends, because
+    /// other values may wrap on purpose.
     fn keep_assuring(&mut self, function: &Function, view: View<'_>) {
         let mut wanted: FxHashSet<Inst> = FxHashSet::default();
         let mut seen: FxHashSet<Value> = FxHashSet::default();
@@ -118,8 +120,8 @@ impl Extents {
         self.assuring.retain(|inst| wanted.contains(inst));
     }
 
-    /// Returns whether all checks that code for whole chunks relies on hold. Returns `None` if there are no such
-    /// checks.
+    /// Returns the variable that is nonzero if all checks on which the code for whole chunks relies hold; `None` if
+    /// there are no such checks.
     pub(crate) fn assured(&self) -> Option<Variable> {
         self.assured
     }
@@ -129,13 +131,14 @@ impl Extents {
         self.assuring.contains(&inst)
     }
 
-    /// Returns the results of a condition for the CTA; `None` if the condition is not evaluated.
+    /// Returns the variables with the results of a condition for the CTA; `None` if the analysis does not evaluate the
+    /// condition.
     pub(crate) fn answer(&self, condition: Value) -> Option<Answer<Variable>> {
         self.answers.get(&condition).copied()
     }
 
-    /// Returns whether the check at an instruction holds for all threads of the CTA; `None` if the check is not
-    /// evaluated.
+    /// Returns the variable that is nonzero if the check at an instruction holds for all threads of the CTA; `None` if
+    /// the analysis does not evaluate the check.
     pub(crate) fn stays(&self, inst: Inst) -> Option<Variable> {
         self.stays.get(&inst).copied()
     }

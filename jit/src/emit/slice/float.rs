@@ -17,7 +17,7 @@ use super::{Lanes, Slice, cast_flags, directed};
 use crate::emit::lane::Unsupported;
 
 impl Slice<'_, '_> {
-    /// Returns an operand. If the operation requires it, subnormal lanes become zero.
+    /// Returns the lanes of an operand. If the operation has `.ftz`, subnormal lanes become zero.
     pub(super) fn float_operand(
         &mut self,
         inst: Inst,
@@ -35,7 +35,7 @@ impl Slice<'_, '_> {
         }))
     }
 
-    /// Returns whether a value is proved to be a 32-bit float that is not subnormal.
+    /// Returns whether it is proved that a 32-bit floating-point value is not subnormal.
     pub(super) fn is_normal(&self, value: Value) -> bool {
         let function = self.lane.function;
         if let Some(bits) = function.dfg.constant(value) {
@@ -136,7 +136,7 @@ impl Slice<'_, '_> {
             data.opcode,
             Opcode::Div | Opcode::Sqrt | Opcode::Rcp | Opcode::Rsqrt
         );
-        // Approximate forms of f32 are the correctly rounded operations.
+        // The approximate forms for f32 are implemented as the correctly rounded operations.
         let approximate = mods.precision() != Precision::None && root && single;
         let rsqrt = data.opcode == Opcode::Rsqrt && (single || !mods.ftz());
         if !(approximate || rsqrt)
@@ -166,8 +166,8 @@ impl Slice<'_, '_> {
                 }
                 let b = bail!(self.float_operand(inst, 1, how)?);
                 let c = bail!(self.float_operand(inst, 2, how)?);
-                // The machine instruction overwrites its first operand. If one factor is uniform, the other factor
-                // comes first, so that the vector of the uniform factor can be used again.
+                // The FMA instruction overwrites its first operand. If one factor is uniform, the other factor is
+                // passed first, so that the vector of the uniform factor stays in its register for later instructions.
                 let shared = self.operand(inst, 0).is_some_and(|a| self.is_uniform(a));
                 let (a, b) = if shared && single { (b, a) } else { (a, b) };
                 a.iter()
@@ -307,7 +307,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().icmp(IntCC::SignedLessThan, a, b)
     }
 
-    /// Changes 64-bit lanes so that a signed comparison gives their unsigned order.
+    /// Inverts the top bit of 64-bit lanes, so that a signed comparison of the results gives the unsigned order of the
+    /// lanes.
     pub(super) fn biased(&mut self, a: ir::Value, b: ir::Value) -> (ir::Value, ir::Value) {
         let top = self.constant(types::I64X2, 1 << 63);
         let a = self.lane.b.ins().bxor(a, top);
@@ -335,7 +336,8 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Emits the arithmetic of the generic functions as Cranelift instructions, for vectors of four lanes.
+/// The arithmetic with which the generic reference functions are instantiated: it emits Cranelift instructions for
+/// vectors of four lanes.
 pub(super) struct Vector<'s, 'a, 'b>(pub(super) &'s mut Slice<'a, 'b>);
 
 macro_rules! operations {

@@ -1,8 +1,9 @@
-//! Speculatively affine values: they are affine if a check holds. The check is computed together with the value.
+//! Speculatively affine values, which are affine if a check holds. The code that computes such a value also computes
+//! its check.
 //!
-//! While the check holds, the lanes are not needed. The lanes of values that only their own block uses are
-//! computed where they are needed. The lanes of other values are kept in memory, which is written only if the
-//! check does not hold, or under masks.
+//! If the check holds, the code needs only the first lane. If it does not hold, the code needs all lanes. The lanes of
+//! a value that only its own block uses are computed where they are used. The lanes of other values are kept in memory.
+//! Code for whole chunks writes this memory only if the check does not hold; masked code always writes it.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -98,7 +99,7 @@ impl Slice<'_, '_> {
         self.sure && self.assured.contains(&value) && self.is_guarded(value)
     }
 
-    /// Returns whether a value's check holds; `None` if the value needs no check.
+    /// Returns the Cranelift value that is nonzero if the check of a value holds; `None` if the value needs no check.
     pub(super) fn holds(&mut self, value: Value) -> Option<ir::Value> {
         if !self.is_guarded(value) || self.is_assured(value) {
             return None;
@@ -107,8 +108,8 @@ impl Slice<'_, '_> {
         Some(self.lane.b.use_var(var))
     }
 
-    /// Combines the result of a check with the results of the checks of some values. Returns `None` if there is no
-    /// check.
+    /// Emits the conjunction of `check`, if given, and of the checks of `values`. Returns `None` if there is no check
+    /// at all.
     pub(super) fn all_hold(
         &mut self,
         values: &[Value],
@@ -122,7 +123,7 @@ impl Slice<'_, '_> {
             })
     }
 
-    /// Returns whether the lanes of a value are in memory if its check does not hold.
+    /// Returns whether the lanes of a value are kept in memory for the case that its check does not hold.
     pub(super) fn in_memory(&self, value: Value) -> bool {
         self.view.speculative.stride(value).is_some() && !self.lazy.contains(&value)
     }
@@ -154,7 +155,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the lanes of a value: affine if its check holds, else from memory.
+    /// Returns the lanes of a value that has memory for its lanes. The emitted code computes them from the first lane
+    /// if the check holds, otherwise it loads them.
     pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         let stride = self.view.speculative.stride(value).unwrap_or_default();
         let first = self.lane.get(value);
@@ -202,7 +204,7 @@ impl Slice<'_, '_> {
         Ok(self.lane.b.ins().select(holds, affine, apart))
     }
 
-    /// Emits the code of `code` so that it runs only if a check does not hold.
+    /// Emits the code that `code` emits, under a branch that skips it if the check `holds`.
     pub(super) fn unless(
         &mut self,
         holds: ir::Value,
@@ -220,7 +222,7 @@ impl Slice<'_, '_> {
     }
 
     /// Computes the first lane and the check of a speculatively affine result. If the lanes are kept in memory, also
-    /// computes them for the case that the check does not hold.
+    /// emits code that computes and stores them if the check does not hold.
     pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.made.remove(&result);
         self.guard(inst, result)?;
@@ -255,8 +257,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit integers, and whether the last lane is
-    /// representable in the operand's type.
+    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit integers, and a value that is nonzero
+    /// if the operand's type can represent the last lane.
     pub(super) fn ends_of(
         &mut self,
         value: Value,
@@ -282,7 +284,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Computes a check unless `known` is nonzero, which means that the check is proved to hold.
+    /// Emits code that computes a check, except if `known` is nonzero, which means that the check is proved to hold.
     fn checked_unless(&mut self, known: Variable, check: Check) -> ir::Value {
         let [look, join] = std::array::from_fn(|_| self.lane.b.create_block());
         let known = self.lane.b.use_var(known);

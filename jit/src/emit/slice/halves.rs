@@ -70,7 +70,8 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// Computes one element of a vector of words: of pairs, the upper or lower half; otherwise the only element.
+    /// Computes the result for one 16-bit element of each 32-bit lane: for packed pairs, the upper or the lower half;
+    /// otherwise the only element.
     fn half_element(
         &mut self,
         opcode: Opcode,
@@ -106,8 +107,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(word, low)
     }
 
-    /// Returns the lanes of an operand, each in a 32-bit vector element. Returns `None` if the operand has another size
-    /// than 32 bits (if `pairs`) or 16 bits (if not).
+    /// Returns the lanes of an operand, each in a 32-bit vector element. Returns `None` if the operand does not have 32
+    /// bits (if `pairs` is true) or 16 bits (if `pairs` is false).
     fn words_of(
         &mut self,
         inst: Inst,
@@ -154,7 +155,7 @@ impl Slice<'_, '_> {
         if data.ty.elements() == 1 {
             return self.define_words(inst, &first);
         }
-        // The first operand goes to the upper half.
+        // The first operand becomes the upper half of the packed result.
         let second = bail!(self.lanes_as(inst, 1, types::F32X4)?);
         let lanes: Lanes = first
             .iter()

@@ -1,7 +1,7 @@
 //! Hoisting: values that are equal for a launch or a CTA are computed once, before the loops over chunks.
 //!
-//! Only operations that may run even if the kernel would not reach them are hoisted: pure operations that never trap,
-//! and loads of parameters. Their operands must be hoisted too, so no loop changes them.
+//! An operation is hoisted only if it may run although the kernel might not reach it: pure operations that never trap,
+//! and loads of parameters. All its operands must be hoisted too, so its result does not change in loops.
 
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_frontend::Variable;
@@ -53,7 +53,8 @@ impl Hoisted {
         &self.extents
     }
 
-    /// Returns the class of an operation that can be hoisted.
+    /// Returns the class (equal for the launch or for the CTA) of an operation that can be hoisted; `None` for other
+    /// operations.
     fn class(&self, function: &Function, view: View<'_>, inst: Inst) -> Option<Class> {
         let results = function.dfg.results(inst);
         let classes = results.iter().map(|&value| view.uniformity.class(value));
@@ -79,7 +80,7 @@ impl Hoisted {
         self.insts.contains(&inst)
     }
 
-    /// Returns the variables of all results.
+    /// Returns the hoisted values and their variables.
     pub(crate) fn vars(&self) -> impl Iterator<Item = (Value, Variable)> {
         self.vars.iter().map(|(&value, &var)| (value, var))
     }

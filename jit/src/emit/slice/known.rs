@@ -1,5 +1,5 @@
-//! Lane constants. A chunk of 32 lanes is a warp, so the compiler can compute values that depend on the lane's index
-//! only, such as the masks of tiles.
+//! Lane constants: values that depend on the lane's index only, such as the masks of tiles. If a chunk has 32 lanes, it
+//! is a whole warp, so these values are computed at compile time.
 
 use cranelift_codegen::ir::{self, types};
 use margay_ir::entity::{Inst, Value};
@@ -78,7 +78,7 @@ impl Slice<'_, '_> {
         .then_some(lanes)
     }
 
-    /// Returns the lanes of a value as constants, if it is a lane constant.
+    /// Returns the lanes of a value as vector constants; `None` if the value is not a lane constant.
     pub(super) fn known_lanes(&mut self, value: Value) -> Option<Lanes> {
         let known = self.known.get(&value)?.clone();
         let kind = self.lane.function.dfg.ty(value).kind();

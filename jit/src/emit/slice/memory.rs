@@ -1,7 +1,8 @@
 //! Loads and stores of a chunk.
 //!
-//! Contiguous lanes are accessed as a whole vector. For other addresses, each lane makes its own access, in the order
-//! of the lanes. Inactive lanes access a scratch cell instead.
+//! If the addresses of the lanes are contiguous, the code accesses whole vectors. For other addresses, the code
+//! accesses memory once for each lane, in the order of the lanes. For inactive lanes, it accesses a scratch cell
+//! instead.
 
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use margay_ir::analysis::uniformity::Class;
@@ -16,10 +17,11 @@ use crate::emit::clif_type;
 use crate::emit::lane::{Lane, Unsupported, device, fixed, host};
 use crate::emit::memory::element_type;
 
-/// Where the lanes access memory.
+/// The addresses of the lanes of an access.
 pub(super) enum Places {
-    /// The first lane's host address, and the distance in bytes between neighbouring lanes. `window` contains the base
-    /// of a window of 32-bit offsets and the first lane's offset.
+    /// `address` is the first lane's host address, and `stride` the distance in bytes between neighbouring lanes. If
+    /// the addresses are 32-bit offsets in a window, `window` contains the base of the window and the first lane's
+    /// offset.
     Strided {
         address: ir::Value,
         stride: i64,
@@ -31,8 +33,8 @@ pub(super) enum Places {
     Each(Vec<ir::Value>),
 }
 
-/// Returns the stride of an access that is contiguous, or at one address for all lanes, if the checks of the
-/// address hold.
+/// Returns the stride of an access with a speculatively affine address, if the access is contiguous or at one address
+/// for all lanes when the checks of the address hold.
 pub(super) fn run_stride(
     view: View<'_>,
     address: Value,
@@ -46,8 +48,8 @@ pub(super) fn run_stride(
 }
 
 impl Slice<'_, '_> {
-    /// Returns where the lanes access memory. `stride` is the stride of a speculatively affine address whose check
-    /// holds.
+    /// Returns the addresses of the lanes of an access. `stride` is given if the address is speculatively affine and
+    /// its check holds where the code runs.
     pub(super) fn places(
         &mut self,
         address: Value,
@@ -110,7 +112,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Emits a test that ends the launch unless an address that [`Self::guarded`] returned is aligned for the access.
+    /// Emits a test that ends the launch if the address that [`Self::guarded`] returned for a lane is not aligned to
+    /// `bytes`. If one test covers all lanes, tests the first lane's address instead.
     fn demand(
         &mut self,
         inst: Inst,
@@ -133,7 +136,7 @@ impl Slice<'_, '_> {
                 (_, Class::Varying) => 1,
                 _ => 0,
             };
-            // If the first lane is aligned, all lanes are.
+            // If the first lane's address is aligned, the addresses of all lanes are aligned.
             if step % i64::from(bytes) == 0 {
                 let low = match (places, class) {
                     (&Places::Strided { base, .. }, Class::Varying) => base,
@@ -149,7 +152,7 @@ impl Slice<'_, '_> {
         self.lane.demand_multiple(at, bytes);
     }
 
-    /// Returns the address and offset of a lane's access, plus `beyond` bytes.
+    /// Returns the address of a lane's access plus `beyond` bytes, as a base and a constant offset.
     fn place(&mut self, places: &Places, lane: u32, beyond: i32) -> (ir::Value, i32) {
         match places {
             Places::Each(each) => (each[lane as usize], beyond),
@@ -179,7 +182,7 @@ impl Slice<'_, '_> {
         matches!(places, Places::Strided { stride, .. } if *stride == bytes)
     }
 
-    /// Returns the given address if the lane is active, else the address of a scratch cell.
+    /// Returns an address that is the given address if the lane is active, otherwise the address of a scratch cell.
     fn guarded(&mut self, (address, offset): (ir::Value, i32), lane: u32) -> (ir::Value, i32) {
         let Some(mask) = self.mask.clone() else {
             return (address, offset);
@@ -195,7 +198,7 @@ impl Slice<'_, '_> {
         (self.lane.b.ins().select(bit, address, scratch), 0)
     }
 
-    /// Records the lane for which the code that follows runs, for fault reports.
+    /// Records, for fault reports, that the code emitted next belongs to an instruction and a lane.
     pub(super) fn mark(&mut self, inst: Inst, lane: u32) {
         self.lane
             .b
@@ -210,7 +213,7 @@ impl Slice<'_, '_> {
             .iter()
             .all(|&value| uniformity.class(value) != Class::Varying)
         {
-            // A fault is reported for a lane that is active.
+            // A fault report must name an active lane.
             self.note_first();
             return self.lane.operation(inst);
         }
@@ -248,8 +251,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Emits two versions of an access. If a check holds, the access to whole vectors that `run` emits is executed,
-    /// otherwise a loop over the lanes, which needs few registers.
+    /// Emits two versions of an access. If the check `holds`, the code that `run` emits accesses whole vectors.
+    /// Otherwise a loop over the lanes makes the access, because a loop needs few registers.
     fn in_a_run(
         &mut self,
         inst: Inst,
@@ -271,8 +274,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the check of the address, if it has one, and the stride of an access that is contiguous or at one
-    /// address if the check holds. Returns `None` for other accesses.
+    /// For an access that is contiguous or at one address if the check of its address holds, returns the check and the
+    /// stride. The check is `None` if CTA range analysis has proved it. Returns `None` for other accesses.
     fn guarded_run(
         &mut self,
         address: Value,
@@ -353,8 +356,8 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Emits code for four lanes and returns the vectors that it computes. If none of the lanes is active, the
-    /// code is skipped and the vectors are zeros.
+    /// Emits code for the four lanes with index `four` in the mask, and returns the vectors that this code computes. If
+    /// none of these lanes is active, the code is skipped and the vectors are zero.
     fn if_any(
         &mut self,
         four: u32,
@@ -392,7 +395,8 @@ impl Slice<'_, '_> {
         types.iter().map(param).collect()
     }
 
-    /// Stores the thread of the first active lane in the context. If all lanes are active, it is already there.
+    /// Emits the store of the first active lane's thread index to the context. If all lanes are active, the context
+    /// already contains this index.
     pub(super) fn note_first(&mut self) {
         if self.mask.is_none() {
             return;
@@ -405,7 +409,7 @@ impl Slice<'_, '_> {
         b.ins().store(host(), thread, self.lane.fixed.ctx, at);
     }
 
-    /// Runs an operation once, for the first active lane.
+    /// Emits an operation that runs only once, for the first active lane.
     pub(super) fn of_first(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let here = self.lane.here;
         if self.mask.is_some() {
@@ -421,7 +425,7 @@ impl Slice<'_, '_> {
         done
     }
 
-    /// Loads contiguous lanes, one element each.
+    /// Emits the load of one element for each lane from contiguous addresses.
     fn load_run(
         &mut self,
         inst: Inst,
@@ -487,8 +491,8 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Jumps to `join`, with a zero of type `ty`, if none of the four lanes of the mask vector that contains lane
-    /// `first` is active.
+    /// Emits a jump to `join` for the case that none of four lanes is active: the lanes of the mask vector that
+    /// contains lane `first`. If `ty` is given, the jump passes a zero of this type.
     fn unless_none(&mut self, first: u32, (join, ty): (ir::Block, Option<ir::Type>)) {
         let Some(mask) = &self.mask else { return };
         let word = mask[first as usize / 4];
@@ -500,7 +504,8 @@ impl Slice<'_, '_> {
         self.lane.b.switch_to_block(some);
     }
 
-    /// Returns whether the `per` lanes from `first` on, which share a vector, are all active; `None` without a mask.
+    /// Emits the test whether the `per` lanes from `first` on, which share a vector, are all active. Returns `None` if
+    /// there is no mask.
     fn whole_vector(&mut self, first: u32, per: u32) -> Option<ir::Value> {
         let mask = self.mask.clone()?;
         let four = mask[first as usize / 4];
@@ -517,7 +522,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Loads one vector lane by lane.
+    /// Emits the load of one vector, lane by lane.
     fn load_some(
         &mut self,
         inst: Inst,
@@ -544,8 +549,7 @@ impl Slice<'_, '_> {
         Ok(self.gathered(&scalars, to)[0])
     }
 
-    /// Loads contiguous integers of 8 or 16 bits, extended to 32 bits per lane. `bytes` is the size of an integer in
-    /// memory.
+    /// Emits the load of contiguous integers of `bytes` bytes (1 or 2), which are extended to 32 bits per lane.
     pub(super) fn load_narrow(
         &mut self,
         address: ir::Value,
@@ -594,7 +598,7 @@ impl Slice<'_, '_> {
         vectors.into_iter().collect()
     }
 
-    /// Stores the low `bytes` bytes (1 or 2) of 32-bit lanes contiguously.
+    /// Emits the store of the low `bytes` bytes (1 or 2) of each 32-bit lane to contiguous addresses.
     pub(super) fn store_narrow(
         &mut self,
         lanes: &Lanes,
@@ -606,7 +610,7 @@ impl Slice<'_, '_> {
         let mut vectors: Vec<ir::Value> = lanes.to_vec();
         let mut width = 4;
         while width > bytes {
-            // Selects the low half of each element of two vectors.
+            // A shuffle that selects the low half of each element of two vectors.
             let step = width as u8;
             let pick: Vec<u8> = (0..32 / step)
                 .flat_map(|i| (0..step / 2).map(move |byte| i * step + byte))
@@ -677,7 +681,7 @@ impl Slice<'_, '_> {
             }
         };
         for &value in values {
-            // The lanes must be computed before the branch.
+            // The lanes must be computed before the branch, because both versions of the access use them.
             self.get(value)?;
         }
         self.in_a_run(inst, holds, |s| {
@@ -687,7 +691,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Stores the lanes. `together` is true if all lanes write to one address.
+    /// Emits the stores of all lanes. `together` is true if all lanes write to one address.
     fn stored(
         &mut self,
         inst: Inst,
@@ -708,7 +712,8 @@ impl Slice<'_, '_> {
         for &value in values {
             lanes.push((self.get(value)?, function.dfg.ty(value).kind()));
         }
-        // If all lanes write to one address, the value of the highest lane remains.
+        // If all lanes write to one address, only the highest lane is stored, because its value would overwrite the
+        // others.
         let first = if together && self.mask.is_none() {
             self.view.width - 1
         } else {
@@ -733,7 +738,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stores contiguous lanes, one element each.
+    /// Emits the store of one element for each lane to contiguous addresses.
     fn store_run(
         &mut self,
         inst: Inst,
@@ -789,7 +794,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stores the lanes of one vector, one after the other.
+    /// Emits the store of one vector, lane by lane.
     fn store_some(
         &mut self,
         inst: Inst,

@@ -1,14 +1,14 @@
 //! Vector code: translation for a *chunk* of 4, 8, 16 or 32 neighbouring lanes of a warp.
 //!
-//! Values that [`Uniformity`] classifies as uniform are computed once, affine values as the value of the
-//! chunk's first lane. [`Lane`] emits both, as if it ran that lane. Varying values are [`Lanes`]: 128-bit
-//! vectors of four 32-bit lanes or two 64-bit lanes. Predicates are masks of 32 bits per lane; narrower
-//! integers are zero-extended to 32 bits. Operations without a vector form run lane by lane ([`each`]).
+//! Of values that [`Uniformity`] classifies as uniform or affine, only the value of the chunk's first lane is computed.
+//! [`Lane`] emits this code, as it does in scalar code. Varying values are [`Lanes`]: 128-bit vectors of four 32-bit
+//! lanes or two 64-bit lanes. Predicates are masks of 32 bits per lane; narrower integers are zero-extended to 32 bits.
+//! Operations without a vector form run lane by lane ([`each`]).
 //!
-//! The code exists twice ([`control`]): once with real branches, for chunks whose lanes are all active, and
-//! once under masks, in the order of [`Linear`]. A branch at which the lanes diverge leads from the first copy
-//! to the second. Where all lanes have reconverged, the first copy continues. A lane stops at sync points,
-//! except at those that a whole warp can complete in registers ([`collective`]).
+//! The code exists twice ([`control`]): once with real branches, for chunks whose lanes are all active, and once under
+//! masks, in the order of [`Linear`]. A branch at which the lanes diverge leads from the first copy to the second.
+//! Where all lanes have reconverged, the second copy branches back to the first. Lanes stop at a sync point, except if
+//! a whole warp can complete it in registers ([`collective`]).
 //!
 //! Invariant: inactive lanes access no memory except a scratch cell of the function.
 
@@ -51,12 +51,12 @@ use super::sweep::Sweep;
 use control::Masked;
 use hoist::Hoisted;
 
-/// The vectors of a value, lowest lanes first.
+/// The vectors with the lanes of a value, lowest lanes first.
 pub(crate) type Lanes = SmallVec<[ir::Value; 8]>;
 /// Variables that hold the vectors of a value.
 pub(crate) type Vars = SmallVec<[Variable; 8]>;
 
-/// Analyses of the lanes, and the chunk width.
+/// The results of the analyses that vector code needs, and the chunk width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
@@ -64,15 +64,15 @@ pub(crate) struct View<'a> {
     pub(crate) speculative: &'a SpeculativeAffine,
     /// For each resume point, whether lanes that have reached it equally often are in the same iterations of all loops.
     pub(crate) converged: &'a [bool],
-    /// Lanes of a chunk.
+    /// Number of lanes of a chunk.
     pub(crate) width: u32,
 }
 
-/// The block to which the code for a chunk jumps when each of its lanes has stopped at a sync point or has exited, and
-/// the variables in which this code records the sync points.
+/// The block to which the code for a chunk jumps when all active lanes have stopped at sync points or exited, and the
+/// variables in which this code records these sync points.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
-    /// Reached when all lanes have stopped.
+    /// Block that is reached when all active lanes have stopped.
     pub(crate) done: ir::Block,
     /// Sync point at which the lanes of the warp stopped; [`NOBODY`] before the first lane has stopped. `None` in forms
     /// without frames.
@@ -86,9 +86,9 @@ pub(crate) struct Ends<'a> {
 /// Value of [`Ends::common`] while no lane has stopped.
 pub(crate) const NOBODY: i32 = -2;
 
-/// Translator of the code of one function for a chunk.
+/// Translates the code of one IR function for a chunk.
 pub(crate) struct Slice<'a, 'b> {
-    /// Translates what is uniform or affine in the chunk, for its first lane.
+    /// Translates operations with uniform or affine results, for the chunk's first lane.
     pub(crate) lane: Lane<'a, 'b>,
     pub(crate) view: View<'a>,
     pub(crate) ends: Ends<'a>,
@@ -98,12 +98,14 @@ pub(crate) struct Slice<'a, 'b> {
     block: Block,
     /// The lanes that run the block; `None` if all lanes run it.
     mask: Option<Lanes>,
-    /// Whether the code runs only if CTA range analysis has proved the checks of contiguous accesses.
+    /// Whether the code being emitted runs only if CTA range analysis has proved the checks of contiguous accesses.
     sure: bool,
     vars: FxHashMap<Value, Vars>,
-    /// For each value, variables with the value that each lane had when the lane left the loop that defines the value.
+    /// For values in `leaving`, the variables that hold, for each lane, the value at the time when the lane left the
+    /// loop that defines the value.
     frozen: FxHashMap<Value, Vars>,
-    /// Values that each lane must keep when it leaves the loop that defines the value, with the loop's index.
+    /// Values that must be saved for each lane when the lane leaves the loop that defines the value, each with the
+    /// index of this loop.
     leaving: Vec<(Value, usize)>,
     /// Vectors computed in the block being translated.
     made: FxHashMap<Value, Lanes>,
@@ -112,8 +114,8 @@ pub(crate) struct Slice<'a, 'b> {
     full: FxHashMap<Block, ir::Block>,
     work: Vec<Block>,
     masked: Masked,
-    /// For each speculatively affine value, whether its check holds. If the check holds, the scalar that `lane` holds
-    /// for the value is the value of the first lane.
+    /// For each speculatively affine value, the variable that is nonzero if the value's check holds. If the check
+    /// holds, `lane` has the value of the first lane.
     holds: FxHashMap<Value, Variable>,
     /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
     /// needed.
@@ -122,30 +124,31 @@ pub(crate) struct Slice<'a, 'b> {
     assured: FxHashSet<Value>,
     /// Memory for the lanes of the speculatively affine values that are not in `lazy`.
     memory: FxHashMap<Value, ir::StackSlot>,
-    /// Conditions of endpoint tests. Their lanes are computed only if the endpoint test fails.
+    /// Conditions for which an endpoint test is emitted. Their lanes are computed only if the test decides nothing.
     conditions: FxHashSet<Value>,
     /// Lane constants.
     known: FxHashMap<Value, known::Known>,
     scratch: Option<ir::StackSlot>,
-    /// Memory for the addresses of the lanes if the host must decide about their accesses.
+    /// Stack memory for the addresses of the lanes, for the case that the host must decide whether the accesses are
+    /// allowed.
     asked: Option<ir::StackSlot>,
-    /// The check that was translated last, until its access is translated.
+    /// A check whose code is emitted later, together with that of its access.
     pending_check: Option<check::Pending>,
     /// Number of loads and stores that have been translated with their checks.
     checks: u32,
     /// Whether a check has examined the access being translated, so that it needs no tests.
     examined: bool,
-    /// Memory for the addresses of the lanes of a check.
+    /// Stack memory through which checks pass the addresses of the lanes.
     check_addresses: Option<ir::StackSlot>,
-    /// Memory for the operands of the lanes of a check, and for the results of the access.
+    /// Stack memory through which checks pass the operands of the lanes and receive the results of the access.
     check_operands: Option<ir::StackSlot>,
-    /// Memory shared by operations that run lane by lane.
+    /// Stack memory that all operations which run lane by lane share.
     cells: Vec<ir::StackSlot>,
-    /// Memory for the operands and results of texture accesses.
+    /// Stack memory for the operands and results of texture accesses.
     rows: Option<ir::StackSlot>,
     /// Sync points at which lanes may stop.
     pub(crate) sync_points: Vec<SyncPoint>,
-    /// Barriers with lazy spills, and the blocks that they end.
+    /// The barriers with lazy spills, each with the IR block that it ends.
     brief: FxHashMap<SyncPoint, Block>,
 }
 
@@ -215,7 +218,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         slice
     }
 
-    /// Finds values that different lanes carry out of a loop in different iterations.
+    /// Finds the values that lanes carry out of a loop in different iterations.
     fn find_leaving(&mut self) {
         let function = self.lane.function;
         let uniformity = self.view.uniformity;
@@ -253,8 +256,8 @@ impl<'a, 'b> Slice<'a, 'b> {
         (self.view.width / ty.lane_count()) as usize
     }
 
-    /// Returns the address of stack space for loads and stores of inactive lanes: 64 bytes, aligned for every access.
-    /// The stack frame is aligned to 16 bytes only.
+    /// Returns the address of the scratch cell for loads and stores of inactive lanes: 64 bytes, aligned for every
+    /// access. The address is aligned at run time, because the stack frame is aligned to 16 bytes only.
     pub(crate) fn scratch(&mut self) -> ir::Value {
         let slot = match self.scratch {
             Some(slot) => slot,
@@ -293,7 +296,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         Ok(())
     }
 
-    /// Whether all lanes that run the block being translated have the same value.
+    /// Returns whether a value is uniform in the block being translated.
     pub(crate) fn is_uniform(&self, value: Value) -> bool {
         self.class(value).is_uniform()
     }
@@ -303,8 +306,8 @@ impl<'a, 'b> Slice<'a, 'b> {
         self.view.uniformity.class_in(function, value, self.block)
     }
 
-    /// Returns whether the code has too many variables and blocks: the builder of the code generator keeps a value for
-    /// each variable in each block.
+    /// Returns whether the code has too many variables and blocks. The product of both numbers is limited, because
+    /// Cranelift's function builder keeps a value for each variable in each block.
     fn is_large(&self) -> bool {
         const MOST: usize = 1 << 25;
         let vectors = self.vars.len() + self.frozen.len();
@@ -384,8 +387,8 @@ impl<'a, 'b> Slice<'a, 'b> {
         }
         self.lanes_of(inst, &data)?;
         if !results.iter().all(varies) {
-            // The scalar of the result is computed after the lanes, because the code for a lane sets the scalar to the
-            // lane's value.
+            // The first lane of the result is computed after the vectors, because code that runs lane by lane
+            // overwrites it.
             self.lane.operation(inst)?;
         }
         Ok(())

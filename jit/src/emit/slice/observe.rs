@@ -1,4 +1,4 @@
-//! Observations of the accesses of a chunk: one call of the host records all lanes.
+//! Calls of the host that record accesses and events for tools. One call records all lanes of a chunk.
 
 use std::mem::offset_of;
 
@@ -67,7 +67,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns a shape with the active lanes and the thread of the first lane.
+    /// Emits the packed form of `shape` with the active lanes and the thread of the first lane.
     fn observed_shape(&mut self, shape: CheckedLanes) -> ir::Value {
         let shape = self.lane.int(types::I64, shape.to_bits());
         let active = self.active_bits();
@@ -79,8 +79,8 @@ impl Slice<'_, '_> {
         b.ins().bor(shape, thread)
     }
 
-    /// Stores the addresses of the lanes for the host. Returns whether it has stored the first address and a stride
-    /// instead of the address of each lane.
+    /// Emits stores of the lanes' addresses for the host. Returns whether the lanes are strided: the stored data is
+    /// then the first address and the stride, otherwise the address of each lane.
     fn put_addresses(&mut self, address: Value) -> Result<bool, Unsupported> {
         let at = self.check_addresses();
         let stride = match self.class(address) {

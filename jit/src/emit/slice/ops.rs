@@ -92,7 +92,8 @@ impl Slice<'_, '_> {
         self.lane.function.dfg.args(inst).get(index).copied()
     }
 
-    /// Returns an operand's lanes as vectors of a type, or `None` if its lanes have another width.
+    /// Returns an operand's lanes as vectors of type `ty`; `None` if the lanes of the operand have another width than
+    /// those of `ty`.
     pub(super) fn lanes_as(
         &mut self,
         inst: Inst,
@@ -108,7 +109,7 @@ impl Slice<'_, '_> {
         Ok(Some(self.cast(&lanes, ty)))
     }
 
-    /// Defines the first result if its lanes are as wide as the given lanes.
+    /// Sets the first result to the given lanes. Returns `None` if the lanes of the result have another width.
     pub(super) fn define(&mut self, inst: Inst, lanes: &Lanes) -> Tried {
         let value = bail!(self.lane.function.dfg.results(inst).first().copied());
         let to = vector_type(self.lane.function.dfg.ty(value))?;
@@ -230,7 +231,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Returns the low words of the four lanes of two vectors.
+    /// Returns a vector of the low words of the four 64-bit lanes in two vectors.
     pub(super) fn low_words(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
         self.words(a, b, 0)
     }
@@ -418,7 +419,7 @@ impl Slice<'_, '_> {
 
     // Comparison and selection.
 
-    /// Computes the comparison of the first two operands, as a mask.
+    /// Compares the first two operands and returns the result as a mask.
     pub(super) fn compare(
         &mut self,
         inst: Inst,
@@ -471,7 +472,8 @@ impl Slice<'_, '_> {
         Ok(Some(self.narrow_mask(mask)))
     }
 
-    /// Computes a comparison. Cranelift does not have all comparisons for vectors.
+    /// Emits a floating-point comparison. Cranelift does not support all of them for vectors, so some are composed of
+    /// others.
     fn float_compare(&mut self, condition: FloatCC, a: ir::Value, b: ir::Value) -> ir::Value {
         let ins = &mut *self.lane.b;
         match condition {
@@ -489,7 +491,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Sign-extends lanes whose low `bits` bits are a signed integer.
+    /// Sign-extends the low `bits` bits of each lane to 32 bits.
     pub(super) fn sign_extended(&mut self, lanes: &Lanes, bits: u32) -> Lanes {
         let by = self.lane.int(types::I32, u64::from(32 - bits));
         self.each1(lanes, |s, a| {
@@ -626,7 +628,7 @@ fn signed_order(condition: IntCC) -> IntCC {
 }
 
 impl Slice<'_, '_> {
-    /// Returns vectors in which every lane is the same 32-bit value.
+    /// Returns the vectors of a chunk in which every lane is `word`.
     pub(super) fn splat_word(&mut self, word: ir::Value) -> Lanes {
         let splat = self.lane.b.ins().splat(types::I32X4, word);
         smallvec![splat; self.count(types::I32X4)]

@@ -1,8 +1,8 @@
-//! Tests that the accesses of a chunk stay in memory of the kernel ([`crate::emit::reach`]): one comparison if
-//! the addresses are affine or share a root, else a few vector operations.
+//! Tests that the accesses of a chunk stay in the kernel's memory ([`crate::emit::reach`]). If the addresses are affine
+//! or have a common root, a test is one comparison; otherwise it consists of a few vector operations.
 //!
-//! Inactive lanes may have any address. Vector tests ignore inactive lanes. Tests of affine addresses include inactive
-//! lanes; if such a test fails, the host ignores the inactive lanes.
+//! The addresses of inactive lanes are arbitrary. Vector tests ignore inactive lanes. Tests of affine addresses include
+//! inactive lanes, so such a test may fail only because of them; the host then ignores the inactive lanes.
 
 use std::mem::offset_of;
 
@@ -20,7 +20,7 @@ use crate::emit::lane::{Unsupported, host};
 use crate::emit::reach::{Area, margin_of, moved, writes};
 
 impl Slice<'_, '_> {
-    /// Emits a test that ends the launch unless the accesses of the active lanes are in memory of the kernel.
+    /// Emits a test that ends the launch if the kernel may not access the memory that an active lane accesses.
     pub(super) fn demand_reach(
         &mut self,
         inst: Inst,
@@ -92,8 +92,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Runs a memory operation lane by lane, for all lanes. The addresses of all lanes are tested before the
-    /// first access.
+    /// Emits unrolled code that runs a memory operation for all lanes, one after the other. The addresses of all lanes
+    /// are tested before the first access.
     pub(super) fn unrolled_access(
         &mut self,
         inst: Inst,
@@ -111,7 +111,7 @@ impl Slice<'_, '_> {
         done
     }
 
-    /// Returns the address of stack space for an address of each lane.
+    /// Returns the address of the stack memory for the addresses of the lanes.
     fn addresses(&mut self) -> ir::Value {
         let slot = match self.asked {
             Some(slot) => slot,
@@ -125,8 +125,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Returns the root of the first lane's address and the distance to the root of the last lane's address. Returns
-    /// `None` if the root varies.
+    /// Returns the root of the first lane's address, and the distance in bytes from it to the root of the last lane's
+    /// address. Returns `None` if the root varies.
     fn shared_root(&mut self, root: Value) -> Option<(ir::Value, i128)> {
         let last = i128::from(self.view.width) - 1;
         let apart = match self.class(root) {
@@ -173,7 +173,7 @@ impl Slice<'_, '_> {
         Ok(self.all_in_range(&lanes))
     }
 
-    /// Tests offsets in a window.
+    /// Emits a test whose result is nonzero only if the offsets of all active lanes are in a window.
     fn window_holds(
         &mut self,
         inst: Inst,
@@ -193,7 +193,8 @@ impl Slice<'_, '_> {
                 self.lane.window_holds(first, hull, limit)
             }
             None if self.is_guarded(address) => {
-                // The address is affine where this code runs, but its root might not be.
+                // The address is affine where this code runs, because its check holds. The root of the address might
+                // not be affine.
                 return self.guarded_window_holds(address, bytes, limit);
             }
             None => {
@@ -209,7 +210,7 @@ impl Slice<'_, '_> {
         Ok(ok)
     }
 
-    /// Tests offsets in a window that are affine because their check holds.
+    /// Emits the test of offsets in a window for a speculatively affine address whose check holds.
     fn guarded_window_holds(
         &mut self,
         address: Value,
@@ -226,7 +227,7 @@ impl Slice<'_, '_> {
         Ok(self.lane.window_holds(first, hull, limit))
     }
 
-    /// Tests addresses in the parameter space.
+    /// Emits the test of addresses in the parameter space.
     fn params_hold(&mut self, places: &Places, bytes: u32) -> ir::Value {
         let kernel = self.lane.function.kernel.as_ref();
         let size = kernel.map_or(0, |kernel| i128::from(kernel.param_bytes));
@@ -260,13 +261,13 @@ impl Slice<'_, '_> {
         all.unwrap_or_else(|| b.ins().iconst(types::I8, 1))
     }
 
-    /// Returns a test that always fails, so that the host decides.
+    /// Returns the result of a failed test, so that the host decides.
     fn never(&mut self) -> ir::Value {
         self.lane.b.ins().iconst(types::I8, 0)
     }
 
-    /// Tests whether the addresses of all active lanes are in the range of device memory, whose size is a power
-    /// of two.
+    /// Emits the test whether the addresses of all active lanes are in the range of device memory. The test uses that
+    /// the size of the range is a power of two.
     fn all_in_range(&mut self, lanes: &Lanes) -> ir::Value {
         let base = self
             .lane
@@ -297,7 +298,7 @@ impl Slice<'_, '_> {
         b.ins().icmp(IntCC::UnsignedLessThan, any, bytes)
     }
 
-    /// Returns the mask of a vector of two 64-bit lanes; `None` without a mask. `pair` is the index of the vector.
+    /// Returns the mask for the vector with index `pair`, which has two 64-bit lanes; `None` if there is no mask.
     fn mask_of_pair(&mut self, pair: usize) -> Option<ir::Value> {
         let four = *self.mask.as_ref()?.get(pair / 2)?;
         let b = &mut *self.lane.b;
@@ -307,12 +308,12 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Computes, for each active lane, the low 32 bits of the sum of the lane's value and `low`. Returns the maximum
-    /// of these numbers as 64 bits. The result is 0 if no lane is active.
+    /// Emits code that computes, for each active lane, the low 32 bits of the sum of the lane's value and `low`.
+    /// Returns the maximum of these unsigned numbers as a 64-bit integer, which is 0 if no lane is active.
     fn greatest_offset(&mut self, lanes: &Lanes, low: i32) -> ir::Value {
         let mut fours: Vec<ir::Value> = lanes.to_vec();
         if self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2 {
-            // Selects the low words of the four lanes of two vectors.
+            // A shuffle that selects the low words of the four lanes of two vectors.
             let pick: Vec<u8> = (0..4u8).flat_map(|lane| 8 * lane..8 * lane + 4).collect();
             let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
             fours = lanes

@@ -11,16 +11,17 @@ use super::{Lanes, Slice, vector_type};
 use crate::abi::{Helpers, NativeContext};
 use crate::emit::lane::{Unsupported, host};
 
-/// Number of rows in the memory that all accesses share. An access with more operands and results runs lane by lane.
+/// Number of rows in the stack memory that all accesses share. Each operand and result needs a row; an access that
+/// needs more rows runs lane by lane.
 const ROWS: usize = 20;
 
-/// Returns whether the lanes of a type can be passed to the host as a row.
+/// Returns whether the lanes of a value of this type can be passed to the host as a row.
 fn has_row(ty: Type) -> bool {
     !matches!(ty.kind(), Kind::Pred | Kind::F64 | Kind::B128)
 }
 
 impl Slice<'_, '_> {
-    /// Emits an access for all active lanes.
+    /// Emits a texture or surface access for all active lanes.
     pub(super) fn texture(&mut self, inst: Inst, payload: u64) -> Result<(), Unsupported> {
         let dfg = &self.lane.function.dfg;
         let (args, results) = (dfg.args(inst).to_vec(), dfg.results(inst).to_vec());
@@ -78,7 +79,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns the address of stack space for the rows of one access.
+    /// Returns the address of the stack memory for the rows of one access.
     fn rows(&mut self) -> cranelift_codegen::ir::Value {
         let slot = *self.rows.get_or_insert_with(|| {
             let bytes = 8 * self.view.width * ROWS as u32;

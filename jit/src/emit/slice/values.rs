@@ -1,4 +1,4 @@
-//! Values of a chunk: variables, vectors, masks, frames.
+//! The lanes of values of a chunk: in variables, vectors, masks and frames.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -47,7 +47,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the lanes of a value in the block being translated.
+    /// Returns the lanes that a value has for code in the block being translated. If lanes have left the value's loop
+    /// in different iterations, these are the lanes that were saved when they left.
     pub(crate) fn get(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         if let Some(lanes) = self.made.get(&value) {
             return Ok(lanes.clone());
@@ -61,7 +62,7 @@ impl Slice<'_, '_> {
         self.own(value)
     }
 
-    /// Returns the lanes of a value as its definition computed them.
+    /// Returns the lanes of a value as its latest definition computed them.
     pub(super) fn own(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         let uniformity = self.view.uniformity;
         if let Some(lanes) = self.lazy_lanes(value)? {
@@ -110,7 +111,7 @@ impl Slice<'_, '_> {
             .collect())
     }
 
-    /// Returns the lanes of a narrow integer without the bits beyond its width.
+    /// Clears the bits of 32-bit lanes beyond the width of a narrow integer.
     pub(super) fn narrowed(&mut self, lanes: ir::Value, kind: Kind) -> ir::Value {
         let bits = match kind {
             Kind::B8 => 0xff,
@@ -121,7 +122,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(lanes, mask)
     }
 
-    /// Defines a varying value.
+    /// Sets the lanes of a varying value. Does nothing for other values.
     pub(crate) fn set(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         if self.view.uniformity.class(value) != Class::Varying {
             return Ok(());
@@ -165,7 +166,7 @@ impl Slice<'_, '_> {
         self.vector_constant(ty, &data)
     }
 
-    /// Returns a scalar in the form that a lane of its vector has.
+    /// Converts a scalar to the form that it has as a lane of a vector.
     pub(crate) fn widened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
         match kind {
             Kind::Pred => {
@@ -177,7 +178,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the lane `lane` of a value in the form that [`crate::emit::Lane`] uses.
+    /// Extracts a lane of a value and converts it to the scalar form that [`crate::emit::Lane`] uses.
     pub(crate) fn extract(&mut self, lanes: &Lanes, kind: Kind, lane: u32) -> ir::Value {
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
         let per = ty.lane_count();
@@ -186,7 +187,7 @@ impl Slice<'_, '_> {
         self.unwidened(bits, kind)
     }
 
-    /// The inverse of [`Slice::widened`].
+    /// Converts a lane of a vector to scalar form; the inverse of [`Slice::widened`].
     pub(crate) fn unwidened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
         match kind {
             Kind::Pred => {
@@ -199,7 +200,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the vectors whose lanes are the given scalars.
+    /// Builds the vectors whose lanes are the given scalars.
     pub(crate) fn gathered(&mut self, scalars: &[ir::Value], ty: ir::Type) -> Lanes {
         let per = ty.lane_count() as usize;
         scalars
@@ -214,7 +215,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Returns the vectors as vectors of type `ty`, which has the same lane width.
+    /// Bitcasts vectors to type `ty`, which has the same lane width.
     pub(crate) fn cast(&mut self, lanes: &Lanes, ty: ir::Type) -> Lanes {
         lanes
             .iter()
@@ -230,8 +231,9 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns four words of two vectors as a vector of type `ty`. `first` contains the index of the first byte of
-    /// each word. The bytes of `a` have the indices 0 to 15, and the bytes of `b` the indices 16 to 31.
+    /// Selects four words of the vectors `a` and `b`, and returns them as a vector of type `ty`. `first` contains the
+    /// index of the first byte of each word. The bytes of `a` have the indices 0 to 15, and the bytes of `b` the
+    /// indices 16 to 31.
     pub(super) fn joined(
         &mut self,
         a: ir::Value,
@@ -278,7 +280,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Returns whether any lane of the mask is set.
+    /// Emits the test whether any lane of the mask is set.
     pub(crate) fn any(&mut self, mask: &Lanes) -> ir::Value {
         let or = self.fold(mask, |b, x, y| b.ins().bor(x, y));
         self.lane.b.ins().vany_true(or)
@@ -322,7 +324,7 @@ impl Slice<'_, '_> {
         whole.unwrap_or_else(|| self.lane.b.ins().iconst(types::I32, 0))
     }
 
-    /// Returns the mask whose lanes are the bits of a word. The lowest bit is the first lane.
+    /// Converts a word with one bit per lane to a mask. The lowest bit belongs to the first lane.
     pub(crate) fn mask_of_bits(&mut self, word: ir::Value) -> Lanes {
         let splat = self.lane.b.ins().splat(types::I32X4, word);
         (0..self.count(types::I32X4))
@@ -436,7 +438,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Keeps the lanes of a value for code outside the loop that defines the value, because some lanes may have left
+    /// Saves all lanes of a value for code outside the loop that defines the value, because some lanes may have left
     /// the loop already.
     pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         if self.leaves(value) {
@@ -446,12 +448,13 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether lanes carry a value out of its loop in different iterations.
+    /// Returns whether lanes carry a value in different iterations out of the loop that defines it.
     pub(super) fn leaves(&self, value: Value) -> bool {
         self.leaving.iter().any(|&(leaving, _)| leaving == value)
     }
 
-    /// Loads the lanes of a value from the frame and returns them. If the value varies, also sets the value to them.
+    /// Loads the lanes of a value from the frame and returns them. If the value is varying, also sets the value to
+    /// these lanes.
     pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
         let Some(lanes) = self.load_stored(value)? else {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Splits values and conditions of a function into parts that CTA range analysis can evaluate.
+//! Expresses values of a function as sums, and conditions as combinations of comparisons of sums, which CTA range
+//! analysis can evaluate.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use margay_ir::entity::Value;
@@ -80,7 +81,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns whether a value would be negative for the first thread of every launch although its type is unsigned.
+    /// Returns whether an unsigned value is certain to wrap: for the first thread, its sum is a negative constant.
     pub(super) fn wraps_for_sure(self, value: Value, signed: bool) -> bool {
         let sum = self.sum(value, MAX_DEPTH);
         let constant = sum.filter(|sum| sum.base.iter().all(|term| term.factors.is_empty()));
@@ -90,8 +91,8 @@ impl Asked<'_> {
         })
     }
 
-    /// Returns the comparison of 32-bit integers that a condition makes: its operands, whether they are signed,
-    /// and the order.
+    /// Returns the comparison of 32-bit integers that a condition makes: its two operands as sums, whether the operands
+    /// are signed, and the comparison operator.
     pub(super) fn compared(self, condition: Value) -> Option<(Sum, Sum, bool, IntCC)> {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition)?;
@@ -112,8 +113,8 @@ impl Asked<'_> {
         Some((a, b, ty.is_signed(), order))
     }
 
-    /// Returns the opcode of a condition that combines other conditions, and the indices of the operands that are
-    /// these conditions.
+    /// Returns the opcode of a condition that combines other conditions (`not`, `and`, `or`), and the indices of the
+    /// operands that are conditions.
     pub(super) fn parts(self, condition: Value) -> Option<(Opcode, &'static [usize])> {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition)?;

@@ -1,4 +1,5 @@
-//! Code that computes the least and greatest value of sums at block corners, and decides comparisons with them.
+//! Emits code that computes the least and the greatest value of sums at block corners, and that decides comparisons of
+//! sums from these values.
 
 use std::mem::offset_of;
 
@@ -32,7 +33,7 @@ pub(super) struct Range {
     pub(super) fits: ir::Value,
 }
 
-/// Code that evaluates sums at block corners.
+/// Emits code that evaluates sums at block corners, and reuses values that it has already emitted.
 pub(super) struct Corners {
     /// The greatest x, y and z coordinates of the threads of a CTA.
     pub(super) reach: Option<[ir::Value; 3]>,
@@ -60,7 +61,7 @@ impl Corners {
         })
     }
 
-    /// Computes a sum of terms modulo 2^32.
+    /// Emits code that computes a sum of terms modulo 2^32.
     fn word(lane: &mut Lane<'_, '_>, terms: &Terms) -> ir::Value {
         let mut sum = None;
         for term in terms {
@@ -202,7 +203,7 @@ fn either(
     }
 }
 
-/// Decides a comparison of two ranges.
+/// Emits code that decides a comparison of two sums from their ranges.
 fn compare(b: &mut FunctionBuilder<'_>, order: IntCC, x: Range, y: Range) -> Answer<ir::Value> {
     let order = on_wide(order);
     let fits = b.ins().band(x.fits, y.fits);

@@ -16,7 +16,8 @@ pub(super) struct Term {
 /// A sum of terms, modulo 2^32.
 pub(super) type Terms = SmallVec<[Term; 2]>;
 
-/// A base that is equal for the CTA, and the factor of each coordinate of the thread.
+/// A sum: a base that is equal for the CTA, plus each coordinate of the thread times a factor that is equal for the
+/// CTA.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
     pub(super) base: Terms,
@@ -61,7 +62,7 @@ impl Sum {
         })
     }
 
-    /// Multiplies two sums, one of which must be equal for the CTA.
+    /// Multiplies two sums. Returns `None` unless at least one of them is equal for the CTA.
     pub(super) fn times(&self, other: &Sum) -> Option<Sum> {
         let (sum, factor) = match (self.is_uniform(), other.is_uniform()) {
             (_, true) => (self, &other.base),
