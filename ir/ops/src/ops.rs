@@ -102,8 +102,8 @@ impl Effects {
     }
 }
 
-/// Calls the macro `$m` with all rows of the op table. A row has the form `Variant "text" (effects) (meaning)
-/// [shape];`.
+/// Calls the macro `$m` with all rows of the op table. A row has the form
+/// `Variant "text" (effects) (meaning) [shape];`.
 #[macro_export]
 macro_rules! for_each_op {
     ($m:ident) => {

@@ -50,8 +50,8 @@ struct Function {
     dense: (f32, f32),
     reference: fn(f64) -> f64,
     measure: Measure,
-    /// The bound on Margay's error, in units of the bound in the ISA. This bound is tighter than the bound in the ISA,
-    /// so that the test also detects wrong constants that cause only small errors.
+    /// The bound on Margay's error, in units of the bound in the ISA. For most functions, this bound is tighter than
+    /// the bound in the ISA, so that the test also detects wrong constants that cause only small errors.
     most: f64,
 }
 

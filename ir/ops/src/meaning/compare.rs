@@ -1,9 +1,9 @@
 //! Comparison and selection: `setp set selp slct testp`.
 //!
-//! If an operand is NaN, ordered comparisons are false, and unordered comparisons (`equ`, `ltu` ...) are true. `lo ls
-//! hi hs` compare their operands as unsigned integers, regardless of the type. Packed halves are compared element by
-//! element: `setp` writes the result of the lower element to its first destination and the result of the upper element
-//! to its second destination.
+//! If an operand is NaN, ordered comparisons are false, and unordered comparisons (`equ`, `ltu` ...) are true. `lo`,
+//! `ls`, `hi` and `hs` compare their operands as unsigned integers, regardless of the type. Packed halves are compared
+//! element by element: `setp` writes the result of the lower element to its first destination and the result of the
+//! upper element to its second destination.
 
 use super::bits::combine;
 use super::soft::Format;
