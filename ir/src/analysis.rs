@@ -1,4 +1,4 @@
-//! Analyses: facts about functions that passes, engines and code generators use.
+//! Analyses of functions. Passes, engines and code generators use their results.
 
 pub mod callees;
 pub mod cfg;

@@ -39,7 +39,8 @@ pub struct FunctionBuilder {
     /// The function under construction.
     pub function: Function,
     variables: PrimaryMap<Variable, Type>,
-    /// For a block and a variable, the value that the block last wrote to the variable or read from the variable.
+    /// For each block and variable, the value of the variable after the instructions that the block contains so far.
+    /// There is no entry if the block has neither read nor written the variable.
     current: FxHashMap<(Block, Variable), Value>,
     /// The placeholder for the value of a variable at the start of a block.
     incoming: FxHashMap<(Block, Variable), Value>,
@@ -341,7 +342,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Adds block parameters at the iterated dominance frontiers of each variable's writes, in blocks where the
+    /// Adds block parameters for each variable: at the iterated dominance frontiers of its writes, in blocks where the
     /// variable is live.
     fn place_params(
         &mut self,
@@ -511,16 +512,16 @@ const MAX_PASSED: usize = 8 << 20;
 /// its targets count once for each of these branches.
 const MAX_TABLE_TARGETS: usize = 1 << 20;
 
-/// Maximum number of blocks at whose start a variable is live, summed over all variables. If `n` variables are live in
-/// all of `n` blocks, finding these blocks takes `n * n` steps.
+/// Maximum number of blocks at whose start a variable is live, summed over all variables. If each of `n` variables is
+/// live in all of `n` blocks, finding these blocks takes `n * n` steps.
 const MAX_LIVE: usize = 1 << 28;
 
-/// The blocks that write one variable, and the blocks at whose start it is live. Both are marked with the index of
-/// the variable, so the marks need not be cleared before the search for the next variable.
+/// The blocks that write one variable, and the blocks at whose start it is live. A block is marked by the index of the
+/// variable, so the marks need not be cleared before the search for the next variable.
 struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,
-    /// Number of blocks that were marked, over all variables.
+    /// Number of blocks that were marked so far, summed over all variables.
     marked: usize,
 }
 

@@ -1,6 +1,6 @@
-//! Entity references: `u32` newtypes that index maps.
+//! Entity references: newtypes of `u32` that are indices of maps.
 //!
-//! Invariant: an entity is valid only for the map that created it, and for the function or module of that map.
+//! Invariant: an entity is valid only for the map that created it, and for other maps of the same function or module.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -218,7 +218,7 @@ impl ListPool {
         self.words.get(start + 1..)?.get(..len)
     }
 
-    /// Returns the elements of a list, so that a caller can replace them in place.
+    /// Returns the elements of a list as a mutable slice, so that a caller can replace them in place.
     pub fn get_mut(&mut self, list: List) -> &mut [Value] {
         let start = list.0 as usize;
         let len = self.words[start].0 as usize;

@@ -30,13 +30,13 @@ use margay_ops::types::{OpType, Type};
 pub struct InstData {
     /// The op.
     pub opcode: Opcode,
-    /// The type, or the first of two types.
+    /// The type of the op. For an op with two types, the first type, such as the result type of a conversion.
     pub ty: OpType,
     /// The second type, such as the source type of a conversion.
     pub src: OpType,
     /// The operands of the instruction.
     pub args: List,
-    /// Modifiers or payload.
+    /// The modifiers; for an op whose effects contain `PAYLOAD`, the payload.
     pub mods: Mods,
 }
 
@@ -160,7 +160,7 @@ impl Hash for Dfg {
             locs,
         } = self;
         (insts, values, blocks, pool, results, locs).hash(state);
-        // The iteration order of the map differs between processes.
+        // Sorted, because the iteration order of the map differs between processes.
         let mut targets: Vec<_> = targets.iter().collect();
         targets.sort_unstable_by_key(|&(inst, _)| *inst);
         targets.hash(state);
@@ -245,7 +245,7 @@ impl Dfg {
         end
     }
 
-    /// Replaces each operand of an instruction that is an alias by the value to which the alias resolves.
+    /// Replaces each aliased operand of an instruction by the value to which the alias resolves.
     pub fn resolve_args(&mut self, inst: Inst) {
         let list = self.insts[inst].args;
         for i in 0..self.pool.get(list).len() {
@@ -344,7 +344,7 @@ pub struct KernelData {
     pub blocksareclusters: bool,
 }
 
-/// The visibility of a name in other modules.
+/// The visibility of a function or variable in other modules.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
     /// Visible in this module only.
@@ -369,7 +369,7 @@ pub struct Function {
     pub linkage: Linkage,
     /// The data of a kernel; `None` for a `.func`.
     pub kernel: Option<KernelData>,
-    /// Parameters and results; empty for a kernel.
+    /// Types of the parameters and results; empty for a kernel.
     pub signature: Signature,
     /// Data-flow graph.
     pub dfg: Dfg,
@@ -377,10 +377,10 @@ pub struct Function {
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// The reasons why the body cannot run: unsupported instructions and exceeded limits, each with its PTX line and
-    /// its name. Empty if the whole body was lowered.
+    /// The unsupported instructions and exceeded limits because of which the body cannot run, each with its PTX line
+    /// and its name. Empty if the whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
-    /// Number of declared registers, for attribute queries.
+    /// Number of registers that the PTX text declares, for queries of function attributes.
     pub declared_registers: u32,
 }
 
@@ -429,7 +429,7 @@ impl Function {
         self.layout.insts[block].push(inst);
     }
 
-    /// Replaces every use of an alias (in operands and block arguments) by the value that the alias resolves to.
+    /// Replaces every use of an alias, in operands and in block arguments, by the value to which the alias resolves.
     pub fn resolve_aliases(&mut self) {
         let order = self.layout.order.clone();
         for block in order {

@@ -2,8 +2,9 @@
 //!
 //! [`function`] defines functions and [`module`] defines modules. [`builder`] builds functions, [`mod@print`] writes
 //! the text form, [`parse`] reads it, and [`verify`] checks functions and modules. The crate `margay-ops` defines the
-//! operations of the instructions. [`analysis`] contains the analyses, [`pass`] the passes, and [`sync_point`] the
-//! types for sync points. This crate does not depend on a code generator, does no I/O and contains no `unsafe` code.
+//! operations that instructions perform. [`analysis`] contains the analyses, [`pass`] the passes, and [`sync_point`]
+//! the types for sync points. This crate does not depend on a code generator, does no I/O and contains no `unsafe`
+//! code.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

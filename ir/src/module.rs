@@ -22,15 +22,15 @@ pub enum RelocTarget {
     Func(FuncId),
 }
 
-/// An address in a variable's initial bytes.
+/// An address that is part of a variable's initial bytes, and is known only when the module is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reloc {
     /// Offset in the variable in bytes.
     pub offset: u64,
     /// Size of the written address in bytes.
     pub size: u8,
-    /// Number of bits by which the address is shifted right before it is truncated to `size` bytes (for PTX byte
-    /// masks).
+    /// Number of bits by which the address is shifted right before it is truncated to `size` bytes. The shift
+    /// implements the mask operators of PTX initialisers, such as `0xff00(variable)`.
     pub shift: u8,
     /// The function or variable whose address is written.
     pub target: RelocTarget,
@@ -49,7 +49,7 @@ pub struct Symbol {
     pub size: u64,
     /// Alignment in bytes, a power of two.
     pub align: u32,
-    /// Initial bytes. If there are fewer than `size`, the remaining bytes are zero.
+    /// Initial bytes. If there are fewer than `size` bytes, the remaining bytes are zero.
     pub init: Vec<u8>,
     /// Addresses to write into the initial bytes.
     pub relocs: Vec<Reloc>,
@@ -67,14 +67,14 @@ pub struct Symbol {
 /// A source position named by `.loc`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loc {
-    /// Index into [`Module::files`].
+    /// Index of the source file in [`Module::files`].
     pub file: u32,
     /// Line in the source file.
     pub line: u32,
     /// Column.
     pub column: u32,
-    /// Index into [`Module::locs`] of the call that was inlined at this position; `None` if the position is not in
-    /// inlined code.
+    /// For a position in inlined code, the index into [`Module::locs`] of the position of the inlined call; `None`
+    /// otherwise.
     pub inlined_at: Option<u32>,
 }
 
@@ -106,12 +106,12 @@ pub struct Module {
     pub files: Vec<String>,
     /// Source positions.
     pub locs: Vec<Loc>,
-    /// For each function that was lowered for tools that observe instructions, the opcodes of its instructions with
-    /// their modifiers, in the order of the text.
+    /// The opcodes, with modifiers, of a function's PTX instructions, in the order of the text. Only functions that
+    /// were lowered for tools that observe instructions have an entry.
     pub instructions: FxHashMap<FuncId, Vec<Box<str>>>,
-    /// The function with each name.
+    /// The functions by name.
     pub by_name: FxHashMap<String, FuncId>,
-    /// The variable with each name. Contains only variables at module scope.
+    /// The variables at module scope by name.
     pub symbols_by_name: FxHashMap<String, SymbolId>,
 }
 
@@ -133,7 +133,8 @@ impl Module {
     }
 
     /// Moves the initial contents of the variables out of the module, and returns all variables with their contents.
-    /// The contents are needed only once, when memory is allocated for the variables.
+    /// The module does not need to keep the contents, because they are used only once, when memory is allocated for the
+    /// variables.
     pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
         let mut taken = PrimaryMap::default();
         for symbol in self.symbols.values_mut() {

@@ -20,7 +20,7 @@ pub enum AccessMode {
     Store,
     /// Reads and writes atomically.
     Update,
-    /// Reads as many bytes as an operand states.
+    /// Reads a number of bytes that an operand states.
     Copy,
     /// Frees memory of the device's heap.
     Release,
@@ -65,19 +65,20 @@ impl Asynchronous {
 /// Bit of the operand of a `check.group` with the mode `proxy_fence`: the fence between the generic and the
 /// asynchronous proxy applies to shared memory.
 pub const PROXY_SHARED: u32 = 1;
-/// Bit of the same operand as [`PROXY_SHARED`]: the fence applies to global memory.
+/// Bit of the same operand as [`PROXY_SHARED`]: the fence between the two proxies applies to global memory.
 pub const PROXY_GLOBAL: u32 = 2;
 
-/// The properties of an access that all lanes share.
+/// The properties of an access that are the same for all lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ObservedAccess {
     /// What the access does.
     pub mode: AccessMode,
     /// The state space of the instruction; [`StateSpace::None`] for a generic address.
     pub space: StateSpace,
-    /// Number of bytes that a lane accesses; for [`AccessMode::Copy`], the alignment of the address.
+    /// Number of bytes that a lane accesses. For [`AccessMode::Copy`], where an operand states this number, the
+    /// alignment of the address.
     pub bytes: u32,
-    /// Number of bytes of an element. The operands of a store are elements.
+    /// Number of bytes of a vector element. A store has one operand for each element.
     pub element: u32,
     /// Number of values that an element packs (`.f16x2` packs two). An atomic operation is atomic for each value.
     pub packed: u32,
@@ -144,7 +145,8 @@ impl ObservedAccess {
         })
     }
 
-    /// Returns the parts of the access that the kernel uses, each with its offset and its size in bytes.
+    /// Returns the maximal ranges of contiguous used elements of the access. Each range is an offset and a size, in
+    /// bytes.
     pub fn parts(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let (element, unused) = (self.element.max(1), u32::from(self.unused));
         let count = self.bytes / element;
@@ -156,7 +158,7 @@ impl ObservedAccess {
         })
     }
 
-    /// Packs the properties into a number.
+    /// Packs the properties into 64 bits.
     pub fn to_bits(self) -> u64 {
         let fields = [
             (self.mode as u64, 4),

@@ -1,17 +1,17 @@
 //! Passes. Each pass is a file with a function `run` that changes a function.
 //!
 //! [`PASSES`] lists the passes that prepare a kernel for an engine that runs regions, in the order in which [`prepare`]
-//! runs them. [`instrument`] is not one of them: it runs before them, for checking runs and tools.
-//! [`prepare_watched`] also calls a callback after each pass, with the function and the time that the pass took.
+//! runs them. The list does not contain [`instrument`], which runs before these passes, and only for checking runs and
+//! tools. [`prepare_watched`] also calls a callback after each pass, with the function and the time that the pass took.
 //! Invariant: the function that a pass produces is valid according to [`crate::verify`]; debug builds check this.
 //!
 //! There is no pass that moves loop-invariant instructions out of loops, because few instructions would move. The 1,067
-//! innermost loops of the public programs, as compiled by nvcc, have 36,076 instructions; 755 (2 %) are invariant, and
-//! most of these instructions add constants to addresses. In 63 loops of CUTLASS's kernels, 6,521 of 44,592
-//! instructions (15 %) are invariant. They compute parts of addresses, which nvcc recomputes to save registers. If a
-//! pass moved these instructions out of the loops, their results would be stored in frames across barriers, and loading
-//! a result from a frame costs as much as computing it. The code generator does move values that are equal for a CTA
-//! out of the loops over the threads of the CTA.
+//! innermost loops of the public programs (`docs/public-programs.md`), as compiled by nvcc, have 36,076 instructions.
+//! Of these, 755 (2 %) are invariant, and most of the invariant instructions add constants to addresses. In 63 loops of
+//! CUTLASS's kernels, 6,521 of 44,592 instructions (15 %) are invariant. They compute parts of addresses, which nvcc
+//! recomputes to save registers. If a pass moved these instructions out of the loops, their results would be stored in
+//! frames across barriers, and loading a result from a frame costs as much as computing it. The code generator does
+//! move values that are equal for a CTA out of the loops over the threads of the CTA.
 
 pub mod calls;
 mod copy;
@@ -42,7 +42,7 @@ pub struct Context<'a> {
     pub module: &'a Module,
     /// The function's ID in the module.
     pub id: FuncId,
-    /// The decisions about which functions are inlined.
+    /// The decisions about which calls are inlined.
     pub inline: &'a Inlining,
 }
 
@@ -105,7 +105,8 @@ pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }
 
-/// Prepares a kernel, or a function that it calls, like [`prepare`], with the inlining decisions for that kernel.
+/// Prepares a function like [`prepare`], but with the given inlining decisions. The decisions must be those for the
+/// function itself, or for a kernel that calls the function.
 pub fn prepare_within(
     module: &Module,
     id: FuncId,

@@ -6,9 +6,10 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Where a lane is stopped: at the sync point with this number, at the start ([`SyncPoint::START`]) or after its exit
-/// ([`SyncPoint::EXIT`]). Sync points are numbered in reverse postorder. The lanes at the sync point with the lowest
-/// number (the lagging lanes) run first, so that diverged lanes reconverge where their paths join.
+/// The number of the sync point at which a lane is stopped. Two special numbers mean that the lane has not started
+/// ([`SyncPoint::START`]) or has exited ([`SyncPoint::EXIT`]). Sync points are numbered in reverse postorder. The lanes
+/// at the sync point with the lowest number (the lagging lanes) run first, so that diverged lanes reconverge where
+/// their paths join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct SyncPoint(pub u32);
 
@@ -29,7 +30,8 @@ pub struct SyncPointData {
 }
 
 impl SyncPointData {
-    /// Returns placeholder data, with the operation `exit`, for a position that is not a sync point.
+    /// Returns placeholder data for [`SyncPoint::START`] and [`SyncPoint::EXIT`], which are not sync points. The
+    /// operation is `exit`.
     pub fn exit() -> SyncPointData {
         let desc = Desc {
             opcode: Opcode::Exit,

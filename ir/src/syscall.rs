@@ -126,8 +126,8 @@ syscalls! {
 const DEVICE_RUNTIME: &str = "__cudaCDP2";
 
 impl Syscall {
-    /// Returns the system function with this name. A function of the device runtime also has an older name (such as
-    /// `cudaMalloc`). `from_name` accepts both names, each also with the suffix `_ptsz`, which selects a default
+    /// Returns the system function with this name. A function of the device runtime also has an older name, such as
+    /// `cudaMalloc`. `from_name` accepts both names, with or without the suffix `_ptsz`. The suffix selects a default
     /// stream per thread and has no effect in device code.
     pub fn from_name(name: &str) -> Option<Syscall> {
         let rest = match name.strip_prefix(DEVICE_RUNTIME) {

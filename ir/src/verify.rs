@@ -12,7 +12,8 @@
 //! - the entry block is the first block and no branch leads to it; its parameters are the parameters of the signature,
 //!   and a kernel's entry block has none;
 //! - a block ends with a terminator and contains no other terminator;
-//! - branches lead to blocks of the layout; a terminator has as many targets as its op requires.
+//! - branches lead to blocks of the layout;
+//! - a terminator has as many targets as its op requires.
 //!
 //! Values ([`Rule::Value`], [`Rule::Dominance`], [`Rule::Argument`]):
 //!
@@ -28,8 +29,8 @@
 //! - types, operands, results and modifiers match the op's [`margay_ops::ops::Shape`];
 //! - modifiers have no unknown bits;
 //! - a constant fits its type;
-//! - slots, symbols, functions, signatures, special registers, system calls and texture accesses that an
-//!   instruction names exist;
+//! - the slots, symbols, functions, signatures, special registers, system calls and texture accesses to which payloads
+//!   refer exist;
 //! - `param.addr` occurs in kernels only;
 //! - calls and returns match the signature.
 //!
@@ -39,7 +40,7 @@
 //! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a power of
 //! two. Source positions refer to existing entries of the module's tables. Parameters are inside the kernel's parameter
 //! buffer and do not overlap. Initial contents, and the addresses in them, are inside their variables. Each name in the
-//! module's tables refers to a function or variable with this name.
+//! module's tables of names refers to a function or variable with this name.
 
 mod module;
 mod ops;
@@ -56,7 +57,7 @@ use crate::module::Module;
 /// Maximum number of problems that the verifier reports for a function or module.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// The state of a function that determines which invariants the verifier checks.
+/// How far the passes have processed a function. The stage determines which invariants the verifier checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stage {
     /// Sync points may be anywhere in a block.
@@ -102,7 +103,8 @@ pub enum ProblemSite {
 /// A violated invariant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The function with the problem, if the verifier checked a whole module.
+    /// The function with the problem; `None` if the verifier checked only one function, or if the problem is outside of
+    /// functions.
     pub function: Option<FuncId>,
     /// The location of the problem in the IR.
     pub place: ProblemSite,
@@ -153,7 +155,7 @@ impl Report {
     }
 }
 
-/// Returns the problems of a function of `module`, or of a changed copy of such a function.
+/// Returns the problems of `function`, which is a function of `module` or a changed copy of such a function.
 pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Problem> {
     let mut report = Report::default();
     module::function_data(module, function, &mut report);

@@ -3,14 +3,14 @@
 /// The reason why a thread cannot continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Access to memory that is unmapped or inaccessible.
+    /// An access to memory that is unmapped or inaccessible.
     IllegalAddress {
         /// The address, if known.
         address: Option<u64>,
         /// Whether the access was a write, if known.
         write: Option<bool>,
     },
-    /// Access to an address that is not a multiple of the access's size.
+    /// An access to an address that is not a multiple of the size of the access.
     Misaligned {
         /// The address, if known.
         address: Option<u64>,
@@ -33,21 +33,22 @@ pub enum FaultKind {
     },
     /// The stack of a thread is full, for instance because of deep recursion.
     StackOverflow,
-    /// Threads wait, and no thread can release them.
+    /// Threads wait, and no other thread can release any of them.
     Deadlock {
         /// One line for each group of waiting threads.
         waiting: Vec<String>,
     },
-    /// A handle that is not the handle of a texture or surface of the kind that the instruction requires.
+    /// A texture or surface instruction with an invalid handle: the handle does not refer to an object of the kind that
+    /// the instruction requires.
     InvalidReference {
         /// A description of the handle and of the problem with it.
         what: String,
     },
     /// A surface access with `.trap` whose coordinates are outside the surface.
     SurfaceBounds {
-        /// Coordinates: x (in bytes for unformatted accesses), y, and z or the layer.
+        /// The coordinates of the access: x (in bytes for unformatted accesses), y, and z or the layer.
         at: [i64; 3],
-        /// The surface's size, in the same units.
+        /// The surface's size, in the same units as the coordinates.
         size: [u64; 3],
     },
     /// The host stopped the thread because of a time limit, a reset or a fault of another thread.

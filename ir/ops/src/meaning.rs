@@ -1,17 +1,17 @@
 //! Reference functions: they define what each operation computes, bit for bit. In the code, a reference function is
 //! called a *meaning*.
 //!
-//! The operands and results of a reference function are [`Bits`]: a value in the low bits of a `u128`, whose upper bits
-//! are zero. The interpreter, the constant folder, and generated code for ops without a fast lowering call the same
-//! reference function. Tests compare fast lowerings with the reference functions. Invariant: a reference function does
-//! not panic for any operands, and the upper bits of its results are zero.
+//! The operands and results of a reference function have the type [`Bits`]: a `u128` that contains the value in its low
+//! bits and zeros in its upper bits. The interpreter, the constant folder, and generated code for ops without a fast
+//! lowering call the same reference function. Tests compare fast lowerings with the reference functions. Invariant: a
+//! reference function does not panic for any operands, and the upper bits of its results are zero.
 //!
-//! Modules: [`arith`] implements the ops that integers and floating point share, and calls the functions for integers
-//! ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`], [`cvt`],
-//! [`data`] and [`video`] implement the other ops for single lanes. [`atomic`] implements read-modify-writes, [`warp`]
-//! implements collectives, and [`matrix`] implements the matrix products of a warp. All exact floating-point arithmetic
-//! uses [`soft`]. For a [`Desc`] that no PTX instruction has (such as a sine of integers), a reference function
-//! returns zeros; the verifier rejects such a `Desc`.
+//! Modules: [`arith`] implements the ops that accept both integer and floating-point types. It calls the functions for
+//! integers ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`],
+//! [`cvt`], [`data`] and [`video`] implement the other ops that compute each lane separately. [`atomic`] implements
+//! read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements the matrix products of a warp. All
+//! exact floating-point arithmetic uses [`soft`]. For a [`Desc`] that no PTX instruction has (such as a sine of
+//! integers), a reference function returns zeros; the verifier rejects such a `Desc`.
 
 pub mod approx;
 pub mod arith;
@@ -38,21 +38,21 @@ use crate::types::OpType;
 /// The bits of one value, zero-extended to 128 bits.
 pub type Bits = u128;
 
-/// An operation without its operands.
+/// The description of an operation, without its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Desc {
     /// The opcode.
     pub opcode: Opcode,
-    /// The type. If PTX writes two types, this is the type of the result.
+    /// The type of the operation. If the PTX instruction has two types, this is the type of the result.
     pub ty: OpType,
-    /// The type of the source if PTX writes two types; `None` otherwise.
+    /// The type of the source if the PTX instruction has two types; `None` otherwise.
     pub src: OpType,
     /// The modifiers, or the payload of a structural op.
     pub mods: Mods,
 }
 
-/// Computes the results of one lane from its operands. The first slice contains the operands, the second receives the
-/// results.
+/// Computes the results of one lane from the operands of this lane. The first slice contains the operands, the second
+/// receives the results.
 pub type PureFn = fn(&Desc, &[Bits], &mut [Bits]);
 /// Returns the new memory content, given the old content and all operands except the address.
 pub type RmwFn = fn(&Desc, Bits, &[Bits]) -> Bits;
@@ -110,7 +110,7 @@ pub(crate) fn arg(args: &[Bits], index: usize) -> Bits {
     args.get(index).copied().unwrap_or(0)
 }
 
-/// Returns the distance in bits between adjacent packed elements.
+/// Returns the distance in bits between adjacent elements of a packed value.
 #[inline(always)]
 const fn stride(ty: OpType) -> u32 {
     match ty.elements() {
@@ -119,7 +119,7 @@ const fn stride(ty: OpType) -> u32 {
     }
 }
 
-/// Returns element `index` of a packed value; a scalar value has one element.
+/// Returns the element with index `index` of a packed value. A scalar value counts as a packed value with one element.
 #[inline(always)]
 pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
     bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))

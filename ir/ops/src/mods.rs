@@ -2,7 +2,7 @@
 //!
 //! [`Mods`] contains everything that PTX writes after an opcode except the types: rounding, saturation, comparison,
 //! state space, memory order and so on. Most fields are enums whose first variant means "not given". Invariant: every
-//! bit outside the declared fields is zero, so equal modifiers have equal bits.
+//! bit outside the declared fields is zero, so two equal sets of modifiers have equal bits.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ macro_rules! field_enum {
         pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// Every value except `None`.
+            /// All values except `None`, in the order of their declaration.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
             /// The PTX spellings of all values; the first is the spelling of `None`, an empty string.
@@ -40,7 +40,8 @@ macro_rules! field_enum {
 }
 
 field_enum! {
-    /// Rounding mode: to a floating-point result (`rn` ...) or to an integral value (`rni` ...).
+    /// Rounding mode. The result is rounded to the precision of the format (`rn` ...) or to an integral value (`rni`
+    /// ...).
     Rounding { Rn = "rn", Rz = "rz", Rm = "rm", Rp = "rp", Rna = "rna", Rs = "rs",
         Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi", }
 }
@@ -63,7 +64,7 @@ field_enum! {
     Precision { Approx = "approx", Full = "full", }
 }
 field_enum! {
-    /// State space of an address; `None` is generic.
+    /// State space of an address; `None` means a generic address.
     StateSpace { Global = "global", Shared = "shared", SharedCluster = "shared::cluster",
         Local = "local", Const = "const", Param = "param", ParamFunc = "param::func", }
 }
@@ -85,7 +86,7 @@ field_enum! {
         Signal = "signal", SignalDrop = "signal_drop", }
 }
 field_enum! {
-    /// Modifiers that only a few opcodes have.
+    /// A modifier that only a few opcodes have. A comment before each group of variants names these opcodes.
     Mode {
         // shfl
         Up = "up", Down = "down", Bfly = "bfly", Idx = "idx",
@@ -181,11 +182,11 @@ pub enum FieldValues {
     Flag,
     /// An integer.
     Number,
-    /// One of these words; the first means "not given".
+    /// One of these words, by index; the first word means "not given".
     Words(&'static [&'static str]),
 }
 
-/// One field of [`Mods`]: its position and its values.
+/// One field of [`Mods`]: its name, its position and its possible values.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Name of the field's getter.
@@ -232,7 +233,7 @@ fields! {
     satfinite, with_satfinite: bool @ 6, 1;
     /// Replace negative results by zero.
     relu, with_relu: bool @ 7, 1;
-    /// Return the canonical NaN from `min` and `max` if an input is NaN.
+    /// `.NaN`: `min` and `max` return the canonical NaN if an input is NaN.
     nan, with_nan: bool @ 8, 1;
     /// `.xorsign.abs` of `min`/`max`.
     xorsign_abs, with_xorsign_abs: bool @ 9, 1;
@@ -256,29 +257,30 @@ fields! {
     vec_log2, with_vec_log2: u8 @ 33, 2;
     /// Read-modify-write operation.
     atom_op, with_atom_op: AtomOp @ 35, 4;
-    /// Modifier that belongs to few opcodes.
+    /// A modifier that only a few opcodes have.
     mode, with_mode: Mode @ 39, 6;
     /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`,
-    /// `.po` of `vmad`; for `shfl`, `vote` and `match`, that `.sync` is not given; for `yield`, that the loop contains
-    /// no stronger accesses than weak loads, surface loads and system calls.
+    /// `.po` of `vmad`. For `shfl` and `vote`, the flag states that `.sync` is not given. For `yield`, it states that
+    /// the loop contains no stronger accesses than weak loads, surface loads and system calls.
     flag, with_flag: bool @ 45, 1;
     /// `.nc`: the memory is read-only while the kernel runs.
     nc, with_nc: bool @ 46, 1;
     /// `.noftz` was given.
     noftz, with_noftz: bool @ 47, 1;
-    /// Selector of a video operand `a`: 0 is none, 1..=4 are `b0`..`b3`, 5..=6 are `h0`..`h1`.
+    /// Selector of operand `a` of a video op: 0 means no selector, 1 to 4 mean `b0` to `b3`, and 5 and 6 mean `h0` and
+    /// `h1`.
     asel, with_asel: u8 @ 48, 3;
-    /// Selector of a video operand `b`, encoded as in [`Mods::asel`].
+    /// Selector of operand `b` of a video op, encoded as in [`Mods::asel`].
     bsel, with_bsel: u8 @ 51, 3;
-    /// Selector of a video result, encoded as in [`Mods::asel`], or the mask of lanes of a SIMD video op.
+    /// Selector of the result of a video op, encoded as in [`Mods::asel`]; for a SIMD video op, the mask of its lanes.
     dsel, with_dsel: u8 @ 54, 4;
     /// The terms that `vmad` negates: bit 0 for the product, bit 1 for the addend.
     negate, with_negate: u8 @ 58, 2;
-    /// `.abs` without `.xorsign`, of three-operand `min`/`max` and of `redux`.
+    /// `.abs` (without `.xorsign`) of three-operand `min` and `max`, and of `redux`.
     abs, with_abs: bool @ 60, 1;
     /// `.oob` of `fma`: an out-of-bounds NaN factor makes the result zero.
     oob, with_oob: bool @ 61, 1;
-    /// Operand `b` of a video op is signed. (`src` states this for `a`, and `ty` for the result.)
+    /// Whether operand `b` of a video op is signed. (`src` states this for `a`, and `ty` for the result.)
     bsigned, with_bsigned: bool @ 62, 1;
 }
 
@@ -286,24 +288,24 @@ impl Mods {
     /// No modifiers.
     pub const NONE: Mods = Mods(0);
 
-    /// Returns whether a memory access has no memory order (`.weak`, or none given).
+    /// Returns whether a memory access has no memory order: `.weak`, or no order given.
     pub fn is_weak(self) -> bool {
         matches!(self.order(), MemOrder::None | MemOrder::Weak)
     }
 
-    /// Returns whether every bit belongs to a field and every field holds one of its values.
+    /// Returns whether every bit that is set belongs to a field, and every field holds a valid value.
     pub fn is_canonical(self) -> bool {
         let known = |field: &Field| field.set(Mods::NONE, field.get(self)).is_some();
         self.0 & !Mods::FIELD_MASK == 0 && Mods::FIELDS.iter().all(known)
     }
 
     /// Returns the elements of a vector load that the kernel does not use, one bit for each element. Only
-    /// `check.access` has this modifier, in the fields of the selectors of video operands.
+    /// `check.access` has this modifier; it is stored in the fields that hold the selectors of video ops.
     pub fn unused_elements(self) -> u8 {
         self.dsel() | self.bsel() << 4 | self.asel() << 7
     }
 
-    /// Returns the modifiers with other unused elements.
+    /// Returns the modifiers with the given unused elements.
     pub fn with_unused_elements(self, elements: u8) -> Mods {
         self.with_dsel(elements & 15)
             .with_bsel(elements >> 4 & 7)

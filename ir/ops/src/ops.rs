@@ -1,11 +1,11 @@
 //! The op table: every operation of the IR, with one row for each operation.
 //!
 //! A row contains the opcode, its name in the IR's text form, its effects, its reference function (see
-//! [`crate::meaning`]) and its shape: the types, operands and modifiers of its instructions (see [`Shape`]). The rows
-//! determine the opcode enum, the printer and parser, the verifier, the constant folder, the interpreter, the JIT's
-//! dispatch (to a fast lowering, or to a lowering that calls the reference function) and the support table. The crate
-//! `margay-ptx` defines the PTX syntax of each instruction, with its types and modifiers, and names the row to which it
-//! lowers each accepted instruction.
+//! [`crate::meaning`]) and its shape: the types, operands and modifiers of its instructions (see [`Shape`]). The
+//! following are derived from the rows: the opcode enum, the printer and parser, the verifier, the constant folder, the
+//! interpreter, the JIT's dispatch (to a fast lowering, or to a lowering that calls the reference function) and the
+//! support table. The crate `margay-ptx` defines the PTX syntax of each instruction, with its types and modifiers, and
+//! names the row to which it lowers each accepted instruction.
 //!
 //! # Operands
 //!
@@ -13,7 +13,7 @@
 //!
 //! | op | operands | results | remarks |
 //! |---|---|---|---|
-//! | `const` ... `sreg` | | one | payload: depends on the op: bits, slot, symbol and addend, offset in the parameter buffer, function, or register |
+//! | `const` ... `sreg` | | one | the payload contains, depending on the op, the bits, slot, symbol and addend, offset in the parameter buffer, function, or register |
 //! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` is the type of the result, `src` the type of the operand |
 //! | `add` ... with `.cc` | as without `.cc` | `d`, then the carry as `pred` | the carry of the adder: 1 if `sub` does not borrow; the last operand of `addc`, `subc`, `madc` is the carry |
 //! | `ld` | address | one per vector element | `ty` is the type in memory; integers in a wider register are extended according to the sign of `ty` |
@@ -21,14 +21,15 @@
 //! | `atom`, `red` | address, `b`, (`c`) | old content | `red` has no result |
 //! | `cp.async` | shared address, global address, bytes written, bytes read | | completes at issue; bytes written but not read are zero |
 //! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only: one | `mode`: sync, arrive or red; `atom_op`: popc, and, or |
-//! | `bar.warp.sync`, `elect` | member mask | | |
+//! | `bar.warp.sync` | member mask | | |
+//! | `elect` | member mask | the index of the elected lane, and whether the lane is the elected one | |
 //! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: `.sync` is not given, so the lanes that execute the op together take part |
-//! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` as for `shfl` |
+//! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` of `vote` as for `shfl` |
 //! | `mma` | member mask, registers of `a`, `b`, `c` | registers of `d` | see [`crate::meaning::matrix`] |
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
-//! | `check.access` | address; for a tool that needs them, the operands of the access | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is the address of the access, or the address of spare memory if a tool suppresses the access. `flag`: the tool examines each lane, also if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy. `noftz`: the access is in a loop |
+//! | `check.access` | address; then the operands of the access, if a tool needs them | address | `ty`, `vec`, `space`, `order`, `scope`, `atom_op` and `mode` describe the access that follows: `load`, `store`, `update`, `copy` (a load of as many bytes as the second operand states) or `release` (the argument of `free`). The result is the address of the access, or the address of spare memory if a tool suppresses the access. `flag`: the tool examines each lane, even if all lanes access the same address. `nc`: the kernel only stores the value that it loads, without computing with it; for a store or a copy, the access belongs to an asynchronous copy. `noftz`: the innermost loop around the access, which is strong, waits for the value that the access reads. `asel`, `bsel`, `dsel`: the elements of a vector load that the kernel does not use |
 //! | `observe.access` | address; for `copy`, the number of bytes | | reports to tools the access that follows. The modifiers are those of `check.access` |
 //! | `observe.event` | up to two values that depend on the event | | reports to tools the event that follows; payload: see `margay_ir::observe::ObservedEvent` |
 //! | `check.group` | for `sync`, `bulk_sync` and `bulk_read`: the number of groups that may be incomplete; for `begin`: the number of a `margay_ir::observe::Asynchronous`; for `proxy_fence`: the state spaces | | reports to a tool the asynchronous operations: `begin` and `end` enclose the accesses of an operation, `arrive` and `bulk_arrive` end a group, `sync`, `bulk_sync` and `bulk_read` wait for groups, `all` waits for all copies, and `proxy_fence` is a fence between proxies |
@@ -36,7 +37,7 @@
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
 //! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
 //! | `vadd2` ... `vset4` | `a`, `b` (a `prmt` for each selects its parts), `c` | `d` | lane mask in `dsel` |
-//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | packed to packed: one operand |
+//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | one packed value if the source is packed |
 //! | `brif` | condition | | two targets: true, false |
 //! | `br_table` | index | | default target first |
 //! | `invalid.pc` | handle | | ends the launch: the handle is not the handle of a function that the call may reach |
@@ -56,29 +57,30 @@ bitflags::bitflags! {
     /// The effects of an operation besides computing its results from its operands.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Effects: u16 {
-        /// Reads memory or, for operations on the stack, the thread's stack pointer.
+        /// The operation reads memory or, if it operates on the stack, the thread's stack pointer.
         const READS = 1;
-        /// Writes memory or, for operations on the stack, the thread's stack pointer.
+        /// The operation writes memory or, if it operates on the stack, the thread's stack pointer.
         const WRITES = 1 << 1;
-        /// A sync point at which a lane may wait for lanes of its warp.
+        /// The operation is a sync point at which a lane may wait for other lanes of its warp.
         const SYNC_WARP = 1 << 2;
-        /// A sync point at which a lane may wait for warps of its CTA.
+        /// The operation is a sync point at which a lane may wait for other warps of its CTA.
         const SYNC_CTA = 1 << 3;
-        /// A sync point at which a lane may wait for CTAs of its cluster.
+        /// The operation is a sync point at which a lane may wait for other CTAs of its cluster.
         const SYNC_CLUSTER = 1 << 4;
-        /// Yields: the lane may be suspended here, so that other lanes, CTAs and launches run.
+        /// The operation yields: the lane may be suspended, so that other lanes, CTAs and launches can run.
         const YIELDS = 1 << 5;
-        /// May end the launch with a fault.
+        /// The operation may end the launch with a fault.
         const MAY_TRAP = 1 << 6;
         /// The result depends on which lanes execute the operation together.
         const CONVERGENT = 1 << 7;
-        /// Ends a block.
+        /// The operation ends a block.
         const TERMINATOR = 1 << 8;
-        /// The result can differ between two executions, as for clocks. Passes neither move nor merge the operation.
+        /// The result can differ between two executions, as when a clock is read. Passes neither move nor merge the
+        /// operation.
         const TIME = 1 << 9;
-        /// Orders memory accesses.
+        /// The operation orders memory accesses.
         const FENCE = 1 << 10;
-        /// Has a payload instead of modifiers.
+        /// The operation has a payload instead of modifiers.
         const PAYLOAD = 1 << 11;
     }
 }
@@ -100,7 +102,8 @@ impl Effects {
     }
 }
 
-/// Calls the macro `$m` with all rows. A row has the form `Variant "text" (effects) (meaning) [shape];`.
+/// Calls the macro `$m` with all rows of the op table. A row has the form
+/// `Variant "text" (effects) (meaning) [shape];`.
 #[macro_export]
 macro_rules! for_each_op {
     ($m:ident) => {
@@ -127,17 +130,17 @@ macro_rules! for_each_op {
             // The pass `calls` inserts the next two ops when it merges the bodies of called functions into the kernel.
             InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none) [shape(NONE, "q", "")];
             StackCheck "stack.check" (MAY_TRAP) (none) [shape(NONE, "a", "")];
-            // `pass::instrument` inserts this in front of the accesses that a checking run examines.
+            // `pass::instrument` inserts this op in front of the accesses that a checking run examines.
             CheckAccess "check.access" (MAY_TRAP) (none)
                 [shape(MEMORY, "", "a").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "flag", "nc", "noftz", "asel", "bsel", "dsel"])];
-            // `pass::instrument` inserts this in front of the accesses that a tool observes.
+            // `pass::instrument` inserts this op in front of the accesses that a tool observes.
             ObserveAccess "observe.access" (MAY_TRAP) (none)
                 [shape(MEMORY, "", "").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "nc"])];
-            // `pass::instrument` and the front end insert this in front of other events that a tool observes.
+            // `pass::instrument` and the front end insert this op in front of other events that a tool observes.
             ObserveEvent "observe.event" (PAYLOAD | MAY_TRAP) (none) [shape(NONE, "b?b?", "")];
             CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
-            // The front end creates this for asynchronous copies, groups of them, and fences between proxies.
-            // `pass::instrument` removes it if no tool needs it.
+            // The front end creates this op for asynchronous copies, for groups of asynchronous copies, and for fences
+            // between proxies. `pass::instrument` removes the op if no tool needs it.
             CheckGroup "check.group" (MAY_TRAP) (none) [shape(NONE, "b?", "").mods(&["mode"])];
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none) [BY_SIGNATURE];
@@ -263,11 +266,11 @@ macro_rules! for_each_op {
             Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma)
                 [shape(&[F16, F32, F64, S32], "", "").from(FACTORS).operands(Product).results(Product).mods(PRODUCT_MODS)];
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask) [shape(&[B32], "", "b")];
-            // Makes the lanes of a warp that wait here continue together. A lane does not wait for lanes that have not
-            // arrived. The pass `sync-points` inserts this op before volatile accesses, and between accesses of
-            // different lanes of a warp to the same shared memory.
+            // Makes the lanes of a warp that wait at this op continue together. A lane does not wait for lanes that
+            // have not arrived. The pass `sync-points` inserts this op before volatile accesses, and between accesses
+            // of different lanes of a warp to the same shared memory.
             Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none) [NOTHING];
-            // Marks the header of a loop that may wait for memory. The lane may be suspended here.
+            // Marks the header of a loop that may wait for memory. A lane may be suspended at this op.
             Yield "yield" (YIELDS | FENCE) (none) [NOTHING.mods(&["flag"])];
             Nanosleep "nanosleep" (YIELDS | TIME) (none) [shape(&[U32], "b", "")];
             Brkpt "brkpt" (MAY_TRAP) (none) [NOTHING];
@@ -301,7 +304,8 @@ macro_rules! define_ops {
     };
 }
 
-/// One row of the op table without the reference function, which [`Opcode::meaning`] returns.
+/// One row of the op table, without the reference function and the shape. [`Opcode::meaning`] and [`Opcode::shape`]
+/// return these.
 #[derive(Debug)]
 pub struct OpRow {
     /// The opcode.

@@ -2,7 +2,7 @@
 
 use crate::types::OpType;
 
-/// The largest group of threads for which a value is the same.
+/// The largest group of threads for which a value is always the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Uniformity {
     /// The value differs from lane to lane.
@@ -37,12 +37,12 @@ macro_rules! sregs {
                 match self { $(SpecialReg::$name => OpType::$ty,)* }
             }
 
-            /// Returns the group of threads for which the register has the same value.
+            /// Returns the largest group of threads for which the register always has the same value.
             pub const fn uniformity(self) -> Uniformity {
                 match self { $(SpecialReg::$name => Uniformity::$uniform,)* }
             }
 
-            /// Returns the register with this PTX spelling, or `None`.
+            /// Returns the register with this PTX spelling; `None` if there is none.
             pub fn from_name(name: &str) -> Option<SpecialReg> {
                 match name { $($text => Some(SpecialReg::$name),)* _ => None }
             }
@@ -99,7 +99,7 @@ sregs! {
 }
 
 impl SpecialReg {
-    /// Returns the register with this index in [`SpecialReg::ALL`], or `None`.
+    /// Returns the register with this index in [`SpecialReg::ALL`]; `None` if the index is out of range.
     pub fn from_index(index: u64) -> Option<SpecialReg> {
         SpecialReg::ALL.get(usize::try_from(index).ok()?).copied()
     }

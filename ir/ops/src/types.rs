@@ -3,12 +3,12 @@
 //!
 //! Invariant: a value's [`Type`] gives its number of bits and whether it is in a floating-point register. Everything
 //! else (signedness, packing, half-precision format) is a property of the operation. Registers hold half-precision and
-//! smaller formats as `b8`, `b16` or `b32`, because no CPU for which Margay generates code has separate registers for
-//! these formats.
+//! smaller formats as `b8`, `b16` or `b32`, because the CPUs for which Margay generates code have no separate registers
+//! for these formats.
 
 use std::fmt;
 
-/// The type of a register that holds a scalar value.
+/// The type of a scalar register, or of one lane of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -16,9 +16,9 @@ pub enum Kind {
     Pred,
     /// 8 bits.
     B8,
-    /// 16 bits (also `f16`, `bf16`).
+    /// 16 bits; registers of this kind also hold `f16` and `bf16`.
     B16,
-    /// 32 bits (also packed halves).
+    /// 32 bits; registers of this kind also hold packed halves.
     B32,
     /// 64 bits.
     B64,
@@ -63,7 +63,8 @@ impl Kind {
         }
     }
 
-    /// Returns the untyped (or floating-point) operation type that has all bits of a lane of this kind.
+    /// Returns the operation type that covers all bits of a lane of this kind: an untyped or, for `f32` and `f64`, a
+    /// floating-point type.
     pub const fn op_type(self) -> OpType {
         match self {
             Kind::Pred => OpType::Pred,
@@ -91,7 +92,7 @@ impl Kind {
     }
 }
 
-/// The type of a value: a [`Kind`] and a number of lanes (a power of two, 1 for scalars).
+/// The type of a value: a [`Kind`] and a number of lanes, which is a power of two and 1 for scalars.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Type(u8);
 
@@ -198,10 +199,10 @@ impl fmt::Debug for Type {
     }
 }
 
-/// The family of numbers to which an [`OpType`] belongs.
+/// The kind of elements of an [`OpType`], regardless of their width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
-    /// No type.
+    /// The class of [`OpType::None`].
     None,
     /// `.pred`.
     Pred,
@@ -232,8 +233,8 @@ macro_rules! op_types {
                 match self { OpType::None => "", $(OpType::$name => $text,)* }
             }
 
-            /// Returns whether the elements are predicates, untyped bits, unsigned or signed integers, or floating point. A
-            /// packed type has several elements of the same class.
+            /// Returns the class of the elements: predicates, untyped bits, unsigned or signed integers, or floating
+            /// point. The elements of a packed type have the same class.
             pub const fn class(self) -> Class {
                 match self { OpType::None => Class::None, $(OpType::$name => Class::$class,)* }
             }
@@ -316,7 +317,7 @@ op_types! {
 }
 
 impl OpType {
-    /// Returns whether elements are integers or bits.
+    /// Returns whether elements are integers or untyped bits.
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), Class::Unsigned | Class::Signed | Class::Bits)
     }

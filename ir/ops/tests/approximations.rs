@@ -44,13 +44,14 @@ type Measure = fn(x: f64, got: f64, want: f64) -> f64;
 
 struct Function {
     opcode: Opcode,
-    /// The range of magnitudes in which the exhaustive run checks every value. The result for a negative argument is
-    /// the result for its magnitude, perhaps negated. Only `ex2` is different, and is checked for both signs.
+    /// The range of magnitudes in which the exhaustive run checks every value. The exhaustive run checks negative
+    /// arguments only for `ex2`. For a negative argument, each other function returns NaN or the result for the
+    /// magnitude, possibly negated.
     dense: (f32, f32),
     reference: fn(f64) -> f64,
     measure: Measure,
-    /// The bound on Margay's error, in the same units. A wrong constant in a function can exceed this bound without
-    /// exceeding the bound of the ISA.
+    /// The bound on Margay's error, in units of the bound in the ISA. For most functions, this bound is tighter than
+    /// the bound in the ISA, so that the test also detects wrong constants that cause only small errors.
     most: f64,
 }
 
@@ -135,7 +136,7 @@ fn angle_error(x: f64, got: f64, want: f64) -> f64 {
     }
 }
 
-/// Returns the worst error over some encodings, and its argument.
+/// Returns the worst error over the given encodings, and the argument with this error.
 fn worst(function: &Function, encodings: impl Iterator<Item = u32>) -> (f64, f32) {
     let mut worst = (0.0, 0.0);
     for bits in encodings {
@@ -189,7 +190,7 @@ fn errors_stay_within_the_bounds_of_the_isa() {
     }
 }
 
-/// Widens a value with `cvt`, which the oracle tests check.
+/// Widens a value with `cvt`, which `float_oracle.rs` tests.
 fn widen(ty: OpType, bits: Bits) -> f64 {
     let (opcode, src) = (Opcode::Cvt, ty);
     let Meaning::Pure(meaning) = opcode.meaning() else {
@@ -319,7 +320,7 @@ fn double_precision_starts_are_good_to_twenty_bits() {
 }
 
 /// Arguments next to whole, half and quarter turns, and the values of the functions there, computed with 60 digits and
-/// rounded. A loss of digits in the reduction of the angle changes these values.
+/// rounded. If the reduction of the angle loses digits, the functions do not return these values.
 const NEAR_TURNS: [(Opcode, u32, u32); 9] = [
     (Opcode::Sin, 0x40490fdb, 0xb3bbbd2e), // pi
     (Opcode::Sin, 0x40c90fdb, 0x343bbd2e),

@@ -1,7 +1,8 @@
 //! Tests the reference functions of floating-point ops against `rustc_apfloat`, an independent implementation:
 //! arithmetic and conversions of all IEEE-like formats, in all rounding directions, with edge cases and random bits.
 //!
-//! For NaN results, these tests only compare the class; the tables `meanings/*.txt` contain the expected bits.
+//! If a result is NaN, these tests only check that both implementations return a NaN; the tables `meanings/*.txt`
+//! contain the expected bits.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mods, Rounding};

@@ -129,7 +129,8 @@ fn fused_products_are_rounded_once() {
             }
         }
     }
-    // The operands are of two kinds: operands whose sum is a tie except for the smallest addend, and random operands.
+    // Two kinds of operands are tested: operands whose sum would be a tie without the smallest addend, and random
+    // operands.
     let mut state = 5u64;
     for _ in 0..400_000 {
         state = state

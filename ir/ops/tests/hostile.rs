@@ -1,6 +1,6 @@
-//! Tests that a reference function does not panic for any description, operands or number of operands, and that its
-//! results are truncated to the width of their type. Therefore no program that a front end accepts makes an engine
-//! crash.
+//! Tests that reference functions do not panic, whatever the description, the operands and the number of operands are,
+//! and that their results are truncated to the width of their type. These properties ensure that no program that a
+//! front end accepts can crash an engine.
 
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::Mods;

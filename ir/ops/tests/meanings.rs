@@ -14,12 +14,12 @@
 //! `bs32` and `bu32` are the type of `b` of a video op.
 //!
 //! Values are hexadecimal or decimal integers, negative integers with their width (`-1i16`), or floating-point numbers:
-//! `1.5f` is `f32`, `1.5d` is `f64`. Per-lane values are either one value for all lanes, the word `lane`, or a list
-//! such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. Lanes that a list does not contain are zero and are
-//! not compared.
+//! `1.5f` is `f32`, `1.5d` is `f64`. Per-lane values are either one value for all lanes, the word `lane` (the lane's
+//! number), or a list such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. Lanes that a list does not
+//! contain are zero and are not compared.
 //!
-//! If the start of a line is also the spelling of a PTX instruction, `tests/src/literal.rs` runs this instruction with
-//! the line's operands in both engines.
+//! If the start of a line is also a valid PTX instruction, `tests/src/literal.rs` runs this instruction with the
+//! operands of the line in both engines.
 //!
 //! Do not copy expected values from Margay's output.
 

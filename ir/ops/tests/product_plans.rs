@@ -55,7 +55,8 @@ fn products() -> Vec<Desc> {
     all
 }
 
-/// Returns a register of elements of a type: random values if `kind` is 0, otherwise one kind of edge case.
+/// Returns a register that contains elements of the type `ty`: random values if `kind` is 0, and one kind of edge cases
+/// for each other `kind`.
 fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     let raw = random.next();
     let pick = |values: &[u64], raw: u64| values[(raw >> 7) as usize % values.len()];
@@ -135,7 +136,8 @@ fn wide(rows: &[[Bits; 32]]) -> Registers<u64> {
 #[test]
 fn plans_have_the_bits_of_the_meaning() {
     let mut random = Random(0x6d6d_6121);
-    // All products use the same scratch memory, to test that a product does not affect the next one.
+    // All products use the same scratch memory, to test that the values that one product leaves there do not affect the
+    // next product.
     let mut scratch = Scratch::default();
     let (mut planned, mut kinds, mut answered) = (0, std::collections::BTreeSet::new(), 0);
     for desc in products() {

@@ -6,7 +6,7 @@ use margay_ops::mods::{Mods, Rounding};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Layout and bias of a format, and the number of encodings of one sign that are numbers.
+/// Layout and bias of a format, and the number of non-negative encodings that are finite numbers.
 struct Format {
     ty: OpType,
     packed: OpType,
@@ -54,7 +54,7 @@ impl Format {
         }
     }
 
-    /// Returns the encoding to which a finite value rounds, with saturation.
+    /// Returns the encoding to which a finite value is rounded; values out of range are saturated.
     fn rounded(&self, x: f64, rounding: Rounding) -> u32 {
         let sign = if x.is_sign_negative() { self.sign } else { 0 };
         let distance = |encoding: u32| (self.value(encoding) - x.abs()).abs();

@@ -16,7 +16,7 @@ use margay_ops::texture::{
 use margay_ops::types::OpType;
 use proptest::prelude::*;
 
-/// The value of coordinate 1.0: coordinates are integers in units of 1 / `ONE`.
+/// Coordinates are integers in units of 1 / `ONE`, so `ONE` represents the coordinate 1.0.
 const ONE: i128 = 1 << 16;
 
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ fn found(case: &Case) -> f32 {
     let found = fetch(&access, &texture, &args, &mut memory).expect("the texels are there");
     let plan = Plan::of(&image, &sampler).expect("a plain texture has a plan");
     let shape = Shape::of_payload(access.payload()).expect("a plain fetch has a shape");
-    // There are three lanes. The first is inactive, and the second is the tested lane.
+    // There are three lanes. The first lane is inactive, and the test checks only the result of the second lane.
     let coordinates = Coordinates {
         layer: [0; 3],
         at: coords.map(|c| [f32::NAN.to_bits(), c, 1f32.to_bits()]),

@@ -184,7 +184,8 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Returns the bits of a result, with one encoding for all NaNs because no rule specifies which NaN it is.
+/// Returns the bits of a result. If `numbers` is set, all NaNs get the same bits, because no rule specifies which NaN a
+/// fetch returns.
 fn same(numbers: bool, bits: u32) -> u32 {
     match numbers && f32::from_bits(bits).is_nan() {
         true => f32::NAN.to_bits(),
@@ -240,7 +241,7 @@ proptest! {
     }
 }
 
-/// Checks that inactive lanes access no memory, and that a fault contains the lane that caused it.
+/// Checks that inactive lanes access no memory, and that a fault is reported with the lane that caused it.
 #[test]
 fn the_lane_of_a_fault() {
     let level = Level {

@@ -8,7 +8,7 @@ use crate::function::{BlockCall, Function};
 pub struct Cfg {
     /// The predecessors of all blocks, one entry for each edge.
     preds: Vec<Block>,
-    /// For each entry of `preds`, the index of the edge among the predecessor's successors.
+    /// For each entry of `preds`, the index of this edge in the predecessor's list of successors.
     edges: Vec<u32>,
     /// Start and end of each block's range in `preds` and `edges`.
     parts: SecondaryMap<Block, (u32, u32)>,
@@ -21,7 +21,7 @@ const UNREACHABLE: u32 = u32::MAX;
 impl Cfg {
     /// Computes the graph of a function with a body. The graph does not contain unreachable blocks.
     pub fn new(function: &Function) -> Cfg {
-        // The edges in the order of the search: target, source, and index among the source's successors.
+        // The edges in the order of the search: target, source, and index in the source's list of successors.
         let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * function.blocks().len());
         let mut parts: SecondaryMap<Block, (u32, u32)> = SecondaryMap::default();
         let mut postorder = Vec::with_capacity(function.blocks().len());
@@ -78,8 +78,8 @@ impl Cfg {
         &self.preds[start as usize..end as usize]
     }
 
-    /// Returns the edges from reachable blocks to a block, each with its source. The branches of `function` must not
-    /// have changed since the call of [`Cfg::new`].
+    /// Returns the edges from reachable blocks to `block`. An edge is its source block and the source's branch target.
+    /// The branches of `function` must not have changed since the call of [`Cfg::new`].
     pub fn incoming<'a>(
         &'a self,
         function: &'a Function,

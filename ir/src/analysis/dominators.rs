@@ -7,15 +7,16 @@ use crate::entity::Block;
 /// The dominator tree of a function's reachable blocks.
 #[derive(Clone, Debug)]
 pub struct Dominators {
-    /// Immediate dominator of each block. The index and the value are positions in reverse postorder. The entry block
-    /// is its own immediate dominator.
+    /// Immediate dominator of each block. Both blocks are represented by their positions in reverse postorder. The
+    /// entry block is its own immediate dominator.
     idom: Vec<u32>,
     /// For each block, the times at which a depth-first walk over the tree enters and leaves the block. With these
     /// times, a dominance query takes constant time.
     span: Vec<(u32, u32)>,
 }
 
-/// The time range of a depth-first walk over the dominator tree in which the walk visits a given set of blocks.
+/// A range of times of the depth-first walk over the dominator tree. The walk visits a given set of blocks during this
+/// range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent(u32, u32);
 
@@ -64,7 +65,7 @@ impl Dominators {
 
 const NONE: u32 = u32::MAX;
 
-/// Returns the immediate dominator of each block. The index and the value are positions in reverse postorder.
+/// Returns the immediate dominator of each block. Both blocks are represented by their positions in reverse postorder.
 fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     let count = cfg.rpo().len();
     let search = Search::new(cfg);
@@ -111,8 +112,8 @@ fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     by_position
 }
 
-/// A depth-first search. A block is identified by its position in reverse postorder or by its number, which is its
-/// position in the order of the search.
+/// The result of a depth-first search. The tables use two indices of a block: its position in reverse postorder, and
+/// its *number*, which is its position in the order of the search.
 struct Search {
     /// For each number, the block's position in reverse postorder.
     order: Vec<u32>,
@@ -173,10 +174,10 @@ impl Search {
     }
 }
 
-/// The part of the search tree that has been visited.
+/// The part of the search tree that the algorithm has visited so far. This part is a set of trees.
 struct Forest {
-    /// For each block, a visited ancestor: the parent or a block nearer to the root of the block's tree. [`NONE`] for
-    /// roots.
+    /// For each block, a visited ancestor: the parent or, after path compression, a block nearer to the root of the
+    /// block's tree. [`NONE`] for roots.
     ancestor: Vec<u32>,
     /// For each block, the block with the least semidominator on the path to the ancestor.
     label: Vec<u32>,

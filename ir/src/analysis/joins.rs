@@ -13,14 +13,15 @@ use std::collections::BinaryHeap;
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::Block;
 
-/// The edges of a control-flow graph and of its dominator tree. Blocks are numbered in reverse postorder.
+/// The edges of a control-flow graph and of its dominator tree, prepared for queries. Blocks are numbered in reverse
+/// postorder.
 #[derive(Debug)]
 pub struct Joins {
     /// Depth of each block in the dominator tree.
     level: Vec<u32>,
     /// The blocks that each block immediately dominates.
     children: Vec<Vec<u32>>,
-    /// The successors that each block does not immediately dominate.
+    /// For each block, the successors that the block does not immediately dominate.
     joins: Vec<Vec<u32>>,
     /// For each block, the index of the query that last queued the block (`queued`) and of the query that last visited
     /// it (`visited`). Because each query has a different index, nothing has to be cleared between two queries.
@@ -58,13 +59,13 @@ impl Joins {
     }
 
     /// Returns the blocks, in reverse postorder, at whose start different definitions of a variable meet. The variable
-    /// is written in the blocks `writes` and at the start of the entry block; `live` returns whether it is live at the
-    /// start of a block.
+    /// is written in the blocks `writes` and at the start of the entry block; `live` returns whether the variable is
+    /// live at the start of a block.
     pub fn of(&mut self, cfg: &Cfg, writes: &[Block], live: impl Fn(Block) -> bool) -> Vec<Block> {
         self.question += 1;
         let writes = writes.iter().filter_map(|&block| cfg.number(block));
-        // The queue returns the deepest block of the dominator tree first, so a block is visited from its deepest
-        // dominator that was queued.
+        // The queue returns the deepest block of the dominator tree first. If several dominators of a block were
+        // queued, the block is therefore visited from the deepest of them.
         let mut queue: BinaryHeap<(u32, u32)> = BinaryHeap::new();
         for number in writes.chain([0]) {
             queue.push((self.level[number as usize], number));

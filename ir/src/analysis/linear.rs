@@ -1,13 +1,15 @@
 //! Computes an order of blocks in which diverged lanes can run, one path after another.
 //!
-//! The lanes of a chunk go through all blocks in the order of [`Loops`], and a mask selects the lanes that execute each
-//! block. Every edge leads forwards, or back to the header of a loop that contains the edge's source. The blocks of a
-//! loop are contiguous, with the header first. Lanes stop at sync points and resume after them, so lanes may enter a
-//! loop at any of its blocks. A header is therefore special only in that it is the first block of its loop.
+//! The code for a chunk goes through all blocks in the order of [`Loops`]; for each block, a mask selects the lanes
+//! that execute the block. Every edge leads forwards, or back to the header of a loop that contains the edge's source.
+//! The blocks of a loop are contiguous, with the header first. Lanes stop at sync points and resume after them, so
+//! lanes may enter a loop at any of its blocks. A header is therefore special only in that it is the first block of its
+//! loop.
 //!
 //! The order covers the whole graph, including the edges after sync points, which no lane follows without stopping.
-//! If lanes leave a loop in different iterations, lanes of different iterations must not meet in a block, because
-//! [`super::Uniformity`] describes lanes of the same iteration.
+//! Without these edges, a loop that contains a sync point would not count as a loop. Lanes that leave such a loop in
+//! different iterations could then meet in one of its blocks. This must not happen, because [`super::Uniformity`]
+//! describes lanes of the same iteration.
 
 use std::ops::Deref;
 

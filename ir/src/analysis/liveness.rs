@@ -25,8 +25,8 @@ impl Range<'_> {
     }
 }
 
-/// Returns, for each block for which `wanted` holds, the values live at its start, in value order. Omits values for
-/// which `skip` holds, and calls `each` with the live range of every other value.
+/// Returns the values that are live at the start of each block for which `wanted` holds, in the order of their indices.
+/// Omits values for which `skip` holds, and calls `each` with the live range of every other value.
 pub fn live_in(
     function: &Function,
     cfg: &Cfg,
@@ -46,8 +46,7 @@ pub fn live_in(
 }
 
 /// Returns the total length of the live ranges: the number of values live at the start of a block, summed over all
-/// blocks. The time that [`live_in`] takes is proportional to this total. Returns `None` as soon as the total exceeds
-/// `most`.
+/// blocks. The time that [`live_in`] takes is proportional to this total. Returns `None` if the total exceeds `most`.
 pub fn total_length(function: &Function, cfg: &Cfg, most: usize) -> Option<usize> {
     let mut total = 0;
     walk(

@@ -1,15 +1,15 @@
 //! Finds the loops of a function and their nesting.
 //!
 //! The header of a loop is the target of an edge that goes backwards in reverse postorder. The loop consists of the
-//! blocks from which such an edge is reached through blocks that do not come before the header in reverse postorder.
-//! Two loops either have no block in common, or one of them contains the other. A loop that is entered only at its
-//! header is *natural*.
+//! header and of each block that has a path to such an edge on which no block comes before the header in reverse
+//! postorder. Two loops either have no block in common, or one of them contains the other. A loop that is entered only
+//! at its header is *natural*.
 //!
-//! The search visits every edge once (Havlak: "Nesting of Reducible and Irreducible Loops", with Ramalingam's
-//! treatment of irreducible loops: "Identifying Loops in Almost Linear Time"). It goes through the blocks from the last
-//! to the first, and merges the blocks of each loop that it finds into the header. An edge that does not go backwards
-//! is considered when the search reaches the closest common ancestor of its two blocks in the depth-first tree, because
-//! only loops with a header at or above that ancestor contain both.
+//! The search visits every edge once (Havlak: "Nesting of Reducible and Irreducible Loops", with Ramalingam's treatment
+//! of irreducible loops: "Identifying Loops in Almost Linear Time"). The search goes through the blocks from the last
+//! to the first, and merges the blocks of each loop that it finds into the loop's header. An edge that does not go
+//! backwards is considered when the search reaches the closest common ancestor of its two blocks in the depth-first
+//! tree, because a loop contains both blocks only if its header is that ancestor or an ancestor of it.
 //!
 //! Invariant: the time and memory of the analysis are proportional to the number of blocks and edges, regardless of the
 //! nesting depth.
@@ -41,7 +41,7 @@ impl Span {
 pub struct Loops {
     /// The blocks in order.
     pub order: Vec<Block>,
-    /// The loops by position of their headers; outer loops come before inner loops.
+    /// The loops, sorted by the positions of their headers; outer loops therefore come before inner loops.
     pub loops: Vec<Span>,
     position: SecondaryMap<Block, u32>,
     /// For each loop, the innermost of the loops that contain it.
@@ -73,8 +73,8 @@ impl Loops {
     /// postorder.
     fn place(&mut self, cfg: &Cfg, around: &[u32], is_header: &[bool]) {
         let count = around.len();
-        // For each loop, a list that is linked through `next` contains the blocks and loops directly inside it. The
-        // last list contains the blocks and loops that are in no loop.
+        // For each loop, a list that is linked through `next` contains the blocks and loops directly inside it. One
+        // additional list, the last, contains the blocks and loops that are in no loop.
         let mut first = vec![NOWHERE; count + 1];
         let mut next = vec![NOWHERE; count];
         for number in (0..count).rev() {
@@ -193,7 +193,7 @@ impl Graph {
             Closed,
         }
         let mut state = vec![State::New; count];
-        // A block is open while the search is inside its subtree of the depth-first tree, and is then closed. The
+        // A block is open while the search is inside its subtree of the depth-first tree, and closed afterwards. The
         // search merges a closed block into its parent in the tree, so every set contains at most one open block.
         let mut sets = Sets::new(count);
         let mut stack: Vec<(u32, usize)> = Vec::new();

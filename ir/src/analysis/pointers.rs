@@ -33,14 +33,14 @@ use margay_ops::ops::Opcode;
 
 /// Minimum size in bytes of the inaccessible margin on each side of the range of device memory.
 pub const MARGIN: u64 = 1 << 38;
-/// Maximum number of blocks of a grid in each dimension for which the analysis holds.
+/// Maximum number of blocks of a grid in each dimension. The results of the analysis do not hold for larger grids.
 pub const MAX_BLOCKS: u32 = 1 << 22;
 
 /// Maximum step of a pointer in bytes, and maximum distance between a pointer and the access that must run before the
 /// pointer moves.
 const STEP: i128 = 1 << 36;
-/// Maximum in bytes of three quantities: the step of a counter times its factor, the start value of a counter times its
-/// factor, and the distance between the sum of pointer and counter and the access that must run before the counter
+/// Maximum in bytes of three quantities: the step of a counter times its factor; the start value of a counter times its
+/// factor; and the distance from the sum of a pointer and a counter to the access that must run before the counter
 /// moves.
 const COUNTED: i128 = 1 << 35;
 /// Maximum distance in bytes between a moved pointer and either end of an access. [`FAR_FROM_PARAM`] is the limit if
@@ -53,7 +53,7 @@ const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);
 /// as pointers.
 const MAX_PASSED: usize = 100_000;
 
-/// The accesses of a function that are proved to be in device memory or in its margins.
+/// The accesses of a function for which the analysis proves that they are in device memory or in its margins.
 #[derive(Clone, Debug, Default)]
 pub struct Pointers {
     known: FxHashSet<Inst>,
@@ -293,8 +293,8 @@ impl Stops {
     /// Returns whether an access near a root always runs between the definition of the root and the end of the block
     /// `end`.
     ///
-    /// This is the case if the block of the access dominates `end`. In a loop it is then the case in every iteration,
-    /// because the definition of the root dominates the access.
+    /// This is the case if the block of the access dominates `end`. If `end` is in a loop, the access then runs in
+    /// every iteration, because the definition of the root dominates the access.
     fn before<K: Eq + std::hash::Hash>(
         &self,
         near: &FxHashMap<K, SmallVec<[Block; 4]>>,
@@ -345,7 +345,8 @@ fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Acces
             offset,
         ))
     };
-    // If both operands can be the counter, this function chooses `a`, because the base is usually a kernel parameter.
+    // A counter is a block parameter, whereas the base is usually loaded from a kernel parameter. Therefore `a` is
+    // taken as the counter if its root is a block parameter, even if `b` could also be the counter.
     match is_param(reach.of(a, &|_| true).value) {
         true => pair(b, a),
         false => pair(a, b),

@@ -90,7 +90,7 @@ impl Interval {
 pub struct Root {
     /// The value to which the offset is added.
     pub value: Value,
-    /// Bounds of the offset, modulo the width of the address.
+    /// Bounds of the offset modulo 2^n, where `n` is the width of the address in bits.
     pub offset: Interval,
 }
 
@@ -220,7 +220,7 @@ impl<'a> Reach<'a> {
             && !is_window(desc.mods.space())
             && !is_private(desc.mods.space())
         {
-            // The address in the other state space has the same value.
+            // A global or constant address and the generic address of the same memory are equal.
             return Some((args[0], Interval::ZERO));
         }
         let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
@@ -250,12 +250,12 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the bounds of a value, modulo its width.
+    /// Returns the bounds of a value modulo 2^n, where `n` is its width in bits.
     pub(super) fn bounds(&self, value: Value) -> Option<Interval> {
         self.interval(value, DEPTH)
     }
 
-    /// Returns the bounds of a value, modulo its width, following at most `depth` operations backwards.
+    /// Returns the same bounds as [`Reach::bounds`], but follows at most `depth` operations backwards.
     fn interval(&self, value: Value, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let bits = dfg.ty(value).lane_bits();
@@ -307,7 +307,8 @@ impl<'a> Reach<'a> {
                 Some(Interval::new(0, i128::from(mask)))
             }
             (Opcode::Rem, 2) if !ty.is_signed() => {
-                // A remainder by zero is the dividend or has all bits set.
+                // The divisor must not be zero: a remainder by zero is the dividend or has all bits set, so it has no
+                // bound.
                 let by = constant(1)
                     .map(|by| by & low_bits(bits))
                     .filter(|&by| by != 0)?;
@@ -347,7 +348,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the bounds of the result of a multiplication: the full product (`.wide`) or its low half.
+    /// Returns the bounds of the result of the multiplication `def`, which is the full product (`.wide`) or its low
+    /// half.
     fn product(&self, def: Inst, a: Value, b: Value, depth: u32) -> Option<Interval> {
         let desc = self.function.dfg.insts[def].desc();
         let depth = depth.checked_sub(1)?;
@@ -400,7 +402,7 @@ fn low_bits(bits: u32) -> u64 {
     u64::MAX >> (64 - bits.clamp(1, 64))
 }
 
-/// Returns whether an offset may be smaller than the margins of a range. Larger offsets are useless to the callers.
+/// Returns whether an offset is at most 2^50 in magnitude. No margin is larger, so callers cannot use larger offsets.
 fn is_small(offset: Interval) -> bool {
     const LARGE: i128 = 1 << 50;
     offset.lies_in(Interval::new(-LARGE, LARGE))

@@ -55,7 +55,7 @@ pub struct Regions {
     pub frame_bytes: u32,
 }
 
-/// Maximum number of operations that rematerialise a value.
+/// Maximum number of operations to rematerialise a value. A value that needs more operations is stored.
 const MAX_REMAT_COST: u32 = 8;
 
 impl Regions {
@@ -192,8 +192,9 @@ impl Regions {
         }
     }
 
-    /// Returns the offset in bytes, in the frame, of 32 bytes, one for each lane. In these bytes, vector code records
-    /// whether the speculative check of a stored integer held. Only integers of 32 or 64 bits have these bytes.
+    /// Returns the offset in bytes, in the frame, of the 32 bytes (one for each lane) in which vector code records
+    /// whether the speculative check of a stored integer held. Returns `None` for values other than stored integers of
+    /// 32 or 64 bits.
     pub fn note_offset(&self, value: Value) -> Option<u32> {
         match self.notes[value] {
             0 => None,
@@ -209,8 +210,8 @@ impl Regions {
     }
 
     /// Returns whether, on every path from the definition of `value` to `sync_point`, a sync point other than a `yield`
-    /// has stored the value in the frame. Use this function for code in which lanes stop at every sync point except
-    /// perhaps `yield`.
+    /// has stored the value in the frame. This function is for code in which lanes stop at every sync point except
+    /// perhaps at `yield`.
     pub fn is_stored_by_sync_points(&self, sync_point: SyncPoint, value: Value) -> bool {
         let stale = self.stale[1].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))
@@ -228,11 +229,11 @@ impl Regions {
     }
 }
 
-/// For each sync point, a set of values.
+/// For each sync point, the live values that the frame possibly does not contain yet.
 type Stale = FxHashMap<SyncPoint, FxHashSet<Value>>;
 
 /// Adds the value of `range` to `stale` for each sync point that a lane can reach from the definition of the value
-/// without a sync point on the way that stores the value.
+/// without passing a sync point that stores the value.
 fn find_stale(
     function: &Function,
     sync_points: &FxHashMap<Inst, SyncPoint>,

@@ -1,4 +1,4 @@
-//! Finds barriers that threads can skip and then continue: the barrier is under a condition that differs between
+//! Finds barriers that some threads can skip without exiting. Such a barrier is under a condition that differs between
 //! threads, and the threads for which the condition is false execute code that the other threads execute after the
 //! barrier.
 //!
@@ -7,9 +7,10 @@
 //! exited, so programs may rely on early exits. At run time, skipped barriers and early exits look the same: some
 //! threads exit without reaching the barrier. This analysis distinguishes skipped barriers from early exits.
 //!
-//! A barrier depends on a branch if one successor always leads to the barrier, and another one can avoid it until the
-//! thread exits; dependences are transitive. A dependence is an early exit if the paths that avoid the barrier share no
-//! code with the paths after the barrier except blocks that only exit.
+//! A barrier *depends* on a branch if every path from one successor of the branch leads to the barrier, and some path
+//! from another successor leads to the thread's exit without the barrier. Dependences are transitive. The branch is an
+//! early exit if the paths that avoid the barrier share no code with the paths after the barrier, except blocks that
+//! only exit.
 //!
 //! Invariant: a barrier that depends on an early exit is never reported, because the threads may have taken that exit.
 
@@ -23,7 +24,7 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns the barriers of a function that threads can skip although they then execute code after the barrier.
+/// Returns the barriers of a function that threads can skip and then execute code that follows the barrier.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();
@@ -56,7 +57,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Returns whether threads can skip the barrier in a block although they then execute code after the barrier.
+    /// Returns whether threads can skip the barrier in `barrier` and then execute code that follows the barrier.
     fn is_skipped(&self, barrier: Block) -> bool {
         let mut after = Blocks::default();
         for call in self.function.successors(barrier) {

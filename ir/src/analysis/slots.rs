@@ -3,8 +3,8 @@
 use crate::entity::{SecondaryMap, Slot};
 use crate::function::Function;
 
-/// Returns the offsets of a function's slots and their total size in bytes, a multiple of 16. Offsets saturate, because
-/// a function whose slots need offsets of more than 32 bits cannot be launched.
+/// Returns the offsets of a function's slots and their total size in bytes, a multiple of 16. Offsets saturate at 32
+/// bits. This has no effect, because a function whose slots need larger offsets cannot be launched.
 pub fn layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
     let mut offsets = SecondaryMap::default();
     let mut end = 0u32;

@@ -1,10 +1,10 @@
 //! Finds speculatively affine values: values that are affine unless a run-time check fails.
 //!
 //! A 32-bit index that is affine might wrap between two lanes, so the 64-bit address computed from it is not always
-//! affine. A wrap is rare, and a comparison of the first and the last lane detects it. Likewise, the minimum or maximum
-//! of an affine value and a uniform bound is usually affine, and a comparison detects the exceptions.
-//! [`SpeculativeAffine`] follows such values up to the addresses computed from them, and returns the [`Check`] for each
-//! instruction that needs one. If the checks hold, these addresses are affine.
+//! affine. A wrap is rare, and a comparison of the values in the first and the last lane detects the wrap. Likewise,
+//! the minimum or maximum of an affine value and a uniform bound is usually affine, and a comparison detects the
+//! exceptions. [`SpeculativeAffine`] follows such values up to the addresses computed from them, and returns the
+//! [`Check`] for each instruction that needs one. If the checks hold, these addresses are affine.
 //!
 //! Invariant: [`Uniformity`] classifies a speculatively affine value as varying, so code without the checks is
 //! correct.
@@ -92,7 +92,8 @@ impl SpeculativeAffine {
         }
     }
 
-    /// Returns the check under which the result of an instruction is affine; `None` if the instruction needs no check.
+    /// Returns the check that must hold so that the result of an instruction is affine; `None` if the instruction needs
+    /// no check.
     pub fn check(&self, inst: Inst) -> Option<Check> {
         self.checks[inst]
     }
@@ -195,8 +196,8 @@ impl View<'_> {
         match self.uniformity.class_in(self.function, value, self.block) {
             Class::Affine(stride) => Fact::Stride(stride),
             Class::Varying => {
-                // If lanes leave a loop in different iterations, they hold values of different iterations, so the
-                // stride does not apply.
+                // If lanes leave a loop in different iterations, they hold values of different iterations. The values
+                // of neighbouring lanes then do not differ by the stride.
                 let apart = self
                     .uniformity
                     .leaves_apart(self.function, value, self.block);

@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 
 use crate::entity::FuncId;
 
-/// The stack that the functions need which a function calls, directly and through other functions.
+/// The stack that the direct and indirect callees of a function need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StackNeed {
-    /// The largest sum in bytes of the frames on a path of calls on which no function occurs twice, without the frame of the first
-    /// function. If functions call each other in cycles, a path may be missed.
+    /// The largest sum of frame sizes in bytes over the paths in the call graph that contain no function twice. The sum
+    /// does not include the frame of the first function. If the call graph has cycles, the analysis may miss paths.
     pub bytes: u32,
     /// Whether a function may call itself, directly or through other functions. The depth of the calls is then not
     /// known.
@@ -21,11 +21,11 @@ struct Visit {
     frame: u32,
     callees: Vec<FuncId>,
     next: usize,
-    /// The largest need of the callees visited so far.
+    /// The largest number of bytes that a callee visited so far needs.
     deepest: u32,
 }
 
-/// What is known about a function.
+/// The result of the search for a function so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A call of the function is on the path that is being visited.
@@ -90,7 +90,8 @@ pub fn stack_need(
 mod tests {
     use super::*;
 
-    /// Returns the need of function 0. Function `i` has a frame of `frames[i].0` bytes and calls `frames[i].1`.
+    /// Returns the stack that function 0 needs. Function `i` has a frame of `frames[i].0` bytes and calls
+    /// `frames[i].1`.
     fn need(functions: &[(u32, &[u32])]) -> StackNeed {
         stack_need(FuncId(0), |id| {
             let (frame, callees) = functions[id.0 as usize];

@@ -1,8 +1,9 @@
 //! Decides whether all threads of a CTA reach the sync points of a kernel together.
 //!
-//! They do if no sync point is between a branch that threads of the CTA can take differently and the block where the
-//! paths from the branch meet again (its immediate post-dominator). If a thread can exit between the branch and this
-//! block, all sync points that other threads can still reach count as between the two.
+//! Consider each branch that threads of the CTA can take differently, and its immediate post-dominator, which is the
+//! block where the paths from the branch meet again. The threads reach the sync points together if no sync point is
+//! between a branch and this block. If a thread can exit between the branch and this block, all sync points that other
+//! threads can still reach count as being between the two.
 
 use crate::analysis::Cfg;
 use crate::analysis::uniformity::{Class, Uniformity};
@@ -12,8 +13,8 @@ use crate::function::Function;
 /// A set of blocks, by their number in reverse postorder.
 type BlockSet = Vec<u64>;
 
-/// Returns whether all threads of a CTA reach together each block for which `synchronises` returns true. Returns
-/// false if this is not certain.
+/// Returns whether all threads of a CTA reach each block for which `synchronises` holds together. Returns false if the
+/// analysis cannot prove this.
 pub fn meet_at(
     function: &Function,
     cfg: &Cfg,
@@ -32,7 +33,7 @@ pub fn meet_at(
     })
 }
 
-/// Returns the blocks that threads reach from the end of a block before they meet at its immediate post-dominator.
+/// Returns the blocks that threads may execute between the end of `block` and its immediate post-dominator.
 fn apart(function: &Function, cfg: &Cfg, after: &[BlockSet], block: Block) -> Vec<Block> {
     let own = cfg.number(block).map_or(0, |number| number as usize);
     let meets = |other: u32| {

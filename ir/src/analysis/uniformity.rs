@@ -37,7 +37,7 @@
 //! Generic addresses of shared memory differ between CTAs. Generic addresses of local memory differ between
 //! threads.
 //!
-//! Invariant: a class is conservative. If nothing better is proved, a value varies.
+//! Invariant: a class is conservative. A value for which the analysis proves no other class varies.
 
 mod control;
 mod transfer;
@@ -83,8 +83,9 @@ impl Class {
         }
     }
 
-    /// Returns the class of a value that is selected among several values of class `self`, if the selection is only as
-    /// uniform as `level`. The iteration in which a thread left a loop is such a selection.
+    /// Returns the class of a value that each thread selects among several values of class `self`. `level` is the class
+    /// of the condition that determines which value a thread selects. For example, a thread selects a value of a loop
+    /// by the iteration in which it leaves the loop.
     fn at_most(self, level: Class) -> Class {
         match level {
             Class::Launch => self,
@@ -117,7 +118,7 @@ pub struct Assumptions {
     /// Whether the number of threads of a block in x is a multiple of `width`, or the block has only one row. In both
     /// cases each chunk is inside one row, and the x index of its first lane is a multiple of `width`.
     pub whole_rows: bool,
-    /// Number of trailing zero bits of `%ntid.x`; values above 5 have the same effect as 5.
+    /// Number of trailing zero bits of `%ntid.x`. A number above 5 has the same effect as 5.
     pub ntid_x_zeros: u32,
 }
 
@@ -260,7 +261,7 @@ impl Uniformity {
         Some(Fact { class, ..fact })
     }
 
-    /// Updates all facts once, and returns whether anything changed.
+    /// Updates all facts once, and returns whether any fact changed.
     fn round(&mut self, function: &Function, cfg: &Cfg) -> bool {
         let mut changed = false;
         for &block in cfg.rpo() {
@@ -345,7 +346,8 @@ impl Uniformity {
     }
 }
 
-/// Returns the fact about a value that is selected from two values; `a` and `b` are the facts about these two values.
+/// Returns the fact about a value for which all threads select the same one of two values. `a` and `b` are the facts
+/// about the two values.
 fn either(a: Fact, b: Fact) -> Fact {
     Fact {
         class: a.class.or(b.class),

@@ -6,35 +6,37 @@ use margay_ops::ops::Opcode;
 /// What the lanes that execute an `observe.event` are about to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObservedEvent {
-    /// They execute a barrier or a collective. The operands of `observe.event` are the number and the thread count of a
-    /// barrier, or the member mask of a collective.
+    /// The lanes execute a barrier or a collective. The operands of `observe.event` are the number and the thread count
+    /// of the barrier, or the member mask of the collective.
     Synchronisation {
         /// The operation.
         opcode: Opcode,
-        /// For a barrier, what the lanes do at it.
+        /// The mode of a barrier: `sync`, `arrive` or `red`.
         mode: Mode,
     },
-    /// They execute a fence.
+    /// The lanes execute a fence.
     Fence {
         /// The memory order.
         order: MemOrder,
         /// The scope.
         scope: Scope,
     },
-    /// They execute an operation on groups of asynchronous copies. The operand, if any, is that of `check.group`.
+    /// The lanes execute an operation on groups of asynchronous copies. The event has the same operand as the
+    /// `check.group` of the operation, if any.
     CopyGroup {
         /// The operation, as in `check.group`.
         mode: Mode,
     },
-    /// They execute an instruction of the PTX text. If there is an operand, only those lanes execute it in which the
-    /// operand is not 0.
+    /// The lanes execute an instruction of the PTX text. If the event has an operand, only the lanes in which the
+    /// operand is not 0 execute the instruction.
     Instruction {
         /// The ID of the function that contains the instruction.
         function: u32,
         /// The index of the instruction in the function, in the order of the text.
         index: u32,
     },
-    /// They execute a branch. If there is an operand, only those lanes take it in which the operand is not 0.
+    /// The lanes execute a branch. If the event has an operand, only the lanes in which the operand is not 0 take the
+    /// branch.
     Branch,
 }
 
@@ -83,7 +85,7 @@ impl ObservedEvent {
     }
 }
 
-/// Returns the value with a number: 0 is the default, and the others follow in their order.
+/// Returns the default value for the number 0, and `all[number - 1]` for other numbers.
 fn named<T: Copy + Default>(all: &[T], number: usize) -> Option<T> {
     match number.checked_sub(1) {
         None => Some(T::default()),

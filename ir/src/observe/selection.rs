@@ -1,11 +1,11 @@
-//! The events of kernels that tools select.
+//! The selection of the kernel events that tools observe.
 
 use margay_ops::mods::StateSpace;
 
 use super::{AccessMode, ObservedAccess, ObservedEvent};
 
 /// The events that at least one tool selects. The code of a kernel depends on its selection, so the selection is part
-/// of the keys of caches. Accesses are selected if their state space and their mode are selected.
+/// of the keys of caches. An access is selected if its state space and its mode are both selected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Selection {
     /// A bit mask of the state spaces of selected accesses. Bit number `space as u32` stands for `space`.
@@ -22,7 +22,7 @@ pub struct Selection {
     pub instructions: bool,
     /// Whether branches are selected.
     pub branches: bool,
-    /// Whether one record must describe all lanes of a warp that execute an instruction together.
+    /// Whether tools need a single record for all lanes of a warp that execute an instruction together.
     pub whole_warps: bool,
 }
 
@@ -36,8 +36,8 @@ const GENERIC: [StateSpace; 5] = [
 ];
 
 impl Selection {
-    /// Selects the spaces and the modes. The selection then contains the accesses with any of its modes in any of its
-    /// spaces.
+    /// Adds state spaces and access modes to the selection. Each selected mode then applies to each selected space,
+    /// including the spaces and modes that were selected before.
     #[must_use]
     pub fn with_accesses(mut self, spaces: &[StateSpace], modes: &[AccessMode]) -> Selection {
         for &space in spaces {
@@ -50,7 +50,7 @@ impl Selection {
     }
 
     /// Returns a selection of all events that at least one of the two selections contains. The result may contain
-    /// additional accesses, because it combines each mode of one selection with each space of the other.
+    /// additional accesses, because each selected mode applies to each selected space.
     #[must_use]
     pub fn union(self, other: Selection) -> Selection {
         Selection {
@@ -70,7 +70,7 @@ impl Selection {
         self.spaces != 0 && self.modes != 0
     }
 
-    /// Returns whether the front end must create operations for selected events.
+    /// Returns whether events are selected for which the front end must create `observe.event` operations.
     pub fn needs_lowering(self) -> bool {
         self.instructions || self.branches
     }

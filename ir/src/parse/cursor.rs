@@ -1,5 +1,6 @@
-//! A position in the text, and methods that read words, marks and numbers at that position. The methods skip spaces and
-//! comments before each word, mark and number. They skip a line end only where the grammar requires one.
+//! A position in the text, and methods that read words, punctuation marks and numbers at that position. The methods
+//! skip spaces and comments before each word, mark and number. They skip a line end only where the grammar requires
+//! one.
 
 use std::str::FromStr;
 
@@ -10,8 +11,8 @@ use crate::print::words::in_word;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// How many more values and blocks the parser may create. The parser creates one for each number up to the largest
-    /// number in the text, whether or not the text uses the number.
+    /// How many more values and blocks the parser may create. The parser creates a value (or block) for each number up
+    /// to the largest number in the text, whether or not the text uses the number.
     gaps: usize,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Cursor<'a> {
         self.rest().chars().next()
     }
 
-    /// Returns whether the line ends here.
+    /// Returns whether the line ends at the current position.
     pub(super) fn at_line_end(&mut self) -> bool {
         matches!(self.peek(), None | Some('\n'))
     }
@@ -106,7 +107,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads `mark` if it comes next, and returns whether it came next.
+    /// If the text continues with `mark`, reads `mark` and returns true; otherwise returns false.
     pub(super) fn accept(&mut self, mark: &str) -> bool {
         self.skip_spaces();
         let there = self.rest().starts_with(mark);
@@ -138,7 +139,7 @@ impl<'a> Cursor<'a> {
         word
     }
 
-    /// Reads `word` if it comes next, and returns whether it came next.
+    /// If the next word is `word`, reads it and returns true; otherwise returns false.
     pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let there = self.peek_word() == word;
         if there {
@@ -154,7 +155,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected(&format!("`{word}`")))
     }
 
-    /// Reads a word that `read` accepts, and returns the result of `read`.
+    /// Reads a word for which `read` returns a result, and returns this result.
     pub(super) fn word_as<T>(
         &mut self,
         what: &str,
@@ -174,7 +175,7 @@ impl<'a> Cursor<'a> {
         self.word_as(what, |word| digits(word)?.parse().ok())
     }
 
-    /// Reads a word and the decimal number after it.
+    /// Reads the keyword `word` and the decimal number after it.
     pub(super) fn number_of<T: FromStr>(&mut self, word: &str) -> Parsed<T> {
         self.keyword(word)?;
         self.number("a number")
@@ -216,7 +217,8 @@ impl<'a> Cursor<'a> {
         self.word_as(what, |word| entity_number(word, prefix))
     }
 
-    /// Reads the text up to `mark` on the same line, reads `mark`, and returns the text before it.
+    /// Reads the text up to the next `mark`, which must be on the same line, and the mark itself. Returns the text
+    /// before the mark.
     pub(super) fn until(&mut self, mark: char) -> Parsed<&'a str> {
         let rest = self.rest();
         let line = rest.split('\n').next().unwrap_or_default();
@@ -294,7 +296,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error at `at` if this number is less than `count`.
+    /// Returns an error at the byte offset `at` if the parser may not create `count` more values and blocks.
     pub(super) fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
         match self.gaps.checked_sub(count) {
             Some(left) => {

@@ -11,7 +11,7 @@ use crate::function::{
 };
 use margay_ops::types::Type;
 
-/// The state of the parser within a function.
+/// The state of the parser while it parses a function.
 pub(super) struct FunctionParser<'a, 'b> {
     pub(super) c: &'a mut Cursor<'b>,
     pub(super) function: Function,

@@ -15,8 +15,8 @@ use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::Access;
 use margay_ops::types::OpType;
 
-/// Returns the op and the types that a word such as `cp.async` or `cvt.f32.s32` names. The name of an op may contain
-/// dots, so this function chooses the longest name that matches.
+/// Returns the op and the types that a word such as `cp.async` or `cvt.f32.s32` specifies. The name of an op may
+/// contain dots, so this function chooses the longest op name with which the word begins.
 fn head(word: &str) -> Option<(Opcode, OpType, OpType)> {
     let mut end = word.len();
     loop {

@@ -1,10 +1,11 @@
 //! Merges into a kernel the functions in which threads may wait. The kernel gets one copy of each function, and the
 //! pass replaces calls by jumps with an explicit stack.
 //!
-//! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. A
-//! call remains after inlining if it is recursive, if it goes through a handle, or if the body of the callee is too
-//! large. If a kernel still calls a function with sync points, all functions that the kernel reaches are merged into
-//! it. The result is ordinary code, so sync points, regions and chunks need no special case.
+//! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. A call
+//! remains after inlining if it is recursive, if it goes through a handle, or if the body of the callee is too large.
+//! If a kernel still calls a function with sync points, all functions that the kernel reaches are merged into it. The
+//! merged kernel is ordinary code, so the analyses and code generators for sync points, regions and chunks need no
+//! special case.
 //!
 //! A merged function has two additional parameters: the index of the continuation to which it returns, and the *stack
 //! pointer*. The stack pointer is a generic address in the local memory of the thread, where the frame of the function
@@ -35,8 +36,8 @@ use crate::module::Module;
 use crate::pass::Context;
 use crate::pass::inline::Inlining;
 
-/// Maximum number of instructions of a kernel and all functions that it reaches. Compiling this number of instructions
-/// takes seconds.
+/// Maximum total number of instructions of a kernel and all functions that it reaches. Compiling this number of
+/// instructions takes seconds.
 const MAX_INSTS: usize = 20_000;
 
 /// A function that the pass merges into a kernel.
@@ -59,7 +60,8 @@ pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
 }
 
 /// Returns the reason why this pass does not replace a kernel's calls of functions with sync points; `None` if the pass
-/// replaces these calls or if there are none. `function` is the kernel after the passes that run before this pass.
+/// replaces these calls or if the kernel has no such calls. `function` is the kernel after the passes that run before
+/// this pass.
 pub fn declined(function: &Function, module: &Module, inline: &Inlining) -> Option<String> {
     plan::bodies(function, module, inline).err()
 }

@@ -48,7 +48,7 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    /// Creates a copier. It replaces each return by a jump to `tail` with the results as arguments.
+    /// Creates a copier. The copier replaces each return by a jump to `tail` that passes the results as arguments.
     pub(super) fn new(caller: &'a mut Function, callee: &'a Function, tail: Block) -> Self {
         let first_slot = caller.slots.len();
         for slot in callee.slots.values() {
@@ -102,7 +102,7 @@ impl<'a> Copier<'a> {
             desc.opcode = Opcode::Jump;
         }
         let types: SmallVec<[_; 4]> = dfg.results(inst).iter().map(|&v| dfg.ty(v)).collect();
-        // `connect` sets the operands, but their number must already be correct.
+        // `connect` overwrites these operands in place, so the number of operands must already be correct.
         let args: SmallVec<[Value; 8]> = if is_return {
             SmallVec::new()
         } else {

@@ -3,10 +3,10 @@
 //! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the maximum size of a function that
 //! is inlined. The size of a function includes the functions that are inlined into it. The limit is the first of
 //! [`LIMITS`] with which the kernel and the functions that are not inlined together have at most [`MAX_TOTAL`]
-//! instructions. If called functions contain sync points, the limits between the first and 40 are not tried. The size
-//! of the code therefore stays in proportion to the length of the text, even if each function of a long chain calls
-//! the next function twice. Recursive calls, calls through handles and calls of functions without a body are never
-//! inlined. The pass removes a call if the called function has no effect and its results are unused.
+//! instructions. If a called function contains sync points, only the first limit, 40 and 0 are tried. The size of the
+//! code therefore stays in proportion to the length of the text, even if the functions form a long chain in which each
+//! function calls the next one twice. Recursive calls, calls through handles and calls of functions without a body are
+//! never inlined. The pass removes a call if the called function has no effect and its results are unused.
 //!
 //! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 
@@ -69,7 +69,7 @@ impl Inlining {
         Inlining { limit, plan }
     }
 
-    /// Returns whether the limit is lower than usual, so that calls remain which would be inlined in a smaller program.
+    /// Returns whether the limit is lower than usual. If so, calls remain that would be inlined in a smaller program.
     pub fn is_reduced(&self) -> bool {
         self.limit != LIMITS[0]
     }
@@ -92,7 +92,8 @@ pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inli
         return;
     }
     let mut order = Vec::with_capacity(function.blocks().len());
-    // Blocks to process. A block that a call has split has an iterator over its remaining instructions.
+    // The blocks to process. If a block is the rest of a block that was split at a call, the iterator returns the
+    // instructions after the call.
     let blocks = function.blocks().iter().rev();
     let mut work: Vec<(Block, Option<IntoIter<Inst>>)> = blocks.map(|&b| (b, None)).collect();
     while let Some((block, rest)) = work.pop() {
@@ -124,7 +125,7 @@ pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inli
     crate::analysis::cfg::remove_unreachable(function);
 }
 
-/// Returns the direct calls in blocks, in order.
+/// Returns the direct calls in the given blocks, in layout order.
 fn calls_in<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item = Inst> + 'a {
     let insts = blocks.iter().flat_map(|&block| function.insts(block));
     let is_call = |inst: &Inst| function.dfg.insts[*inst].opcode == Opcode::Call;

@@ -3,9 +3,9 @@
 //! keeps its address.
 //!
 //! The pass runs on functions as they were lowered, so that the interpreter and native code examine the same accesses.
-//! Accesses to a local variable at a constant offset inside the variable are not examined: they cannot be wrong, and
-//! without an operation that uses the variable's address, the variable can become a value. Parameters are not examined
-//! either.
+//! Accesses to a local variable at a constant offset inside the variable are not examined, because they are always
+//! valid. An inserted operation would also use the variable's address, so that the variable could not be promoted to an
+//! SSA value. Accesses to parameters are not examined either.
 
 mod flow;
 mod speculated;
@@ -27,7 +27,7 @@ use crate::function::{Function, InstData, payload_slot};
 use crate::observe::{AccessMode, ObservedAccess, ObservedEvent, Selection};
 use crate::syscall::Syscall;
 
-/// What checking runs and tools need.
+/// The checks and observations that checking runs and tools request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Request {
     /// Whether to insert a `check.access` in front of accesses.
@@ -37,8 +37,8 @@ pub struct Request {
     pub order: bool,
     /// Whether to check that the bytes that a thread reads have been written.
     pub initialisation: bool,
-    /// Whether to check synchronisation. The CTA scheduler performs this check, so it must complete every collective
-    /// and barrier that not all threads of the warp or CTA execute together.
+    /// Whether to check synchronisation. The CTA scheduler performs this check. Native code therefore leaves to the
+    /// scheduler every collective and barrier that not all threads of the warp or CTA execute together.
     pub synchronisation: bool,
     /// The events that tools observe.
     pub selection: Selection,
@@ -50,13 +50,13 @@ impl Request {
         self.accesses || !self.selection.is_empty()
     }
 
-    /// Returns whether a check observes synchronisation.
+    /// Returns whether a requested check must be informed about synchronisation.
     pub fn watches(self) -> bool {
         self.order || self.synchronisation
     }
 }
 
-/// Removes each `check.group` and `observe.event` of the front end that neither checks nor tools need.
+/// Removes each `check.group` and `observe.event` that the front end created and that neither checks nor tools need.
 pub fn strip(function: &mut Function, request: Request) {
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;
@@ -81,7 +81,8 @@ pub fn run(function: &mut Function, request: Request) {
         return;
     }
     if request.order || request.initialisation {
-        // Variables that a loop does not change are block parameters of its header in lowered functions.
+        // In lowered functions, a loop's header has block parameters even for variables that the loop does not change.
+        // These parameters would hide uses and conditions from `speculated`.
         simplify::remove_redundant_params(function);
         speculated::run(function);
     }
@@ -118,14 +119,15 @@ pub fn run(function: &mut Function, request: Request) {
                 let data = &mut function.dfg.insts[check];
                 data.mods = data.mods.with_noftz(polls).with_unused_elements(unused);
                 if expected {
-                    // The swap detects a value that is no longer current, as after an atomic read.
+                    // If the loaded value is no longer current, the swap fails. The load therefore counts as a relaxed
+                    // load, which does not race with other atomic accesses.
                     data.mods = data
                         .mods
                         .with_order(MemOrder::Relaxed)
                         .with_scope(Scope::Gpu);
                 }
                 if halves {
-                    // The access is that of two elements, of which the second is not used.
+                    // The check describes the load as a load of two 32-bit elements, of which the second is not used.
                     data.ty = OpType::U32;
                     data.mods = data.mods.with_vec_log2(1).with_unused_elements(2);
                 }
@@ -166,8 +168,7 @@ fn examined(function: &Function, inst: Inst) -> Option<ObservedAccess> {
     (!skipped).then_some(access)
 }
 
-/// Returns whether an address is a constant offset into a local variable, and `bytes` bytes from it are inside the
-/// variable.
+/// Returns whether an access of `bytes` bytes is at a constant offset in a local variable and inside the variable.
 fn is_inside_variable(function: &Function, address: Value, bytes: u32) -> bool {
     let dfg = &function.dfg;
     let (base, offset) = match dfg.def_inst(address) {
@@ -235,7 +236,8 @@ fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> I
     observe(function, inst, (data.ty, mods), &[address])
 }
 
-/// Creates the observation of a barrier, collective, fence or operation on groups of copies, if it is selected.
+/// Creates the observation of a barrier, collective, fence or operation on groups of copies; returns `None` for an
+/// event that is not selected.
 fn observed_event(function: &mut Function, inst: Inst, selection: Selection) -> Option<Inst> {
     let data = function.dfg.insts[inst];
     let (event, operands) = match data.opcode {
@@ -276,8 +278,8 @@ fn observed_event(function: &mut Function, inst: Inst, selection: Selection) -> 
     Some(observation)
 }
 
-/// Returns the operands of a barrier or collective that tools receive: number and thread count, or the member mask.
-/// Returns `None` for other operations.
+/// Returns the range of the operands of a barrier or collective that tools receive: the barrier's number and thread
+/// count, or the collective's member mask. Returns `None` for other operations.
 fn synchronisation_operands(data: &InstData) -> Option<Range<usize>> {
     Some(match data.opcode {
         Opcode::Bar => 0..2,
@@ -291,7 +293,7 @@ fn synchronisation_operands(data: &InstData) -> Option<Range<usize>> {
     })
 }
 
-/// Creates the observations of the read and the write of an asynchronous copy, as far as they are selected.
+/// Creates the observations of the read and the write of an asynchronous copy. Omits an access that is not selected.
 fn observed_copy(function: &mut Function, inst: Inst, selection: Selection) -> Vec<Inst> {
     let &[target, source, size, length] = function.dfg.args(inst) else {
         return Vec::new();
@@ -363,8 +365,8 @@ fn check_copy(function: &mut Function, inst: Inst, request: Request) -> Vec<Inst
     vec![load, store]
 }
 
-/// Returns the values that have a use other than being stored, the values that have any use, and the values that have a
-/// use other than a conversion that only depends on their low 32 bits.
+/// Returns three sets: the values that have a use other than being stored; the values that have any use; and the values
+/// that have a use other than a truncation to at most 32 bits.
 fn used_values(function: &Function) -> (FxHashSet<Value>, FxHashSet<Value>, FxHashSet<Value>) {
     let mut computed = FxHashSet::default();
     let mut used = FxHashSet::default();
@@ -401,8 +403,9 @@ fn truncates(data: &InstData) -> bool {
     data.opcode == Opcode::Cvt && integers && drops && !data.mods.sat()
 }
 
-/// Returns whether a weak load is of one 64-bit integer, of which the program uses only the low 32 bits. Compilers copy
-/// structures in words of 8 bytes, and a word may contain padding that nobody has written.
+/// Returns whether an instruction is a weak load of one 64-bit integer of which the program uses only the low 32 bits.
+/// Compilers copy structures in words of 8 bytes, and the upper half of a word may be padding that no thread has
+/// written.
 fn uses_low_half(function: &Function, inst: Inst, whole: &FxHashSet<Value>) -> bool {
     let data = &function.dfg.insts[inst];
     let [result] = function.dfg.results(inst) else {
@@ -444,8 +447,8 @@ fn check_free(function: &mut Function, inst: Inst, request: Request) -> Inst {
     check
 }
 
-/// Creates the `check.fence` that reports a fence; returns `None` for a proxy fence, which orders no accesses of
-/// threads.
+/// Creates the `check.fence` that reports a fence; returns `None` for a proxy fence, because it does not order the
+/// accesses of different threads.
 fn check_fence(function: &mut Function, inst: Inst) -> Option<Inst> {
     let mods = function.dfg.insts[inst].mods;
     if mods.scope() == Scope::None {

@@ -1,10 +1,12 @@
-//! Removes integer operations that change nothing because bits of their operands are known to be zero.
+//! Removes integer operations that change nothing because bits of their operands are known to be zero, and replaces
+//! results that are known to be zero by a constant.
 //!
 //! Compilers whose indices are signed (Numba, Julia) emit code that tests the sign of each index, also of indices that
-//! are computed from special registers. The ranges of special registers (PTX ISA 10) show that these signs are zero.
-//! Without the tests, addresses are affine in the thread's index, so vector code accesses whole vectors.
+//! are computed from special registers. The ranges of special registers (PTX ISA 10) show that the sign bits of these
+//! indices are zero. Without the tests, addresses are affine in the thread's index, so vector code accesses whole
+//! vectors.
 //!
-//! The analysis visits each instruction once, in reverse postorder. It knows nothing about block parameters.
+//! The analysis visits each instruction once, in reverse postorder. All bits of block parameters count as unknown.
 
 use margay_ops::mods::Half;
 use margay_ops::ops::Opcode;
@@ -15,10 +17,12 @@ use crate::analysis::Cfg;
 use crate::entity::{Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef, payload_sreg};
 
-/// For each value, its bits that are known to be zero. Values with more than 64 bits and vectors have no known bits.
+/// For each value, a mask of the bits that are known to be zero. Values with more than 64 bits and vectors have no
+/// known bits.
 type Zeros = SecondaryMap<Value, u64>;
 
-/// Removes the operations, and returns whether anything changed.
+/// Removes the operations that change nothing, replaces results that are known to be zero by a constant, and returns
+/// whether anything changed.
 pub fn run(function: &mut Function) -> bool {
     let mut zeros = Zeros::default();
     let mut changed = false;
@@ -62,7 +66,7 @@ fn kind(function: &Function, value: Value) -> Kind {
     function.dfg.ty(value).kind()
 }
 
-/// Returns the number of bits of a scalar integer of 8 to 64 bits.
+/// Returns the number of bits of a scalar integer of 8 to 64 bits; `None` for other values.
 fn integer_bits(function: &Function, value: Value) -> Option<u32> {
     let one = function.dfg.ty(value).lanes() == 1;
     match kind(function, value) {
@@ -71,7 +75,8 @@ fn integer_bits(function: &Function, value: Value) -> Option<u32> {
     }
 }
 
-/// Returns the only result of an instruction and the number of its bits, if it is a scalar integer.
+/// If an instruction has exactly one result and this result is a scalar integer of 8 to 64 bits, returns the result and
+/// its number of bits.
 fn integer_result(function: &Function, inst: Inst) -> Option<(Value, u32)> {
     match function.dfg.results(inst) {
         &[result] => Some((result, integer_bits(function, result)?)),
@@ -94,7 +99,7 @@ fn limit(register: SpecialReg) -> Option<u64> {
     })
 }
 
-/// Returns the bits of a result of `bits` bits that are known to be zero.
+/// Returns a mask of the bits that are known to be zero in the result of `inst`, which has `bits` bits.
 fn known_zeros(function: &Function, zeros: &Zeros, inst: Inst, bits: u32) -> u64 {
     let dfg = &function.dfg;
     let data = &dfg.insts[inst];
@@ -172,7 +177,7 @@ fn known_zeros(function: &Function, zeros: &Zeros, inst: Inst, bits: u32) -> u64
     }
 }
 
-/// Returns the operand that an operation returns unchanged; `None` if there is none.
+/// If the result of an operation is always equal to one of its operands, returns this operand.
 fn unchanged(function: &Function, zeros: &Zeros, inst: Inst) -> Option<Value> {
     let dfg = &function.dfg;
     let data = &dfg.insts[inst];

@@ -19,7 +19,7 @@ pub fn run(function: &mut Function) {
     let cfg = Cfg::new(function);
     let mut changed = false;
     for &block in cfg.rpo() {
-        // The block whose terminator is now the terminator of `block`.
+        // The last block of the chain so far. Its terminator is now the terminator of `block`.
         let mut end = block;
         while let Some(next) = only_next(function, &cfg, block, end) {
             let Some(jump) = function.layout.insts[block].pop() else {

@@ -27,7 +27,7 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{OpType, Type};
 
-/// Maximum number of instructions with equal op and operands that the pass remembers. A search through more
+/// Maximum number of instructions with the same op and the same operands that the pass remembers. A search through more
 /// instructions would cost more than it saves.
 const MOST_EQUAL: usize = 8;
 
@@ -113,7 +113,8 @@ fn has_sync_points(function: &Function, cfg: &Cfg) -> bool {
     insts.any(|&inst| function.effects(inst).is_sync_point())
 }
 
-/// Returns whether an instruction has results, and a second execution with the same operands has the same results.
+/// Returns whether an instruction has results and a second execution with the same operands always has the same
+/// results.
 fn is_shared(function: &Function, inst: Inst) -> bool {
     let opcode = function.dfg.insts[inst].opcode;
     let results = !function.dfg.results(inst).is_empty();
@@ -142,8 +143,8 @@ fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
     }
 }
 
-/// Updates the known contents of memory for one instruction. If the instruction is a load whose result is known,
-/// returns the result.
+/// Updates the known contents of memory for one instruction. If the instruction is a load of known contents, returns
+/// the value that it loads.
 fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -> Option<Value> {
     let space = data.mods.space();
     let weak = data.mods.is_weak();
@@ -188,7 +189,7 @@ fn is_whole(function: &Function, ty: OpType, value: Value) -> bool {
     function.dfg.ty(value).lane_bits() == ty.bits() && ty.elements() == 1
 }
 
-/// Removes the contents of memory that a write to the state space `written` may have changed.
+/// Removes from `known` the contents of memory that a write to the state space `written` may have changed.
 fn forget(known: &mut Known, written: StateSpace) {
     let any = |space: StateSpace| space == StateSpace::None;
     known.retain(|&space, _| {

@@ -1,4 +1,4 @@
-//! Determines from the addresses of accesses which locations in shared memory the accesses use.
+//! Determines the locations in shared memory that accesses use, from the addresses of the accesses.
 //!
 //! A location (`place` in the code) is a base plus a constant offset. Invariant: the analysis treats two locations as
 //! overlapping unless it proves that they do not overlap. There is one assumption: if a lane accesses a location twice
@@ -66,7 +66,7 @@ impl<'a> Finder<'a> {
         finder
     }
 
-    /// Returns the location of an address in shared memory.
+    /// Returns the location in shared memory to which an address refers.
     pub(super) fn place(&self, address: Value) -> SharedAddress {
         let (base, offset) = split_address(self.function, address);
         let symbol = symbol_of(self.function, base, MOST_STEPS);
@@ -108,7 +108,7 @@ impl SharedAddress {
 pub(super) struct Places {
     /// The known locations, ordered by their keys.
     known: SmallVec<[SharedAddress; 4]>,
-    /// Whether the set contains all locations; `known` is then empty.
+    /// Whether the set contains all locations; if so, `known` is empty.
     more: bool,
 }
 

@@ -164,7 +164,7 @@ fn only_value(f: &Function, incoming: &[(Inst, u32)], index: usize, param: Value
     only
 }
 
-/// Removes the parameters of a block for which `keep` is false, and their arguments in branches.
+/// Removes the parameters of a block for which `keep` is false, and the arguments that branches pass to them.
 fn keep_params(function: &mut Function, incoming: &[(Inst, u32)], block: Block, keep: &[bool]) {
     if keep.iter().all(|&keep| keep) {
         return;

@@ -1,12 +1,16 @@
 //! Splits blocks at sync points and adds the sync points that PTX leaves implicit.
 //!
-//! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee this
-//! behaviour. Where a program can observe the behaviour, the pass preserves it with implicit sync points. It inserts
-//! `converge` before each volatile load or store of memory that lanes share, before a shared-memory read that may see
-//! bytes that another lane of the warp wrote since the last sync point, and before a shared-memory write that may
-//! change bytes that another lane has not read yet. For targets below sm_70, whose warps run in lock-step, it inserts
-//! `converge` before every shared-memory access. After the pass, only a jump follows each sync point in its block.
-//! The target of the jump is the resume point, a block to which no other branch leads.
+//! Programs rely on the lanes of a warp executing each access in lock-step, although CUDA does not guarantee this
+//! behaviour. Where a program can observe the behaviour, the pass preserves it with implicit sync points: it inserts
+//! `converge` before
+//!
+//! - each volatile load or store of memory that lanes share;
+//! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
+//! - a shared-memory write that may change bytes that another lane has not read yet;
+//! - every shared-memory access, if the target is below sm_70, where warps run in lock-step.
+//!
+//! After the pass, only a jump follows each sync point in its block. The target of the jump is the resume point, a
+//! block to which no other branch leads.
 
 use rustc_hash::FxHashMap;
 
@@ -120,7 +124,7 @@ fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) 
 }
 
 /// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
-/// function updates it for `inst`.
+/// function adds the access of `inst`.
 fn step(
     function: &Function,
     accesses: &FxHashMap<Inst, Access>,
@@ -160,7 +164,7 @@ struct Access {
     is_volatile: bool,
     /// The location in shared memory; `None` for a volatile access to other memory.
     place: Option<SharedAddress>,
-    /// Whether the program uses the value that was in memory.
+    /// Whether the access reads memory and the program uses the value that it reads.
     sees: bool,
     writes: bool,
 }

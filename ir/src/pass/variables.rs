@@ -26,7 +26,8 @@ pub(super) struct Variable {
 pub(super) struct Variables {
     params: SecondaryMap<Block, Vec<(usize, Value)>>,
     scope: Vec<Option<Value>>,
-    /// For each change of a variable's current value, the variable's index and the value before the change.
+    /// A log of the changes of current values, to undo them: for each change, the variable's index and the value before
+    /// the change.
     undo: Vec<(usize, Option<Value>)>,
 }
 
@@ -85,7 +86,7 @@ impl Variables {
     }
 }
 
-/// A visitor of blocks that uses the values of the variables.
+/// A visitor of blocks, for which [`walk`] keeps track of the current values of the variables.
 pub(super) trait Walker {
     /// Returns the variables.
     fn variables(&mut self) -> &mut Variables;

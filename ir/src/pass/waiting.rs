@@ -2,7 +2,7 @@
 //!
 //! The modifier `flag` of a `yield` states that weak loads, surface loads and system calls are the only operations with
 //! which the loop may wait. Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses,
-//! so an engine may run more of its iterations before the lane yields.
+//! so an engine may run more iterations of the loop before the lane yields.
 //!
 //! A loop gets a `yield` at its header if it contains an operation with which it may wait ([`Wait`]) and if the
 //! analysis does not prove that the loop is counted ([`counted`]). At the `yield`, a lane that has run too many
@@ -42,7 +42,8 @@ pub fn run(function: &mut Function, module: &Module) {
     }
 }
 
-/// Returns the indices of all loops in the order of the first edges back to their headers.
+/// Returns the indices of all loops, ordered by the first block in reverse postorder that branches back to the loop's
+/// header.
 fn by_first_latch(function: &Function, cfg: &Cfg, loops: &Loops) -> Vec<usize> {
     let mut order = Vec::with_capacity(loops.loops.len());
     let mut seen = vec![false; loops.loops.len()];
@@ -93,14 +94,15 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
     waits
 }
 
-/// For called functions, the strongest kind of operation with which a loop that calls the function may wait.
+/// For each called function, the strongest kind of operation with which a loop that calls the function may wait.
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,
 }
 
 impl Called<'_> {
-    /// Returns the strongest kind among an instruction and the instructions of all functions that it calls.
+    /// Returns the strongest kind of an instruction and, if it is a call, of the instructions of all functions that it
+    /// reaches.
     fn wait_of(&mut self, function: &Function, inst: Inst) -> Option<Wait> {
         let data = &function.dfg.insts[inst];
         match data.opcode {

@@ -75,7 +75,7 @@ pub(crate) fn type_of(word: &str) -> Option<OpType> {
     }
 }
 
-/// Returns a space and the word for a linkage; returns an empty string for the default linkage.
+/// Returns the word for a linkage, with a space in front; returns an empty string for the default linkage.
 pub(crate) fn linkage_word(linkage: Linkage) -> &'static str {
     match linkage {
         Linkage::Internal => "",

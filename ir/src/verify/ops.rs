@@ -230,8 +230,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the types of the registers that hold the matrix `part` of the op's matrix product; returns an empty
-    /// list if the op is not a valid matrix product.
+    /// Returns the types of a lane's registers that hold the matrix `part` of a matrix product; returns an empty list
+    /// if the op is not a valid matrix product.
     fn registers(&self, part: Part) -> Vec<Type> {
         let product = Product::of(&self.desc);
         product.map_or(Vec::new(), |product| {
@@ -250,8 +250,8 @@ impl Checker<'_> {
         vec![part.held(); (whole / part_bits) as usize]
     }
 
-    /// Checks the operands of `cvt`: one operand for each element or one packed operand, followed by the random bits if
-    /// the instruction has them.
+    /// Checks the operands of `cvt`: either one operand for each element or one packed operand, followed by the random
+    /// bits if the instruction has random bits.
     fn converted(&self, args: &[Value], report: &mut Report) {
         let Desc { ty, src, mods, .. } = self.desc;
         let values = if src.elements() > 1 { 1 } else { ty.elements() };

@@ -42,7 +42,8 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     }
 }
 
-/// Returns the position at which each value is defined, and reports each value whose data names a different definition.
+/// Returns the position at which each value is defined. Reports each value whose
+/// [`ValueData`](crate::function::ValueData) records a different definition.
 fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, Home> {
     let dfg = &function.dfg;
     let mut homes: SecondaryMap<Value, Home> = SecondaryMap::default();

@@ -2,9 +2,10 @@
 //!
 //! PTX specifies error bounds and special cases for these functions. Within the bounds, Margay chooses the bits of the
 //! results, which are the same on every engine. A quotient, a reciprocal or a square root is one correctly rounded
-//! operation of [`soft`], for which hosts have an instruction. `rsqrt` consists of two such operations (`1 / sqrt`,
-//! each rounded to nearest). [`functions`] contains the other functions, generic over [`Arithmetic`]. The reference
-//! function evaluates them on one value, and the code generator emits the same algorithm for vector registers.
+//! operation of [`soft`]. Host processors have instructions for these operations. `rsqrt` consists of two such
+//! operations (`1 / sqrt`, each rounded to nearest). [`functions`] contains the other functions, generic over
+//! [`Arithmetic`]. The reference function evaluates them on one value, and the code generator emits the same algorithm
+//! for vector registers.
 //!
 //! Half-precision forms convert the operand exactly to `f32`, compute in `f32`, and round the result to nearest even.
 //!
@@ -23,7 +24,7 @@ use crate::mods::Precision;
 use crate::types::OpType;
 
 /// Computes `a / b`, correctly rounded, except that `.approx` treats divisors above 2^126 as infinite. For such a
-/// divisor, PTX requires that the quotient is zero, or NaN if `a` is infinite.
+/// divisor, PTX requires a quotient of zero, or NaN if `a` is infinite.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let mut operands = [super::arg(args, 0), super::arg(args, 1)];
     let large = Format::F32.magnitude(operands[1]) > LARGEST_DIVISOR;
@@ -77,8 +78,8 @@ fn reciprocal(format: &Format, bits: Bits) -> Bits {
     )
 }
 
-/// Computes an `.approx.ftz.f64` form: reads only the upper 32 bits of the operand, and rounds the result to its upper
-/// 32 bits. Any NaN is `0x7fffffff00000000`.
+/// Computes an `.approx.ftz.f64` form: reads only the upper 32 bits of the operand, and rounds the result so that its
+/// lower 32 bits are zero. Any NaN is `0x7fffffff00000000`.
 fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let format = Format::F64;
     let upper = |bits: Bits| bits >> 32 << 32;

@@ -1,4 +1,5 @@
-//! Ops that integers and floating point share. The class of the type selects the function that computes the result.
+//! Ops that accept both integer and floating-point types. The class of the type selects the function that computes the
+//! result.
 //!
 //! The calls are direct, so that the Rust compiler can inline and specialise the functions if the [`Desc`] is a
 //! constant.
@@ -14,7 +15,7 @@ macro_rules! by_class {
             $integer($desc, $args, $out);
         }
     };
-    // For integers there are two functions: one without a carry, and one that also returns a carry.
+    // For integers, the macro takes two functions: one without a carry, and one that also returns a carry.
     ($desc:ident, $args:ident, $out:ident, $plain:path | $carrying:path, $floating:path) => {
         if $desc.ty.is_float() {
             $floating($desc, $args, $out);

@@ -1,9 +1,9 @@
 //! Read-modify-writes: functions that compute the new memory content from the old content and the operands.
 //!
 //! Each function computes one element; engines apply it to each element of a vector form. Floating-point additions
-//! round to nearest even. `f32` additions flush subnormals on global memory and on generic addresses (which are global
-//! in nearly all cases), but not on shared memory and not with `.noftz`. Floating-point `min` and `max` ignore NaN.
-//! Floating-point `exch` and `cas` copy bits without interpreting them.
+//! round to nearest even. `f32` additions flush subnormals for global memory and for generic addresses, which refer to
+//! global memory in nearly all cases. They do not flush subnormals for shared memory or with `.noftz`. Floating-point
+//! `min` and `max` ignore NaN. Floating-point `exch` and `cas` copy bits without interpreting them.
 
 use super::soft::{self, Format, Round};
 use super::{Bits, Desc, arg, int, map_elements, mask, mbarrier, minmax};

@@ -48,7 +48,7 @@ pub fn cnot(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = Bits::from(truncated(desc, args, 0) == 0);
 }
 
-/// Combines two truth values; returns `a` if there is no operation.
+/// Combines two truth values with `op`; returns `a` if `op` is `None`.
 #[inline(always)]
 pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     match op {
@@ -60,8 +60,8 @@ pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
 }
 
 /// Applies a bitwise function of three operands, given by its truth table. With `.and`, `.or` or `.xor`, also returns a
-/// predicate: whether the result is not zero, combined by this operation with the predicate operand that follows the
-/// table.
+/// predicate. This modifier combines two truth values: whether the result is not zero, and the predicate operand that
+/// follows the table.
 pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b, c) = (word(args, 0), word(args, 1), word(args, 2));
     let table = word(args, 3);
@@ -88,8 +88,8 @@ pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Shifts right. If the amount is at least the width, the result is zero for unsigned types, and consists of copies of
-/// the sign bit for signed types.
+/// Shifts right. If the amount is at least the width, the result is zero for unsigned types; for signed types, all its
+/// bits are copies of the sign bit.
 #[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -139,8 +139,9 @@ pub fn brev(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).reverse_bits() >> (128 - width(desc));
 }
 
-/// Returns the position of the highest one bit or, for signed types, of the highest bit that differs from the sign bit.
-/// Returns all ones if no such bit exists. With `.shiftamt`, returns the distance of that bit from the top bit.
+/// Returns the position of the highest one bit (unsigned types) or of the highest bit that differs from the sign bit
+/// (signed types). Returns all ones if no such bit exists. With `.shiftamt`, returns the distance of that bit from the
+/// top bit.
 pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let negative = desc.ty.is_signed() && bits >> (width(desc) - 1) != 0;
@@ -156,8 +157,8 @@ pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Returns the position of the n-th one bit of `mask`, counted upwards or downwards from bit `base`. Returns all ones
-/// if there is no such bit.
+/// Returns the position of the n-th one bit of the first operand, counted from bit `base`: upwards if n is positive,
+/// downwards if n is negative. For n = 0, the bit must be bit `base` itself. Returns all ones if there is no such bit.
 pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, base, offset) = (word(args, 0), word(args, 1), word(args, 2) as i32);
     let is_set = |position: &u32| bits >> position & 1 != 0;
@@ -196,7 +197,7 @@ pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 1) & !field | inserted & field;
 }
 
-/// Sign- or zero-extends the low `b` bits of `a`; a value of `b` above 31 is clamped or wraps.
+/// Sign- or zero-extends the low `b` bits of `a`. A `b` above 31 is clamped to 32 or, with `.wrap`, taken modulo 32.
 pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = (word(args, 0), word(args, 1));
     let bits = if desc.mods.mode() == Mode::Wrap {
@@ -213,7 +214,8 @@ pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = extended & mask(32);
 }
 
-/// Returns a mask of `b` one bits that starts at bit `a`. Values of `a` and `b` that are too large are clamped or wrap.
+/// Returns a mask of `b` one bits that starts at bit `a`. An `a` or `b` above 31 is clamped to 32 or, with `.wrap`,
+/// taken modulo 32.
 pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let wrap = desc.mods.mode() == Mode::Wrap;
     let read = |i| {
@@ -226,7 +228,7 @@ pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = mask(read(1)).unbounded_shl(read(0)) & mask(32);
 }
 
-/// Selects four bytes of the 64-bit pair `b:a`.
+/// Permutes bytes: returns a word of four bytes that the selector takes from the 64-bit pair `b:a`.
 pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bytes = (u64::from(word(args, 1)) << 32 | u64::from(word(args, 0))).to_le_bytes();
     let selector = word(args, 2);

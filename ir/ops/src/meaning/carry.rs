@@ -3,10 +3,11 @@
 //! In Margay's IR, PTX's condition code register is an ordinary value. The carry-in is the last operand of `addc`,
 //! `subc` and `madc`. With [`crate::mods::Mods::carry_out`], the last result is the carry-out, 0 or 1.
 //!
-//! The carry is the carry of the adder, also for subtractions. `a - b` is computed as `a + !b + 1`, and `subc` as `a +
-//! !b + carry`, so the carry is 1 if the subtraction does not borrow. The PTX ISA calls the flag a borrow and does not
-//! define mixed chains (`sub.cc` followed by `addc`), but NVIDIA's machine code does. For sm_75, sm_90 and sm_100,
-//! ptxas 13.5 keeps the flag in one predicate for all these instructions and never inverts it:
+//! The flag is the carry of the adder for additions and for subtractions. `a - b` is computed as `a + !b + 1`, and
+//! `subc` as `a + !b + carry`, so the carry is 1 if the subtraction does not borrow. For subtractions, the PTX ISA
+//! calls the flag a borrow, and it does not define chains of mixed instructions (`sub.cc` followed by `addc`). NVIDIA's
+//! machine code does define such chains. For sm_75, sm_90 and sm_100, ptxas 13.5 keeps the flag in one predicate for
+//! all these instructions and never inverts it:
 //!
 //! ```text
 //! sub.cc.u32 x, a, b;    IADD3 x, P0, a, -b, RZ
@@ -17,12 +18,12 @@
 //! ```
 //!
 //! `IADD3.X` adds `P0` to `c + ~d`, so `P0` is 1 if `a - b` does not borrow. A 64-bit operation consists of two of
-//! these instructions; its flag is the flag of the upper one.
+//! these instructions; its flag is the flag of the instruction for the upper half.
 
 use super::int::product;
 use super::{Bits, Desc, arg, mask};
 
-/// Writes the sum of all terms, and its carry if the modifiers request it.
+/// Writes the sum of all terms and, if the modifiers request it, the carry of the sum.
 fn finish_sum(desc: &Desc, out: &mut [Bits], terms: &[Bits]) {
     let width = desc.ty.bits().min(64);
     let sum: Bits = terms.iter().map(|term| term & mask(width)).sum();

@@ -1,9 +1,9 @@
 //! Comparison and selection: `setp set selp slct testp`.
 //!
-//! With a NaN operand, ordered comparisons are false and unordered ones (`equ`, `ltu` ...) are true. `lo ls hi hs`
-//! compare their operands as unsigned integers, regardless of the type. Packed halves are compared element by element:
-//! `setp` writes the result of the lower element to its first destination and the result of the upper element to its
-//! second destination.
+//! If an operand is NaN, ordered comparisons are false, and unordered comparisons (`equ`, `ltu` ...) are true. `lo`,
+//! `ls`, `hi` and `hs` compare their operands as unsigned integers, regardless of the type. Packed halves are compared
+//! element by element: `setp` writes the result of the lower element to its first destination and the result of the
+//! upper element to its second destination.
 
 use super::bits::combine;
 use super::soft::Format;
@@ -88,7 +88,7 @@ fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) 
     (combine(op, outcome, with), combine(op, !outcome, with))
 }
 
-/// Compares the operands and returns predicates.
+/// Compares the operands and returns predicates: the result of the comparison and, if requested, a second predicate.
 #[inline(always)]
 pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (first, complement) = outcomes(desc, desc.ty, args, 0);
@@ -104,8 +104,9 @@ pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Compares the operands and returns a value: 0 for false, and 1.0 (floating point) or all ones (integers) for true.
-/// `ty` is the type of the result, and `src` is the type of the operands.
+/// Compares the operands. The result is 0 if the comparison is false. If it is true, the result is 1.0 for
+/// floating-point types and all ones for integer types. `ty` is the type of the result, and `src` is the type of the
+/// operands.
 pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let source = if desc.src == OpType::None {
         desc.ty

@@ -1,11 +1,12 @@
 //! `cvt`: conversion between any two types.
 //!
 //! `ty` is the destination type, and `src` is the source type. For a packed destination, the op has either one scalar
-//! operand for each element, of which the first is for the highest element, or one packed operand, which is converted
-//! element by element. The random bits (`.rs`) or the scale factor (`.scaled`) follow as the last operand, if present.
+//! operand for each element, with the operand for the highest element first, or one packed operand, which is converted
+//! element by element. If the conversion uses random bits (`.rs`) or a scale factor (`.scaled`), they are the last
+//! operand.
 //!
-//! A result has the width of the destination type. If the register is wider, the lowering of the instruction extends
-//! the result, with the sign for signed integers.
+//! A result has the width of the destination type. If the destination register is wider, the lowering of the PTX
+//! instruction extends the result. A signed integer is sign-extended.
 
 mod number;
 mod pack;
@@ -45,7 +46,7 @@ pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// The operands after the values to convert, and the index of the element to which they apply.
+/// The operands that follow the values to convert, and the index of the element that is being converted.
 #[derive(Clone, Copy)]
 struct Extra {
     random: u32,

@@ -8,8 +8,8 @@ pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = arg(args, 0);
 }
 
-/// Joins parts of equal width, the first in the lowest bits. `ty` is the type of the whole, and `src` is the type of a
-/// part.
+/// Joins parts of equal width into one value, with the first part in the lowest bits. `ty` is the type of the joined
+/// value, and `src` is the type of a part.
 #[inline(always)]
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
@@ -19,8 +19,8 @@ pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = whole & mask(desc.ty.bits());
 }
 
-/// Splits a value into parts of equal width, the lowest bits first. `src` is the type of the whole, and `ty` is the
-/// type of a part.
+/// Splits a value into parts of equal width; the first part contains the lowest bits. `src` is the type of the value,
+/// and `ty` is the type of a part.
 pub fn unpack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.ty.bits();
     for (i, slot) in (0u32..).zip(out) {

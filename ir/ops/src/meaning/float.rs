@@ -1,16 +1,16 @@
 //! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, and operations on the sign.
 //!
-//! All formats use [`soft`]. The functions flush (`.ftz`) and decode the operands, round the exact result once, and
-//! then flush (`.ftz`) and clamp (`.sat`, `.relu`) the rounded result. Where PTX leaves a choice, Margay follows these
-//! rules:
+//! The functions flush (`.ftz`) and decode the operands, round the exact result once, and then flush (`.ftz`) and clamp
+//! (`.sat`, `.relu`) the rounded result. Where PTX leaves a choice, Margay follows these rules:
 //!
 //! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). An `f64` operation returns its first NaN
 //!   operand as a quiet NaN, or `0xfff8000000000000` if no operand was NaN.
 //! - `.sat` and `.relu` turn -0 into +0.
 //! - With `.ftz`, a result is flushed if it is subnormal after rounding.
 //!
-//! For ordinary `f32` and `f64` values with rounding to nearest even, the functions use the host's operations, whose
-//! results IEEE 754 specifies. All other cases use [`soft`].
+//! If the operands and the result are ordinary `f32` or `f64` values (see `host`) and the rounding is to nearest even,
+//! the functions use the host's operations, which give the results that IEEE 754 specifies. All other cases use
+//! [`soft`].
 //!
 //! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they also round
 //! only once.
@@ -107,7 +107,7 @@ struct Operation {
     double: fn(&[f64; 4]) -> f64,
 }
 
-/// Applies an operation to each element. In the mixed form, all operands except the last are in the format of
+/// Applies an operation to each element. In mixed-precision forms, all operands except the last are in the format of
 /// `src`.
 #[inline(always)]
 fn compute(desc: &Desc, args: &[Bits], operation: &Operation) -> Bits {
@@ -213,8 +213,8 @@ pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &MUL);
 }
 
-/// Computes `a * b + c`, rounded once. With `.oob`, returns zero if a factor is the NaN that marks out-of-bounds
-/// elements.
+/// Computes `a * b + c`, rounded once. With `.oob`, returns zero for each element with a factor that is the NaN that
+/// marks out-of-bounds elements.
 #[inline(always)]
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = compute(desc, args, &FMA);
@@ -273,7 +273,7 @@ fn on_bits(desc: &Desc, args: &[Bits], op: impl Fn(&Format, Bits) -> Bits) -> Bi
     map_elements(desc.ty, args, |x| op(&format, input(desc, &format, x[0])))
 }
 
-/// Returns the value of `b` with the sign of `a`.
+/// Returns the magnitude of `b` with the sign of `a`.
 pub fn copysign(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let Some(format) = Format::of(desc.ty) else {
         return;

@@ -4,8 +4,8 @@
 //! remainder of a division by zero have all bits set, for signed and unsigned types, as with the division code of GPUs.
 //! The quotient of the least value and -1 wraps to the least value, and the remainder is 0.
 //!
-//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can overflow. Products may
-//! wrap, but only in bits that the result does not keep.
+//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can overflow. A product may
+//! wrap, but only in bits above those that the result keeps.
 
 use super::{Bits, Desc, arg, map_elements, mask, sign_extend};
 use crate::mods::Half;
@@ -61,7 +61,7 @@ pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_sub(x[1]));
 }
 
-/// Returns the part of `a * b` that a modifier selects: the upper half for `.hi`, and the whole product otherwise.
+/// Returns the upper half of `a * b` if `half` is `.hi`, and the whole product otherwise.
 #[inline(always)]
 pub(super) fn product(ty: OpType, half: Half, a: Bits, b: Bits) -> i128 {
     let whole = value(ty, a).wrapping_mul(value(ty, b));
@@ -102,8 +102,8 @@ pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = sum as Bits & mask(ty.bits());
 }
 
-/// Multiplies the low 24 bits of two operands: returns the low 32 bits of the product, or bits 16 to 47 if `.hi` is
-/// given.
+/// Multiplies the low 24 bits of two operands. Returns bits 16 to 47 of the product if `.hi` is given, and the low 32
+/// bits otherwise.
 fn product24(desc: &Desc, args: &[Bits]) -> i128 {
     let read = |i| {
         let bits = arg(args, i) & mask(24);
@@ -202,7 +202,7 @@ pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].max(x[1])));
 }
 
-/// Adds to `c` the four products of corresponding bytes of `a` and `b`. `ty` states whether `a` is signed, and `src`
+/// Adds `c` and the four products of corresponding bytes of `a` and `b`. `ty` states whether `a` is signed, and `src`
 /// states whether `b` is signed.
 pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let dot: i128 = (0..4)
@@ -211,8 +211,8 @@ pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = dot.wrapping_add(arg(args, 2) as i128) as Bits & mask(32);
 }
 
-/// Adds to `c` the products of the two halves of `a` with two bytes of `b`: the low two bytes, or the high two bytes
-/// with `.hi`.
+/// Adds `c` and the products of the two halves of `a` with two bytes of `b`: the upper two bytes with `.hi`, and the
+/// lower two bytes otherwise.
 pub fn dp2a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let first = if desc.mods.half() == Half::Hi { 2 } else { 0 };
     let dot: i128 = (0..2)
@@ -229,7 +229,7 @@ fn b_type(desc: &Desc) -> OpType {
     }
 }
 
-/// Returns part `index` of an operand that is divided into parts of `bits` bits, sign- or zero-extended as `ty`
+/// Divides an operand into parts of `bits` bits. Returns the part with index `index`, sign- or zero-extended as `ty`
 /// requires.
 fn part(ty: OpType, args: &[Bits], operand: usize, index: u32, bits: u32) -> i128 {
     let raw = arg(args, operand) >> (index * bits) & mask(bits);

@@ -5,17 +5,18 @@
 //! define the layout. For `wmma`, the ISA does not define the layout of fragments. In Margay's layout, lane `l` holds
 //! `count` consecutive elements that start with element `l * count`, where `count` is the number of elements in a
 //! lane's registers. Elements are numbered by rows in `a` and in the accumulators, and by columns in `b`. If the
-//! registers of 32 lanes can hold more elements than the matrix has, the numbering continues with the first element
-//! again.
+//! registers of 32 lanes can hold more elements than the matrix has, the numbering starts again from the first element,
+//! so that several lanes hold the same element.
 //!
 //! The operands are a member mask, followed by the registers of `a`, `b` and `c`. For elements of `f16`, `bf16`, `tf32`
-//! and 8-bit formats, products are exact, are summed in double precision in the order of `k`, and the sum is rounded
-//! once. For `f64`, each sum is a chain of fused multiply-adds. Integers wrap unless `.satfinite` is given.
+//! and 8-bit formats, products are exact. They are summed in double precision in the order of `k`, and the sum is
+//! rounded once to the type of the result. For `f64`, each sum is a chain of fused multiply-adds in the order of `k`.
+//! Integers wrap unless `.satfinite` is given.
 //!
 //! The fields of [`Mods`] have these meanings:
 //!
-//! - `mode`: the shape.
-//! - `noftz`: the layout is the layout of `wmma`.
+//! - `mode`: the shape of the product, such as `m16n8k8`.
+//! - `noftz`: the registers have the layout of `wmma` fragments; otherwise, they have the layout of `mma`.
 //! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, and bit 1 means that `b` is stored
 //!   by rows.
 //! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise `b` is `e4m3`.
@@ -114,8 +115,7 @@ impl Product {
         (known(desc.ty) && known(desc.src) && product.registers_fit()).then_some(product)
     }
 
-    /// Returns whether each lane has a whole number of registers for each matrix, in a layout that this module
-    /// supports.
+    /// Returns whether this module supports the layout, and each matrix needs one to eight whole registers of a lane.
     fn registers_fit(&self) -> bool {
         // Both factors have elements of the same size.
         let whole = self.shape.k.is_multiple_of(4 * self.packed(Part::A));
@@ -170,8 +170,8 @@ impl Product {
         }
     }
 
-    /// Returns the row and column of an element. `index` counts the elements in all registers of the lane that hold the
-    /// matrix.
+    /// Returns the row and column of an element. `index` is the index of the element among the elements in all
+    /// registers of the lane that hold the matrix.
     pub fn place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         if self.fragments {
             return self.fragment_place(part, lane, index);
@@ -247,13 +247,14 @@ impl Product {
         1 + registers.sum::<usize>()
     }
 
-    /// Returns the number of operands and of results.
+    /// Returns the number of operands and the number of results of the op.
     pub fn arity(&self) -> (usize, usize) {
         let operands = self.first_operand(Part::C) + self.registers(Part::C) as usize;
         (operands, self.registers(Part::D) as usize)
     }
 
-    /// Reads a matrix of each product from the registers of the lanes. The result is stored by rows.
+    /// Reads a matrix from the registers of the lanes; for an instruction that computes several products, one matrix
+    /// for each product. The result is stored by rows.
     fn gather(&self, part: Part, args: &[[Bits; 32]]) -> Vec<Bits> {
         let (rows, columns) = self.size(part);
         let size = (rows * columns) as usize;
@@ -300,8 +301,9 @@ impl Product {
         }
     }
 
-    /// Computes each element of the result with `element`. The arguments of `element` are the index of the element in
-    /// the result, and the pairs of indices in `a` and `b` of the elements whose products the element sums.
+    /// Computes each element of the result with `element`. Its first argument is the index of the element in the
+    /// result. Its second argument lists the pairs of elements of `a` and `b` that are multiplied for this element, as
+    /// indices in `a` and `b`.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,
@@ -403,7 +405,7 @@ impl Product {
     }
 }
 
-/// Returns the value of an element; `tf32` uses the upper 19 bits of its register.
+/// Returns the value of an element. A `tf32` element is in the upper 19 bits of its register.
 fn double(ty: OpType, bits: Bits) -> f64 {
     let (format, bits) = match ty {
         OpType::F32 => return f32::from_bits(bits as u32).into(),
@@ -452,8 +454,8 @@ mod tests {
         Product::of(&desc).expect("a product")
     }
 
-    /// Checks elements at the corners of the figures in the ISA: each case is a part, a lane, the index of an element,
-    /// and the element's row and column.
+    /// Checks elements at the corners of the figures in the ISA. Each case consists of a matrix, a lane, the index of
+    /// an element, and the element's row and column.
     #[test]
     fn elements_lie_where_the_isa_draws_them() {
         let check = |product: Product, cases: &[(Part, u32, u32, Coordinates)]| {

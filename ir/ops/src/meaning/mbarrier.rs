@@ -7,7 +7,7 @@
 
 use super::Bits;
 
-/// Number of bits of an arrival count.
+/// Number of bits of each of the two arrival counts.
 const COUNT_BITS: u32 = 20;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const EXPECTED: u32 = COUNT_BITS;
@@ -16,13 +16,13 @@ const TX: u64 = 0x1f_ffff;
 
 /// Index of the bit that holds the parity of the phase.
 pub const PARITY: u32 = 63;
-/// An arrival count multiplied by this factor is a new mbarrier object whose phases expect that count of arrivals.
+/// This factor times a count is a new mbarrier object whose phases expect that number of arrivals.
 pub const OF_COUNT: u64 = 1 | 1 << EXPECTED;
 /// The bits that hold the pending arrivals of the current phase.
 pub const PENDING: u64 = COUNT;
 
-/// Returns the object after `count` arrivals and with `tx` more pending bytes (modulo 2^21; `tx` is negative for bytes
-/// that have arrived). Later phases expect `dropped` fewer arrivals.
+/// Returns the object after `count` arrivals, with `tx` more pending bytes. `tx` is taken modulo 2^21 and is negative
+/// for bytes that have arrived. Later phases expect `dropped` fewer arrivals.
 fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     let expected = (object >> EXPECTED).wrapping_sub(dropped) & COUNT;
     let pending = (object & COUNT).wrapping_sub(count) & COUNT;

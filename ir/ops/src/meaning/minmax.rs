@@ -1,8 +1,8 @@
 //! Floating-point `min` and `max`.
 //!
 //! A NaN operand is ignored unless `.NaN` is given; if all operands are NaN, the result is the canonical NaN. -0 is
-//! less than +0. The three-operand form applies the two-operand form twice. `.xorsign.abs` compares magnitudes, and the
-//! sign of the result is the exclusive or of the operands' signs.
+//! less than +0. The three-operand form applies the two-operand form twice. With `.xorsign.abs`, the result is the
+//! least or greatest magnitude, and its sign is the exclusive or of the operands' signs.
 
 use super::soft::Format;
 use super::{Bits, Desc, float, map_elements};

@@ -1,20 +1,20 @@
 //! Exact binary floating point in integers, for every format of PTX.
 //!
 //! An operation has three steps. It decodes its operands to [`Number`]s (a sign, an integer significand and a power of
-//! two). It computes the result exactly, or with a sticky lowest bit. [`Format::encode`] then rounds the result once.
-//! The operations do not use the host's floating point, so the host's rounding mode and flush-to-zero flags have no
-//! effect.
+//! two). It then computes the result exactly, or truncated with a sticky lowest bit. Finally, [`Format::encode`] rounds
+//! the result once. The operations do not use the host's floating point, so the host's rounding mode and flush-to-zero
+//! flags have no effect.
 //!
 //! Invariant: a [`Real`] that an operation returns is either exact or has at least 60 significant bits, the lowest of
-//! which is sticky: it is set if non-zero bits were cut off. The precision of every format is smaller by more than two
-//! bits, so one later rounding is correct in every mode.
+//! which is sticky: it is set if non-zero bits were cut off. The precision of every format is more than two bits
+//! smaller, so the later rounding is correct in every rounding mode.
 
 use super::{Bits, mask};
 use crate::mods::Rounding;
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// The set of encodings of a format that are not finite numbers.
+/// The rule that determines which encodings of a format are not finite numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Specials {
     /// Infinities and NaNs as in IEEE 754.
@@ -32,7 +32,7 @@ pub struct Format {
     pub exponent_bits: u32,
     /// Number of bits of the fraction, without the implicit leading one.
     pub fraction_bits: u32,
-    /// Encodings that are not finite numbers.
+    /// The rule that determines which encodings are not finite numbers.
     pub specials: Specials,
     /// The NaN that operations return.
     pub nan: Bits,
@@ -61,8 +61,8 @@ pub enum Round {
 }
 
 impl Round {
-    /// Returns the rounding that a modifier specifies; without a modifier, to nearest even. `.rs` also needs random
-    /// bits, which this function does not have, so the function returns nearest even for `.rs`.
+    /// Returns the rounding that a modifier specifies; without a modifier, the rounding is to nearest even. For `.rs`,
+    /// also returns nearest even, because stochastic rounding needs random bits, which this function does not have.
     pub const fn of(rounding: Rounding) -> Round {
         match rounding {
             Rounding::Rz | Rounding::Rzi => Round::Zero,
@@ -81,7 +81,8 @@ impl Round {
         let shift = shift as u32;
         let whole = significand.unbounded_shr(shift);
         let rest = significand & mask(shift);
-        // `half` is half a unit in the last place. If this value does not fit, `half` is larger than any remainder.
+        // `half` is half a unit in the last place. If this value does not fit into a `u128`, `half` is set to the
+        // maximum, which is larger than any remainder.
         let half = 1u128.checked_shl(shift - 1).unwrap_or(u128::MAX);
         let up = match self {
             Round::NearestEven => rest > half || rest == half && whole & 1 == 1,
@@ -97,7 +98,8 @@ impl Round {
     }
 }
 
-/// Returns whether the sum of the top `bits` discarded bits and `random` carries into the last place.
+/// Adds `random` to the highest `bits` of the discarded bits. Returns whether this sum carries into the last place of
+/// the result.
 fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bool {
     let discarded = (significand << bits).unbounded_shr(shift);
     let sum = (discarded & mask(bits)) + (u128::from(random) & mask(bits));
@@ -111,7 +113,7 @@ pub struct Real {
     pub negative: bool,
     /// The bits of the magnitude; 0 for zero.
     pub significand: u128,
-    /// The exponent of the lowest bit's weight, which is a power of two.
+    /// The exponent of the significand's lowest bit: this bit has the weight `2^exponent`.
     pub exponent: i32,
 }
 
@@ -153,7 +155,7 @@ impl Format {
     pub const F16: Format = Format::ieee(5, 10, 0x7fff);
     /// bfloat16.
     pub const BF16: Format = Format::ieee(8, 7, 0x7fff);
-    /// tf32 as 19 bits; in a register, these are the upper 19 bits.
+    /// tf32 in 19 bits, which are the upper 19 bits of a register.
     pub const TF32: Format = Format::ieee(8, 10, 0x3ffff);
     /// binary32; invalid operations return the NaN that CUDA's headers call `CUDART_NAN_F`.
     pub const F32: Format = Format::ieee(8, 23, 0x7fff_ffff);
@@ -254,7 +256,7 @@ impl Format {
         magnitude != 0 && magnitude >> self.fraction_bits == 0
     }
 
-    /// Returns the bits, or a zero of the same sign if they are subnormal.
+    /// Returns a zero of the same sign if the bits are a subnormal number, and the bits unchanged otherwise.
     #[inline(always)]
     pub const fn flush(&self, bits: Bits) -> Bits {
         if self.is_subnormal(bits) {
@@ -354,7 +356,7 @@ impl Real {
         self.significand == 0
     }
 
-    /// Returns the same value with the leading one of its significand in bit `top`. Zero stays zero.
+    /// Returns the same value, represented with the leading one of its significand in bit `top`. Zero stays zero.
     fn with_top(self, top: u32) -> Real {
         if self.is_zero() {
             return self;
@@ -371,8 +373,8 @@ impl Real {
         }
     }
 
-    /// Rounds to an integer and returns the integer's sign and magnitude. If the magnitude does not fit, returns
-    /// `u128::MAX`.
+    /// Rounds to an integer and returns the integer's sign and magnitude. If the magnitude does not fit into a `u128`,
+    /// returns `u128::MAX` as the magnitude.
     pub fn to_integer(self, round: Round) -> (bool, u128) {
         if self.is_zero() {
             return (self.negative, 0);
@@ -394,8 +396,8 @@ fn shift_right_sticky(value: u128, count: u32) -> u128 {
     kept | u128::from(value & mask(count) != 0)
 }
 
-/// Computes `a + b`. If operands of opposite signs have the exact sum zero, the zero is negative only if the rounding
-/// is downwards.
+/// Computes `a + b`. If the exact sum of operands with opposite signs is zero, the result is -0 if the rounding is
+/// downwards, and +0 otherwise.
 pub fn add(a: Number, b: Number, round: Round) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(add_real(a, b, round)),
@@ -414,8 +416,9 @@ fn add_real(a: Real, b: Real, round: Round) -> Real {
             _ => a,
         };
     }
-    // Products have at most 106 bits, so both operands end in 20 zeros if their leading one is in bit 125. Therefore
-    // only a shift by more than 20 loses bits, and in this case the difference keeps its leading 124 bits.
+    // A significand has at most 106 bits, because operands may be products. With their leading ones in bit 125, both
+    // significands therefore end in at least 20 zeros. Only a shift by more than 20 loses bits, and in this case the
+    // sum or difference has at least 124 significant bits.
     let (a, b) = (a.with_top(125), b.with_top(125));
     let (large, small) = if a.exponent >= b.exponent {
         (a, b)

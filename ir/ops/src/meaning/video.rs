@@ -3,20 +3,22 @@
 //! `ty` is the type of the result, and `src` is the type of `a`. [`crate::mods::Mods::bsigned`] states whether `b` is
 //! signed. For `vset`, whose result is always unsigned, `ty` is the type of `a` and `src` is the type of `b`.
 //!
-//! Scalar forms select a part of each source and compute in wide integers. With `.sat`, they saturate the result to the
-//! size of the part that `dsel` selects. If `dsel` selects a part of the word, they insert the result into `c`.
-//! Otherwise `atom_op` (add, min or max), if given, combines the result with `c`.
+//! Scalar forms select a part of each source and compute the result in wide integers. With `.sat`, the result is
+//! saturated to the size of the part that `dsel` selects. If `dsel` selects a byte or a half, the result replaces this
+//! part of `c`. If `dsel` selects the whole word, `atom_op` (add, min or max), if given, combines the result with `c`.
 //!
-//! For SIMD forms, the operands already consist of the selected parts: one `prmt` of `b:a` has computed each operand.
-//! `dsel` is a mask of SIMD lanes (0 means all lanes). For a lane outside the mask, the result is the lane's part of
-//! `c`. With `atom_op` add, the results of the lanes in the mask are added to `c`.
+//! For SIMD forms, the operands already consist of the selected parts. The front end emits a `prmt` of `b:a` for each
+//! operand to select these parts. `dsel` is a mask of SIMD lanes (0 means all lanes). For an SIMD lane outside the
+//! mask, the result is this lane's part of `c`. With `atom_op` add, the sum of `c` and the results of the lanes in the
+//! mask is returned.
 
 use super::{Bits, Desc, arg, compare, int, mask, sign_extend};
 use crate::mods::{AtomOp, Mode};
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// Returns the position and the width in bits of the part that a selector selects. Selector 0 selects the whole word.
+/// Returns the position and the width, in bits, of the part of a word that a selector selects. Selector 0 selects the
+/// whole word.
 fn part(selector: u8) -> (u32, u32) {
     match selector {
         1..=4 => (8 * (u32::from(selector) - 1), 8),
@@ -81,7 +83,8 @@ fn part_type(signed: bool, width: u32) -> OpType {
     }
 }
 
-/// Saturates the value if `.sat` is given, and then inserts it into `c` or combines it with `c`.
+/// Saturates the result `value` if `.sat` is given. Then inserts it into `c` or combines it with `c`, as `dsel` and
+/// `atom_op` specify.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
     let signed = signs(desc).result;
@@ -111,7 +114,7 @@ fn difference(a: i128, b: i128) -> i128 {
     (a - b).abs()
 }
 
-/// Computes an average. If the sum is odd, rounds the average away from zero.
+/// Computes an average. If the sum is odd, the average is rounded away from zero.
 fn average(a: i128, b: i128) -> i128 {
     let sum = a + b;
     (sum + i128::from(sum >= 0)) >> 1
@@ -196,7 +199,7 @@ pub fn vset(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = finish(desc, args, compare::integers(desc.mods.cmp(), a, b).into());
 }
 
-/// Applies `op` to `lanes` SIMD lanes.
+/// Applies `op` to each of `lanes` SIMD lanes, and merges the results with `c`.
 fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128) -> Bits {
     let width = 32 / lanes;
     let signs = signs(desc);

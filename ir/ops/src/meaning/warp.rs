@@ -1,9 +1,10 @@
 //! Warp collectives: `shfl vote match redux elect activemask`.
 //!
-//! The engine has already collected the lanes that execute the collective together, called a group.
-//! [`WarpLanes::active`] contains the lanes of one group. These lanes have the same member mask, which contains all of
-//! these lanes. The functions never read the operands of lanes outside the group. If PTX leaves a result undefined
-//! because the source lane is outside the group, the result of the lane is its own operand.
+//! The engine calls these functions for one *group* at a time: the lanes that execute a collective together.
+//! [`WarpLanes::active`] contains the lanes of the group. All these lanes have the same member mask, and the mask
+//! contains all of them. The functions never read the operands of lanes outside the group. If a lane reads from a
+//! source lane outside the group, PTX leaves the result undefined. In Margay, the result is then the lane's own
+//! operand.
 
 use super::soft::Format;
 use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};
@@ -30,7 +31,8 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
     }
 }
 
-/// Returns the lane that `shfl` reads, and whether that lane is inside the segment.
+/// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If it is not, the lane
+/// reads its own value.
 #[inline]
 pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
@@ -55,8 +57,8 @@ pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     }
 }
 
-/// Computes `shfl`. The operands are the value, the lane or offset, and the clamp and segment; the results are the
-/// value and whether the source lane was in range.
+/// Computes `shfl`. The operands are the value, the lane or offset, and a word with the clamp and the segment mask. The
+/// results are the value of the source lane and whether the source lane is in range.
 pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     for lane in lanes(warp.active) {
         let b = operand(warp, 1, lane) as u32;
@@ -70,7 +72,7 @@ pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// Reduces a predicate over the group.
+/// Combines the predicates of the lanes of the group: `.all`, `.any`, `.uni` or `.ballot`.
 pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let ballot = lanes(warp.active)
         .filter(|&lane| operand(warp, 0, lane) & 1 != 0)
@@ -84,8 +86,9 @@ pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     broadcast(warp, 0, value);
 }
 
-/// Finds lanes with equal values. With `.any`, the result of a lane is the mask of the lanes that have the same value.
-/// With `.all`, the result of every lane is the mask of the group if all values are equal, and zero otherwise.
+/// Finds lanes with equal values. With `.any`, the result of a lane is the mask of the lanes that have the same value
+/// as this lane. With `.all`, the result of every lane is the mask of the group if all values are equal, and zero
+/// otherwise; a second result states whether they are equal.
 pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let equal_to = |warp: &WarpLanes<'_>, lane: usize| {
         lanes(warp.active)
@@ -104,7 +107,7 @@ pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// Reduces a value over the group, in lane order.
+/// Reduces the values of the lanes of the group, in lane order.
 pub fn redux(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let value = match Format::of(desc.ty) {
         Some(format) => reduce_floats(desc, warp, &format),
@@ -125,8 +128,8 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     } else {
         minmax::min
     };
-    // If there is only one lane, `.abs` and the NaN rules also apply to its value, so the first value is combined with
-    // itself.
+    // The reduction starts by combining the first value with itself, so that `.abs` and the NaN rules also apply if
+    // there is only one lane.
     let Some(first) = lanes(warp.active).next() else {
         return format.nan;
     };
@@ -137,7 +140,8 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     })
 }
 
-/// Elects the lowest lane. Returns the index of this lane, and whether the current lane is this lane.
+/// Elects the lowest lane of the group. Returns the index of the elected lane and, for each lane, whether it is the
+/// elected lane.
 pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     let leader = warp.active.trailing_zeros();
     for lane in lanes(warp.active) {

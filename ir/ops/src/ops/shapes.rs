@@ -1,9 +1,9 @@
 //! The shape of each op: types, operands, results, modifiers, branch targets.
 //!
-//! The last column of the op table ([`crate::for_each_op`]) is an expression that uses the names of this module. The
-//! value of this expression is a [`Shape`], against which the verifier checks instructions. [`shape`] takes the types
-//! that an instruction may have, its operands and its results. Operands and results are each written as a string, with
-//! one letter for each value:
+//! The last column of the op table ([`crate::for_each_op`]) is an expression that is evaluated in this module. The
+//! result is a [`Shape`], against which the verifier checks instructions. The function [`shape`] takes the types that
+//! an instruction may have, the operands and the results. Two strings describe the operands and the results, with one
+//! letter for each value:
 //!
 //! | letter | value |
 //! |---|---|
@@ -39,19 +39,19 @@ pub enum Targets {
 pub struct Shape {
     /// Allowed types. If the list is empty, instructions have no type.
     pub types: &'static [OpType],
-    /// Whether the type may be omitted although some types are allowed.
+    /// Whether an instruction may have no type although `types` is not empty.
     pub type_optional: bool,
     /// Allowed second types. If the list is empty, instructions have no second type.
     pub sources: &'static [OpType],
-    /// Whether the second type may be omitted although some second types are allowed.
+    /// Whether an instruction may have no second type although `sources` is not empty.
     pub source_optional: bool,
-    /// Operands.
+    /// The pattern of the operands.
     pub operands: Pattern,
-    /// Results.
+    /// The pattern of the results.
     pub results: Pattern,
-    /// Fields of [`crate::mods::Mods`] that may be set.
+    /// Names of the fields of [`crate::mods::Mods`] that may be set.
     pub mods: &'static [&'static str],
-    /// Branch targets.
+    /// The number of branch targets.
     pub targets: Targets,
 }
 
@@ -67,10 +67,11 @@ pub enum Pattern {
     Converted,
     /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
     Product,
-    /// An address, and the operands of the access that `check.access` examines: none, or at most two for each element.
+    /// An address, followed by the operands of the access that `check.access` examines. These may be absent; there are
+    /// at most two for each element.
     Examined,
-    /// The types in the signature to which the instruction refers; for `ret`, the types in the signature of its
-    /// function.
+    /// The types in the signature to which the instruction refers; for `ret`, the result types of the function that
+    /// contains it.
     Signature,
 }
 
@@ -195,7 +196,7 @@ impl Shape {
 const NOTHING: Shape = shape(NONE, "", "");
 /// The shape whose operands and results a signature or a payload determines.
 const BY_SIGNATURE: Shape = NOTHING.operands(Signature).results(Signature);
-/// The shape of a function of one floating-point operand.
+/// The shape of an op that computes a function of one floating-point operand.
 const FUNCTION: Shape = shape(APPROXIMATE, "t", "t").mods(FLOAT_MODS);
 const VIDEO: Shape = shape(I32, "bbb?", "b").from(I32).mods(VIDEO_MODS);
 const PACKED_VIDEO: Shape = shape(I32, "bbb", "b").from(I32).mods(VIDEO_MODS);

@@ -1,9 +1,9 @@
-//! The payload of a texture or surface op: an encoding of the PTX instruction, which determines the operands and
-//! results.
+//! The payload of a texture or surface op. The payload encodes the PTX instruction, which determines the op's operands
+//! and results.
 //!
-//! Operands are, in this order: the handle of the texture or surface (`b64`); for textures, the handle of the sampler
-//! (`b64`, 0 if the texture has its own sampler); the layer (`b32`); the coordinates; the level; the gradients; the
-//! offsets; the values to store.
+//! An op has the following operands, in this order, as far as its instruction uses them: the handle of the texture or
+//! surface (`b64`); for textures, the handle of the sampler (`b64`, 0 if the texture has its own sampler); the layer
+//! (`b32`); the coordinates; the level; the gradients; the offsets; the values to store.
 //!
 //! Invariant: [`Access::from_payload`] accepts exactly the values that [`Access::payload`] returns for valid
 //! accesses.
@@ -24,7 +24,7 @@ macro_rules! choice {
         pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// Every value except `None`.
+            /// All values except `None`, in the order of their declaration.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
             /// Returns the PTX word; empty string for `None`.
@@ -46,12 +46,12 @@ macro_rules! choice {
 }
 
 choice! {
-    /// The instruction; `None` is invalid.
+    /// The PTX instruction. `None` does not occur in a valid access.
     Operation { Tex = "tex", Tld4 = "tld4", Txq = "txq", Suld = "suld", Sust = "sust",
         Sured = "sured", Suq = "suq", Istypep = "istypep", }
 }
 choice! {
-    /// Dimensions, layers and faces of the texture or surface.
+    /// The dimensions of the texture or surface, and whether it has layers or cube faces.
     Geometry { D1 = "1d", D2 = "2d", D3 = "3d", A1 = "a1d", A2 = "a2d", Cube = "cube",
         CubeArray = "acube", }
 }
@@ -76,7 +76,7 @@ choice! {
 }
 
 impl Geometry {
-    /// Returns the number of coordinates, without the layer.
+    /// Returns the number of coordinates; the layer does not count.
     pub const fn dimensions(self) -> usize {
         match self {
             Geometry::D1 | Geometry::A1 => 1,
@@ -90,7 +90,7 @@ impl Geometry {
         matches!(self, Geometry::A1 | Geometry::A2 | Geometry::CubeArray)
     }
 
-    /// Returns whether the coordinates are a direction into a cube.
+    /// Returns whether the coordinates are a direction that selects a point on a cube.
     pub const fn is_cube(self) -> bool {
         matches!(self, Geometry::Cube | Geometry::CubeArray)
     }
@@ -101,7 +101,7 @@ impl Geometry {
 pub struct Access {
     /// The instruction.
     pub operation: Operation,
-    /// Dimensions, layers and faces.
+    /// The dimensions of the texture or surface, and whether it has layers or cube faces.
     pub geometry: Geometry,
     /// The way in which the instruction selects the mipmap level.
     pub level: LevelMode,
@@ -122,9 +122,10 @@ pub struct Access {
     pub reduction: AtomOp,
     /// The property that a query reads.
     pub query: Query,
-    /// Whether there are operands for texel offsets.
+    /// Whether the instruction has operands for texel offsets.
     pub offsets: bool,
-    /// Whether the last result states that the texels are resident. In Margay, texels are always resident.
+    /// Whether the instruction has a last result that states whether the texels are resident in memory. In Margay,
+    /// texels are always resident.
     pub resident: bool,
 }
 

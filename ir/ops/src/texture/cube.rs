@@ -1,4 +1,4 @@
-//! Cubes: finds the face that a direction hits, and the texels that are adjacent across the edge of a face.
+//! Cube maps: finds the face that a direction hits, and the texels that are adjacent across the edge of a face.
 
 /// A point of a face; both coordinates range from -1 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -11,8 +11,8 @@ pub(super) struct FacePoint {
     pub(super) major: f64,
 }
 
-/// Converts a direction to the coordinates of a face. The third coordinate is along the face's axis; the other two are
-/// not yet divided by the third coordinate.
+/// Converts a direction to the coordinate system of a face. The third coordinate is along the face's axis; the other
+/// two are not yet divided by it.
 pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     match face {
         0 => [-z, -y, x],
@@ -68,8 +68,9 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     }
 }
 
-/// Returns the texel that is adjacent to a face of `size` by `size` texels: the face that contains this texel, and the
-/// indices of the texel in that face. One of the indices `i` and `j` is one beyond the edge of the face.
+/// Returns the texel that is adjacent to `face` across one of its edges: the other face that contains this texel, and
+/// the indices of the texel in that face. Faces have `size` by `size` texels. One of the indices `i` and `j` is one
+/// beyond the edge of `face`.
 pub(super) fn beside(face: u32, [i, j]: [i64; 2], size: u32) -> (u32, [u32; 2]) {
     let n = f64::from(size.max(1));
     let centre = |i: i64| (2.0 * i as f64 + 1.0 - n) / n;
@@ -103,11 +104,11 @@ mod tests {
 
     #[test]
     fn beside_an_edge_is_the_neighbour() {
-        // Left of +x is the right edge of +z, whose rows have the same order.
+        // Left of face +x is the right edge of face +z; the rows of both faces have the same order.
         assert_eq!(beside(0, [-1, 3], 8), (4, [7, 3]));
-        // Right of +x is the left edge of -z.
+        // Right of face +x is the left edge of face -z.
         assert_eq!(beside(0, [8, 5], 8), (5, [0, 5]));
-        // Above +x (t = -1, y = 1) is +y's edge x = 1, along z = -s.
+        // Above face +x (t = -1, y = 1) is the edge x = 1 of face +y, along which z = -s.
         assert_eq!(beside(0, [2, -1], 8), (2, [7, 5]));
         for size in [1, 2, 3, 64] {
             for face in 0..6 {

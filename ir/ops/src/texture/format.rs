@@ -1,4 +1,4 @@
-//! Formats of texels: the encoding of components in memory.
+//! Formats of texels: the encoding of texel components in memory.
 
 use half::f16;
 use std::sync::LazyLock;
@@ -27,19 +27,20 @@ pub enum Channel {
     Packed10,
 }
 
-/// The encoding of texels. Texels are little-endian, and their components are in order.
+/// The encoding of texels. Components are little-endian, and the components of a texel are in memory order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
     /// The encoding of a component.
     pub channel: Channel,
     /// Number of components: 1, 2 or 4.
     pub count: u8,
-    /// Whether integers represent fractions of their largest value, regardless of the texture's read mode.
+    /// Whether integer components always represent fractions of their largest value, regardless of the texture's read
+    /// mode.
     pub normalized: bool,
 }
 
 impl Channel {
-    /// Returns the size in bytes of a component, or of the whole word if components share a word.
+    /// Returns the size in bytes of a component; if components share a word, the size of the word.
     pub const fn bytes(self) -> usize {
         match self {
             Channel::U8 | Channel::S8 => 1,
@@ -106,8 +107,8 @@ impl Format {
         }
     }
 
-    /// Returns the bits of each component. Integers are sign- or zero-extended to 32 bits; floating-point values are
-    /// binary32. Missing components are 0, except that a missing fourth component is 1.
+    /// Returns each component of a texel as 32 bits. Integers are sign- or zero-extended, and floating-point values are
+    /// converted to binary32. Missing components are 0, except that a missing fourth component is 1.
     pub fn unpack(&self, texel: &[u8]) -> [u32; 4] {
         let one = if self.channel.is_float() {
             1f32.to_bits()
@@ -136,8 +137,9 @@ impl Format {
         all
     }
 
-    /// Converts an unpacked component to a number; integers become fractions of their largest value. If `srgb` is set,
-    /// the first three components of [`Channel::U8`] formats are converted from sRGB to linear values.
+    /// Converts the unpacked component with index `index` to a number. Integers become fractions of their largest
+    /// value. If `srgb` is set, the first three components of [`Channel::U8`] formats are converted from sRGB to linear
+    /// values.
     pub fn number(&self, bits: u32, index: usize, srgb: bool) -> f64 {
         let channel = self.channel;
         if channel.is_float() {
@@ -156,7 +158,8 @@ impl Format {
         }
     }
 
-    /// Stores the values of a texel's components. Values outside the range of the format are clamped.
+    /// Encodes the values of a texel's components and stores them in `texel`. Values outside the range of the format
+    /// are clamped.
     pub fn pack(&self, values: &[Component; 4], texel: &mut [u8]) {
         if self.channel == Channel::Packed10 {
             let fields = values.iter().enumerate();
@@ -172,7 +175,7 @@ impl Format {
         }
     }
 
-    /// Returns the encoding of a value as a component.
+    /// Returns the encoding of a value as the component with index `index`.
     fn component(&self, value: Component, index: usize) -> u32 {
         let channel = self.channel;
         let largest = channel.largest(index);
@@ -205,7 +208,7 @@ impl Format {
     }
 }
 
-/// A value that a component stores.
+/// A value to be stored as a component of a texel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Component {
     /// A floating-point number.

@@ -1,4 +1,5 @@
-//! Images: texels in memory. An image has mipmap levels, a level has slices, and a slice has rows.
+//! Images: arrangements of texels in memory. An image consists of mipmap levels, a level of slices, and a slice of
+//! rows.
 
 use super::{Format, Memory};
 use crate::fault::FaultKind;
@@ -23,7 +24,7 @@ pub struct Level {
     pub width: u32,
     /// Number of rows; 1 for one-dimensional images.
     pub height: u32,
-    /// Number of slices, layers or faces; 1 if there are none.
+    /// Number of slices, which may be layers or cube faces; 1 if the image has none of these.
     pub depth: u32,
     /// Distance in bytes between the starts of adjacent rows.
     pub pitch: u64,
@@ -55,13 +56,13 @@ pub struct Image {
     pub format: Format,
     /// Number of dimensions, 1 to 3. Layers and faces do not count.
     pub dimensions: u8,
-    /// Whether slices are layers.
+    /// Whether the slices of a level are layers.
     pub layered: bool,
     /// Whether groups of six slices are the faces of cubes.
     pub cube: bool,
     /// The mipmap levels, with the largest first. There is at least one level.
     pub levels: Vec<Level>,
-    /// The format's number in the driver API, for queries.
+    /// The number of the format in the driver API, which queries return.
     pub format_number: u32,
 }
 
@@ -81,7 +82,8 @@ impl Image {
         self.levels.get(number)
     }
 
-    /// Returns the components of a texel as [`Format::unpack`] does; returns 0 for a texel outside the level.
+    /// Returns the components of a texel as [`Format::unpack`] does. For a texel outside the level, all components are
+    /// 0.
     ///
     /// # Errors
     /// Returns a fault if the memory is no longer mapped.

@@ -1,10 +1,11 @@
-//! Fetches for several lanes at once, according to a [`Plan`]. The code first computes, for each direction, the texels
-//! and weights of all lanes. It then reads each texel of the filter for all lanes and adds the weighted texel to the
-//! results. The results have the same bits as the results of [`super::sample`] for each lane. Loops have a constant
-//! number of iterations, one for each lane, so that the Rust compiler vectorises them.
+//! Fetches for several lanes at once, according to a [`Plan`]. For each direction, the code first computes the
+//! positions and weights of the texels of all lanes. Then, for each corner of the filter, it reads the texels of all
+//! lanes and adds the weighted texels to the results. The results have the same bits as the results of
+//! [`super::sample`] for each lane. Loops have a constant number of iterations, one for each lane, so that the Rust
+//! compiler vectorises them.
 //!
-//! Invariant: the code does not read texels of weight 0, and an inactive lane reads no memory except texels of active
-//! lanes.
+//! Invariant: the code does not read texels of weight 0. An inactive lane reads no memory except texels that active
+//! lanes also read.
 
 #![allow(
     clippy::needless_range_loop,
@@ -16,12 +17,12 @@ use super::sampler::within_periods;
 use super::{AddressMode, Channel, Format, Memory};
 use crate::fault::FaultKind;
 
-/// The coordinates of all lanes as bits, separately for each direction.
+/// The coordinates of all lanes as bits, with one array for each direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Coordinates<const N: usize> {
     /// The layer, for layered textures.
     pub layer: [u32; N],
-    /// The coordinates. The number of directions that are used is the number of dimensions of the shape.
+    /// The coordinates. Only the first [`Shape::dimensions`] directions are used.
     pub at: [[u32; N]; 3],
 }
 
@@ -32,15 +33,15 @@ const FLOAT4: &Format = &Format::new(Channel::F32, 4);
 /// Two adjacent texels in one direction, for each lane.
 #[derive(Clone, Copy)]
 struct Pair<const N: usize> {
-    /// Offsets in bytes of both texels from the first texel in this direction.
+    /// Offsets in bytes of both texels from the first texel of the image in this direction.
     offset: [[u64; N]; 2],
     /// Weights in 256ths. If one weight is 0, both offsets are the offset of the other texel.
     weight: [[f64; N]; 2],
-    /// For both texels, a mask of the lanes for which the border colour replaces the texel.
+    /// For each of the two texels, a mask of the lanes for which the border colour replaces the texel.
     outside: [u32; 2],
 }
 
-/// Returns a mask with the lanes for which a condition holds.
+/// Returns a mask of the lanes for which a condition holds.
 #[inline(always)]
 fn bits<const N: usize>(of: impl Fn(usize) -> bool) -> u32 {
     (0..N).fold(0, |all, lane| all | u32::from(of(lane)) << lane)
@@ -137,14 +138,15 @@ impl<const N: usize> Pair<N> {
     }
 }
 
-/// Returns the indices of the texels `first` and of the texels after them, and for both a mask of the lanes for which
-/// the border colour replaces the texel.
+/// Applies the address mode to two texels of each lane: the texel with the index `first` and the texel after it.
+/// Returns the indices of both texels and, for each of the two, a mask of the lanes for which the border colour
+/// replaces the texel.
 #[inline(always)]
 fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32; 2]) {
     let last = axis.size - 1;
     let mut index = [[0; N]; 2];
     for lane in 0..N {
-        // Index `i32::MAX` is outside every image, so the code does not need to increment it.
+        // Index `i32::MAX` is outside every image, so its successor need not be computed, which would overflow.
         let far = first[lane].min(i32::MAX - 1) + 1;
         index[0][lane] = first[lane].clamp(0, last) as u32;
         index[1][lane] = far.clamp(0, last) as u32;
@@ -169,7 +171,7 @@ fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32;
     }
 }
 
-/// Computes the indices for an address mode that repeats the image.
+/// Computes the indices that are outside the image, for an address mode that repeats the image.
 #[inline(never)]
 fn repeat<const N: usize>(
     mode: AddressMode,
@@ -187,14 +189,15 @@ fn repeat<const N: usize>(
     }
 }
 
-/// The texels of all lanes at one corner of the filter.
+/// The addresses of the texels of all lanes at one corner of the filter, and a mask of the lanes for which the border
+/// colour replaces the texel.
 struct Corner<const N: usize> {
     address: [u64; N],
     outside: u32,
 }
 
-/// The texels that the lanes fetch: the address of the first texel of each lane's layer, and the texels in `D`
-/// directions.
+/// The texels that the lanes fetch: for each lane, the address of the first texel of its layer; for each of `D`
+/// directions, the pairs of adjacent texels.
 struct Places<const N: usize, const D: usize> {
     base: [u64; N],
     pairs: [Pair<N>; D],
@@ -214,8 +217,8 @@ impl<const N: usize, const D: usize> Places<N, D> {
                 address[lane] = address[lane].wrapping_add(pair.offset[far][lane]);
             }
         }
-        // A lane that is inactive, or whose texel is the border, reads the texel of an active lane whose texel is not
-        // the border.
+        // Lanes that do not need their texel, because they are inactive or use the border colour, read the texel of a
+        // lane that needs its own texel. They therefore access no other memory.
         let looks = self.live & !outside;
         if looks != u32::MAX >> (32 - N) && looks != 0 {
             let some = address[looks.trailing_zeros() as usize];
@@ -228,7 +231,7 @@ impl<const N: usize, const D: usize> Places<N, D> {
         Corner { address, outside }
     }
 
-    /// Returns the weight of a corner; the sum of the weights of all corners is 256 to the power of `D`.
+    /// Returns the weight of a corner for each lane. The sum of the weights of all corners is 256 to the power of `D`.
     #[inline(always)]
     fn weight(&self, corner: usize) -> [f64; N] {
         let mut weight = [1.0; N];
@@ -242,7 +245,7 @@ impl<const N: usize, const D: usize> Places<N, D> {
 }
 
 impl Plan {
-    /// Returns whether the plan supports an instruction of a shape.
+    /// Returns whether the plan supports an instruction with this shape.
     #[inline]
     pub fn takes(&self, shape: Shape) -> bool {
         !self.buffer || (shape.dimensions == 1 && !shape.layered)
@@ -272,8 +275,8 @@ impl Plan {
         }
     }
 
-    /// Fetches in `D` directions, for at most `C` components. If `F` is true, the components are 32-bit floating-point
-    /// numbers.
+    /// Fetches texels in `D` directions, with at most `C` components. If `F` is true, the components are 32-bit
+    /// floating-point numbers.
     #[inline(always)]
     fn fetch_in<const N: usize, const D: usize, const C: usize, const F: bool>(
         &self,
@@ -330,7 +333,7 @@ impl Plan {
         Ok(true)
     }
 
-    /// Returns a component of texels, as [`super::Format::unpack`] does.
+    /// Returns the component with index `index` of each lane's texel, as [`super::Format::unpack`] does.
     #[inline(always)]
     fn component<const N: usize, const C: usize, const F: bool>(
         &self,
@@ -438,7 +441,8 @@ impl Plan {
     ) -> Result<(), (usize, FaultKind)> {
         let full = f64::from(1u32 << (8 * D));
         let mut sums = [[0f64; N]; C];
-        // If all weight of a lane is on the first texel, the lane returns that texel, which keeps the sign of a zero.
+        // If the first texel of a lane has all the weight, the result is this texel itself instead of a sum, because a
+        // sum would lose the sign of -0.
         let mut sole = [[0f64; N]; C];
         let mut words = [[0; N]; C];
         for number in 0..1usize << D {

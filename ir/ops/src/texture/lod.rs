@@ -2,7 +2,7 @@
 
 use super::{Filter, Sampler};
 
-/// One or two adjacent levels.
+/// One or two adjacent mipmap levels, which a fetch blends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Levels {
     pub(super) first: usize,
@@ -19,7 +19,7 @@ impl Levels {
     };
 }
 
-/// Selects the levels for a level of detail from the `count` levels of an image.
+/// Selects the mipmap levels that a fetch blends from the `count` levels of an image, for a level of detail.
 pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     let (least, greatest) = (f64::from(sampler.min_level), f64::from(sampler.max_level));
     let last = count.saturating_sub(1);
@@ -49,19 +49,20 @@ pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     }
 }
 
-/// The probes that cover the footprint of a fetch.
+/// The probes (samples at different coordinates) that cover the footprint of a fetch. Without anisotropic filtering,
+/// there is one probe.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Footprint {
     /// The level of detail of each probe.
     pub(super) detail: f64,
     /// The number of probes.
     pub(super) probes: u32,
-    /// Whether the probes are along the first gradient (of x); otherwise the probes are along the second gradient (of
-    /// y).
+    /// Whether the probes are along the gradient `dx`; otherwise they are along `dy`.
     pub(super) along_first: bool,
 }
 
-/// Returns the footprint of a fetch with at most `limit` probes. The gradients are in texels.
+/// Returns the footprint of a fetch with the gradients `dx` and `dy`, in texels. The footprint has at most `limit`
+/// probes.
 pub(super) fn footprint(dx: &[f64], dy: &[f64], limit: u32) -> Footprint {
     let length = |d: &[f64]| d.iter().map(|c| c * c).sum::<f64>().sqrt();
     let (first, second) = (length(dx), length(dy));

@@ -2,23 +2,23 @@
 //!
 //! [`access`] defines the payload of the texture and surface ops, which encodes the PTX instruction. [`image`]
 //! describes texels in memory, [`mod@format`] the encoding of texels, and [`sampler`] address modes and filters.
-//! [`sample`] fetches and filters texels, [`surface`] loads, stores and updates them, and [`query`] implements queries.
-//! All memory accesses use [`Memory`] and stay inside an image, so the interpreter and native code share all of this
-//! code.
+//! [`sample`] fetches and filters texels of textures, [`surface`] loads, stores and updates texels of surfaces, and
+//! [`query`] implements queries. All memory accesses use [`Memory`] and stay inside an image, so the interpreter and
+//! native code share all of this code.
 //!
 //! The PTX ISA (9.7.10, 9.7.11) and the appendix on texture fetching in the CUDA C++ Programming Guide define the
 //! rules. Where these documents leave a choice, Margay follows these rules:
 //!
-//! - A weight of linear filtering has 8 bits of fraction and is rounded to nearest, ties up, so it may be 1. Margay
+//! - A weight of linear filtering is rounded to 8 fraction bits, to nearest with ties up, so a weight may be 1. Margay
 //!   does not read texels of weight 0. It computes sums in binary64 and rounds them once.
 //! - A NaN coordinate counts as 0. Coordinates outside the range of 32 bits are clamped to that range.
 //! - The point filter between mipmap levels selects the nearest level; if two levels are equally near, it selects the
 //!   level with the higher index. The bias and the clamps of the sampler apply to a level that an instruction
-//!   specifies, and to a level that is computed from gradients. The base level is the first level of the view,
-//!   regardless of bias and clamps.
-//! - The level that is computed from gradients is `log2(longer / n)`. If the sampler allows anisotropy, there are `n`
-//!   probes along the longer gradient, where `n` is the lesser of `ceil(longer / shorter)` and the sampler's limit.
-//!   Otherwise `n` is 1.
+//!   specifies, and to a level that is computed from gradients. An instruction without a level or gradients uses the
+//!   base level, which is the first level of the texture's resource view, regardless of bias and clamps.
+//! - The level that is computed from gradients is `log2(longer / n)`. Here, `longer` and `shorter` are the lengths of
+//!   the two gradients, and `n` is the number of probes along the longer gradient. If the sampler allows anisotropy,
+//!   `n` is the lesser of `ceil(longer / shorter)` and the sampler's limit; otherwise, `n` is 1.
 //! - Components that a format lacks are 0, except that a missing fourth component is 1.
 //! - If components of a cube direction have equal magnitudes, z takes precedence over y, and y over x.
 //!

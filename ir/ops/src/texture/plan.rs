@@ -10,7 +10,7 @@ use super::{
 };
 use crate::types::OpType;
 
-/// The properties of an instruction that a plan needs.
+/// The properties of an instruction that a fetch with a plan needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Number of coordinates, without the layer.
@@ -23,7 +23,7 @@ pub struct Shape {
     pub count: usize,
 }
 
-/// The bits of a payload that differ between supported instructions: geometry, base level, count and types.
+/// A mask of the payload's bits that may differ between supported instructions: geometry, base level, count and types.
 /// `Access::payload` defines the layout.
 const TOLD: u64 = 0xf << 4 | 1 << 8 | 3 << 10 | 0xffff << 32;
 
@@ -66,9 +66,10 @@ pub(super) enum Reading {
 /// The numbers that integer components represent.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Fractions {
-    /// Tables with the number for each byte: one for the first three components, and one for the fourth.
+    /// Two tables that contain the number for each byte: the first for the first three components, the second for the
+    /// fourth component.
     Bytes([Box<[f64; 256]>; 2]),
-    /// The format computes the numbers.
+    /// The numbers that [`Format::number`] computes.
     Format(Format),
 }
 
@@ -87,7 +88,7 @@ impl Fractions {
         )
     }
 
-    /// Converts the values of a component, which the format must have.
+    /// Converts the values of one component for all lanes. The format must have this component.
     #[inline(always)]
     pub(super) fn numbers<const N: usize>(
         &self,
@@ -111,7 +112,7 @@ impl Fractions {
     }
 }
 
-/// The properties of one direction.
+/// The properties of one direction of an image.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
     /// Number of texels.
@@ -133,11 +134,11 @@ pub struct Plan {
     pub(super) last: u32,
     /// Whether adjacent texels are blended.
     pub(super) linear: bool,
-    /// Whether the image is a linear buffer, where only the first coordinate counts.
+    /// Whether the image is a linear buffer, for which only the first coordinate is used.
     pub(super) buffer: bool,
     pub(super) format: Format,
     pub(super) reading: Reading,
-    /// The conversion for [`Reading::Fraction`].
+    /// The conversion of integers if `reading` is [`Reading::Fraction`].
     pub(super) fractions: Option<Fractions>,
     /// The border colour, as bits.
     pub(super) border: [u32; 4],
@@ -166,7 +167,7 @@ impl Plan {
             return None;
         };
         let steps = [texel, pitch, slice];
-        // Every texel must have a valid address.
+        // The address of every texel must fit into 64 bits.
         let lasts = sizes.iter().zip(steps);
         let span: u64 = lasts.map(|(&n, step)| u64::from(n) * u64::from(step)).sum();
         level.address.checked_add(span)?;
@@ -217,7 +218,8 @@ impl Plan {
     }
 }
 
-/// Returns the bits that a number has after arithmetic, which changes a NaN to a quiet NaN.
+/// Returns the bits of a number, with a signalling NaN changed to a quiet NaN, as arithmetic on the number would change
+/// it.
 #[inline(always)]
 pub(super) fn quiet(bits: u32) -> u32 {
     match bits & 0x7fff_ffff > 0x7f80_0000 {

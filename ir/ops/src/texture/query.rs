@@ -25,7 +25,7 @@ pub fn of_sampler(access: &Access, sampler: &Sampler) -> u32 {
     }
 }
 
-/// Returns a property of a texture or surface; 0 for a property that does not exist.
+/// Returns a property of a texture or surface, or of the texture's sampler; 0 for a property that does not exist.
 pub fn answer(access: &Access, image: &Image, sampler: Option<&Sampler>, level: u32) -> u32 {
     let size = image.level(level as usize);
     match access.query {

@@ -1,4 +1,5 @@
-//! Variables of opaque type: the declarations of textures, samplers and surfaces in a module.
+//! Variables of opaque type (`.texref`, `.samplerref`, `.surfref`), which declare textures, samplers and surfaces in a
+//! module.
 
 use std::fmt;
 
@@ -68,8 +69,8 @@ impl Reference {
     /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`. Ignores other keys and words, because
     /// they do not affect sampling.
     pub fn set_word(&mut self, key: &str, text: &str) {
-        // `clamp_ogl` clamps to the border's colour; because a declaration does not specify this colour, `clamp_ogl`
-        // equals `clamp_to_edge` here.
+        // `clamp_ogl` clamps to the border colour. Because a declaration does not specify this colour, `clamp_ogl` has
+        // the effect of `clamp_to_edge`.
         let text = if text == "clamp_ogl" {
             "clamp_to_edge"
         } else {

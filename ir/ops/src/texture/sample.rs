@@ -21,7 +21,7 @@ pub struct Texture<'a> {
     pub sampler: &'a Sampler,
 }
 
-/// The position at which a fetch reads.
+/// The position in a mipmap level at which a fetch reads.
 #[derive(Clone, Copy)]
 enum At {
     /// Coordinates in units of texels, measured from the outer edge of the first texel.
@@ -30,7 +30,7 @@ enum At {
     Texel([i64; 3]),
 }
 
-/// The values that a fetch reads: numbers, or bits that are not filtered.
+/// The components that a fetch reads: numbers, which can be filtered, or bits, which are not filtered.
 #[derive(Clone, Copy)]
 enum Found {
     Numbers([f64; 4]),
@@ -45,7 +45,7 @@ struct Pair {
     weight: u32,
 }
 
-/// The operands of a fetch after the handles.
+/// The operands of a fetch, without the handles.
 struct Operands {
     layer: u32,
     coords: [f64; 3],
@@ -140,7 +140,7 @@ fn results(access: &Access, found: Found) -> Results {
 }
 
 impl Texture<'_> {
-    /// Returns whether fetches read texels as floating-point numbers.
+    /// Returns whether fetches convert texels to floating-point numbers.
     fn has_numbers(&self) -> bool {
         let format = &self.image.format;
         let short = format.channel.bytes() < 4;
@@ -232,14 +232,14 @@ impl Texture<'_> {
         (levels, probes)
     }
 
-    /// Returns whether coordinates are multiplied by the size of the image.
+    /// Returns whether coordinates are normalised, so that they are multiplied by the size of the image.
     fn is_scaled(&self, access: &Access) -> bool {
         access.coords == OpType::F32
             && self.sampler.is_normalized()
             && self.image.layout != Layout::Linear
     }
 
-    /// Fetches from both levels and blends the results.
+    /// Fetches from the mipmap levels `levels` and blends the results.
     fn blend(
         &self,
         access: &Access,
@@ -274,7 +274,7 @@ impl Texture<'_> {
         })))
     }
 
-    /// Returns the position of the coordinates in a level, and the index of the slice.
+    /// Returns the position in a mipmap level to which coordinates refer, and the index of the slice.
     fn locate(
         &self,
         access: &Access,
@@ -442,7 +442,7 @@ impl Texture<'_> {
         if inside(i) || inside(j) {
             return beside([i, j], memory);
         }
-        // Three faces meet at a corner of the cube, so the mean of their texels replaces the fourth texel.
+        // Only three faces meet at a corner of the cube, so the mean of their texels replaces the missing fourth texel.
         let mut sum = [0.0; 4];
         for at in [[near(i), near(j)], [i, near(j)], [near(i), j]] {
             let found = beside(at, memory)?;
@@ -479,7 +479,7 @@ impl Texture<'_> {
         Found::Numbers(numbers)
     }
 
-    /// Returns the border colour in the components that the format has.
+    /// Returns the border colour. Components that the format lacks have their default values.
     fn border(&self) -> Found {
         let numbers = self.has_numbers();
         let count = match self.image.format.channel {
@@ -499,7 +499,7 @@ impl Texture<'_> {
         }
     }
 
-    /// Returns one component of each of the four texels that a linear filter would blend.
+    /// Returns the selected component of each of the four texels that a linear filter would blend.
     fn gather(
         &self,
         access: &Access,
@@ -517,7 +517,7 @@ impl Texture<'_> {
             At::Texel([i, j, _]) => [i, j],
             At::Point([x, y, _]) => [x, y].map(|c| self.pair(c, Filter::Linear).first),
         };
-        // The order is anticlockwise, starting at the lower left.
+        // The texels are in anticlockwise order, starting at the lower left.
         let order = [[0, 1], [1, 1], [1, 0], [0, 0]];
         for (place, [di, dj]) in order.into_iter().enumerate() {
             match self.tap(access, level, [i + di, j + dj, 0], slice, memory)? {

@@ -8,7 +8,7 @@ pub enum AddressMode {
     /// The access uses the nearest texel at the edge.
     #[default]
     Clamp,
-    /// The image is repeated; every other copy is mirrored.
+    /// The image is repeated, and every second copy is mirrored.
     Mirror,
     /// The access uses the border colour.
     Border,
@@ -38,9 +38,9 @@ impl AddressMode {
     }
 }
 
-/// Reduces a normalised coordinate of a repeated image. A coordinate with a magnitude of at least 2 becomes an
-/// equivalent coordinate between 0 and 2; other coordinates stay unchanged. After this reduction, indices of texels fit
-/// in their type. The result is NaN if the coordinate is not finite.
+/// Reduces a normalised coordinate of a repeated image, so that texel indices computed from it fit into their type. A
+/// coordinate with a magnitude of at least 2 becomes an equivalent coordinate between 0 and 2; other coordinates stay
+/// unchanged. The result is NaN if the coordinate is not finite.
 #[inline(always)]
 pub(super) fn within_periods(c: f64) -> f64 {
     // This computation is exact, because an `f32` of this magnitude has at most 22 bits after the binary point.
@@ -48,7 +48,7 @@ pub(super) fn within_periods(c: f64) -> f64 {
     if c.abs() < 2.0 { c } else { moved }
 }
 
-/// The filter, which states whether adjacent texels or levels are blended.
+/// The filter between adjacent texels or between adjacent mipmap levels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Filter {
     /// The nearest texel or level is used.
@@ -83,11 +83,11 @@ pub struct Sampler {
     pub normalized: bool,
     /// Whether normalised coordinates are treated as unnormalised ones (`force_unnormalized_coords`).
     pub force_unnormalized: bool,
-    /// Whether 8-bit colours are sRGB.
+    /// Whether 8-bit colour components are sRGB values.
     pub srgb: bool,
     /// Whether filtering crosses the edges of a cube.
     pub seamless: bool,
-    /// Maximum ratio of an anisotropic footprint, 1 to 16.
+    /// Maximum ratio of the longer to the shorter side of a footprint, 1 to 16.
     pub max_anisotropy: u32,
     /// A bias that is added to the level of detail.
     pub level_bias: f32,
@@ -95,7 +95,8 @@ pub struct Sampler {
     pub min_level: f32,
     /// Maximum level.
     pub max_level: f32,
-    /// The border colour as bits: floating-point bits for textures that are read as numbers.
+    /// The bits of the border colour. They encode floating-point numbers if the texture is read as numbers, and
+    /// integers otherwise.
     pub border: [u32; 4],
 }
 

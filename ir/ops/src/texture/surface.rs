@@ -1,4 +1,4 @@
-//! `suld`, `sust`, `sured`: accesses to surfaces by texels or by bytes.
+//! `suld`, `sust`, `sured`: accesses to surfaces, either to whole texels or to bytes.
 
 use smallvec::SmallVec;
 
@@ -35,7 +35,7 @@ pub fn access(
     let Some(level) = image.level(0) else {
         return Ok(zeros(access));
     };
-    // Size in bytes of a step in x, and of the whole access.
+    // The number of bytes by which the offset grows if x grows by 1, and the size of the access in bytes.
     let (unit, bytes) = match access.formatted {
         true => (image.format.bytes() as u64, image.format.bytes() as u64),
         false => (1, element_bytes(access) * access.count() as u64),
@@ -61,7 +61,7 @@ fn zeros(access: &Access) -> Results {
     }
 }
 
-/// Returns the address of an access; `None` if the access has no effect.
+/// Returns the address of an access; `None` if the access is outside the surface and has no effect.
 fn place(
     access: &Access,
     image: &Image,
@@ -155,7 +155,7 @@ fn store(
     Ok(SmallVec::new())
 }
 
-/// Interprets 32 untyped bits as a component of a surface of this format.
+/// Interprets 32 untyped bits as the value of a component, according to the format of the surface.
 fn untyped(image: &Image, bits: u32) -> Component {
     let channel = image.format.channel;
     if channel.is_float() || image.format.normalized {

@@ -134,7 +134,7 @@ fn selector(mods: Mods, word: &str) -> Option<Mods> {
     })
 }
 
-/// Applies a word whose meaning depends on the op.
+/// Returns `mods` with the modifier that `word` specifies, for words whose meaning depends on the op.
 fn by_opcode(opcode: Opcode, mods: Mods, word: &str) -> Option<Mods> {
     match opcode {
         Opcode::Set | Opcode::Setp => CmpOp::from_name(word)

@@ -16,8 +16,8 @@ use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// The joins and loops of a function, each with the class of the conditions of the branches that cause divergence
-/// there.
+/// The joins and loops of a function, and for each of them the class of the conditions of the branches that cause the
+/// divergence.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     loops: Loops,
@@ -187,7 +187,7 @@ impl Control {
     }
 }
 
-/// The propagation of labels from the edges on which threads diverge.
+/// The state of the propagation of labels from the edges on which threads diverge.
 struct Spread<'a> {
     control: &'a Control,
     cfg: &'a Cfg,

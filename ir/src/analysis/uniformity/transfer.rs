@@ -62,7 +62,7 @@ impl Transfer<'_> {
         self.args.get(index).copied().unwrap_or(Fact::VARYING)
     }
 
-    /// Returns the class of a result that may depend on all operands in any way.
+    /// Returns the class of a result about whose dependence on the operands nothing is known.
     fn worst(&self) -> Class {
         let all = self.args.iter().map(|fact| fact.class);
         match all.fold(Class::Launch, Class::max) {
@@ -132,7 +132,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the class of a collective's result: lanes with equal member masks get the same result.
+    /// Returns the class of the result of a collective with index `number`. Lanes with equal member masks get the same
+    /// first result, except from `match.any`.
     fn collective(&self, desc: Desc, number: usize) -> Class {
         let each = desc.opcode == Opcode::Match && desc.mods.mode() != Mode::All;
         if !each && number == 0 && !desc.mods.flag() && self.arg(1).class.is_uniform() {
@@ -227,7 +228,7 @@ impl Transfer<'_> {
     /// Returns the fact about an integer converted to another width.
     fn converted(&self, desc: Desc) -> Fact {
         let fact = self.arg(0);
-        // The register may be wider than the source type of the conversion.
+        // The register may be wider than the source type of the conversion, which then ignores the upper bits.
         let actual = self.function.dfg.args(self.inst).first();
         let plain = actual.is_some_and(|&v| self.function.dfg.ty(v) == desc.src.held());
         let widens = desc.ty.bits() > desc.src.bits();

@@ -41,7 +41,7 @@ impl<'a> Code<'a> {
         self.op(desc, &[], ty)
     }
 
-    /// Returns `base + bytes` in 64 bits; appends the addition if `bytes` is not 0.
+    /// Returns `base + bytes` as a 64-bit value. Appends an addition only if `bytes` is not 0.
     pub(super) fn beyond(&mut self, base: Value, bytes: u32) -> Value {
         if bytes == 0 {
             return base;
@@ -51,7 +51,7 @@ impl<'a> Code<'a> {
         self.op(desc, &[base, bytes], Type::B64)
     }
 
-    /// Appends `base - bytes` in 64 bits and returns it.
+    /// Appends the 64-bit subtraction `base - bytes` and returns its result.
     pub(super) fn before(&mut self, base: Value, bytes: u32) -> Value {
         let bytes = self.constant(Type::B64, u64::from(bytes));
         let desc = with(Opcode::Sub, OpType::U64, Mods::NONE);

@@ -1,5 +1,5 @@
 //! Prepares the calls of a function: the code after each call is moved to a separate block, and the stack pointer and
-//! the index of the continuation become values. Also assigns offsets in a frame to values.
+//! the index of the continuation become values. Also assigns frame offsets to the values that are live across calls.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -35,7 +35,7 @@ pub(super) struct Open {
     pub(super) sites: Vec<Site>,
     /// The stack pointer.
     pub(super) pointer: Value,
-    /// For a kernel, the slot that is the frame.
+    /// For a kernel, the local-memory slot that serves as the kernel's frame.
     pub(super) slot: Option<Slot>,
 }
 
@@ -79,8 +79,7 @@ pub(super) fn open(function: &mut Function) -> Open {
         match (function.dfg.insts[inst].opcode, number) {
             (Opcode::Call | Opcode::CallIndirect, _) => add_args(function, inst, &[pointer]),
             (Opcode::Ret, Some(number)) => add_args(function, inst, &[number, pointer]),
-            // The slots of a kernel begin at the start of local memory, so `local.addr` in a kernel needs no stack
-            // pointer.
+            // Slots of a kernel begin at the start of local memory, so `local.addr` in a kernel needs no stack pointer.
             (Opcode::LocalAddr, Some(_)) => add_args(function, inst, &[pointer]),
             _ => {}
         }
@@ -132,7 +131,8 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
         function.dfg.values[result].def = ValueDef::Alias(param);
     }
     let back = function.dfg.append_param(tail, Type::B64);
-    // [`super::merge`] adds the arguments of this block: the jump with which the callee returns passes them.
+    // This jump passes no arguments. [`super::merge`] replaces it, and the jump with which the callee returns passes
+    // the arguments.
     let onward = jump(function, block, tail, &[]);
     function.dfg.locs[onward] = function.dfg.locs[call];
     Some(Site {
@@ -144,8 +144,8 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
 }
 
 /// Assigns an offset in the frame to each saved value. Returns the offsets, and the size of the frame in bytes. For
-/// each value, `at` lists the indices of the calls across which the value is live. Two values may share an offset if no
-/// call exists across which both are live.
+/// each value, `at` lists the indices of the calls across which the value is live. Two values may share an offset if
+/// they are not live across the same call.
 pub(super) fn places(function: &Function, types: &[Type], at: &[Vec<usize>]) -> (Vec<u32>, u32) {
     let calls = at.iter().flatten().max().map_or(0, |&last| last + 1);
     let mut together: Vec<Vec<usize>> = vec![Vec::new(); calls];

@@ -1,5 +1,5 @@
-//! Before each call, saves the values that are live across the call. After the call, loads or rematerialises them as
-//! new SSA values.
+//! Inserts code that, before each call, saves the values that are live across the call. After the call, the code loads
+//! or rematerialises these values as new SSA values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -31,7 +31,7 @@ struct Kept {
 /// The way in which a value is restored after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum How {
-    /// The value is the stack pointer.
+    /// The value is the stack pointer, which the code after each call computes again.
     Pointer,
     /// The value is rematerialised.
     Again,
@@ -59,7 +59,7 @@ pub(super) fn keep(function: &mut Function) -> u32 {
         kept[i].how = How::Saved(place);
     }
     if !open.sites.is_empty() {
-        // Each frame has at least 16 bytes, so that unlimited recursion exhausts the stack.
+        // The frame of a function with calls has at least 16 bytes, so that unlimited recursion exhausts the stack.
         bytes = bytes.max(16);
     }
     let again = write(function, (&cfg, &dominators), &open, &kept, bytes);
@@ -173,8 +173,8 @@ fn write(
     again
 }
 
-/// Rematerialises a value: creates copies of the operations that compute it. Uses the copies that `made` contains
-/// already, and adds the new copies to `made`.
+/// Rematerialises a value: creates copies of the operations that compute the value. Reuses copies that `made` already
+/// contains, and adds the new copies to `made`.
 fn compute(code: &mut Code<'_>, value: Value, made: &mut FxHashMap<Value, Value>) -> Value {
     if let Some(&known) = made.get(&value) {
         return known;

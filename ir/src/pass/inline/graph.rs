@@ -32,7 +32,7 @@ struct Node {
     /// Direct calls, in order.
     calls: Vec<Call>,
     has_body: bool,
-    /// Whether the function is on a cycle of calls.
+    /// Whether the function is on a cycle of the call graph.
     recursive: bool,
     /// Whether the function always returns and has no effect except its results.
     silent: bool,
@@ -61,7 +61,7 @@ impl Plan {
         self.fates.contains_key(&id)
     }
 
-    /// Returns the decisions about the calls of a function, in order.
+    /// Returns the decisions about the direct calls of a function, in the order of the calls.
     pub(super) fn fates(&self, id: FuncId) -> impl Iterator<Item = Fate> {
         self.fates.get(&id).into_iter().flatten().copied()
     }
@@ -122,9 +122,9 @@ impl Graph {
         })
     }
 
-    /// Decides about all calls. A function is inlined if it has at most `limit` instructions, including the
-    /// instructions that are inlined into it. Small functions are inlined first. A caller grows to at most `most`
-    /// instructions.
+    /// Decides whether each call is kept, inlined or removed. A function is inlined if it has at most `limit`
+    /// instructions, including the instructions that are inlined into it. Calls of small functions are inlined first.
+    /// Inlining does not let a caller grow beyond `most` instructions.
     pub(super) fn plan(&self, limit: usize, most: usize) -> Plan {
         let mut grown: FxHashMap<FuncId, usize> = FxHashMap::default();
         let mut fates: FxHashMap<FuncId, Vec<Fate>> = FxHashMap::default();

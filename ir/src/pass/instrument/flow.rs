@@ -1,4 +1,5 @@
-//! Where values go: the uses of each value, and what the value of a load decides.
+//! Follows the uses of values. Determines whether a loaded value controls a loop, and whether a compare-and-swap
+//! expects the loaded value.
 
 use margay_ops::mods::AtomOp;
 use margay_ops::ops::Opcode;
@@ -13,7 +14,7 @@ use crate::function::Function;
 pub(super) enum Use {
     /// An operand of an instruction.
     Operand(Inst),
-    /// A branch passes the value as this block parameter.
+    /// An argument that a branch passes to this block parameter.
     Parameter(Value),
 }
 
@@ -23,11 +24,11 @@ pub(super) struct Flow {
     uses: FxHashMap<Value, Vec<Use>>,
     /// The block of each instruction.
     pub(super) home: SecondaryMap<Inst, Option<Block>>,
-    /// The position of each instruction in the block in which it was when this value was created.
+    /// The position of each instruction in its block, at the time when this `Flow` was created.
     pub(super) position: SecondaryMap<Inst, u32>,
 }
 
-/// Maximum number of values that a search follows.
+/// Maximum number of values that a search follows from one access.
 const MOST: usize = 64;
 
 impl Flow {
@@ -65,8 +66,8 @@ impl Flow {
         self.uses.get(&value).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether the result of an access decides whether the innermost loop around it goes on, so that the loop
-    /// waits for a value.
+    /// Returns whether the innermost loop around an access exits depending on the result of the access. Such a loop
+    /// waits for a value in memory. If the search follows too many values, returns true.
     pub(super) fn is_polled(&self, function: &Function, loops: &Loops, access: Inst) -> bool {
         let Some(number) = self.home[access].and_then(|block| loops.innermost(block)) else {
             return false;
@@ -100,8 +101,8 @@ impl Flow {
         false
     }
 
-    /// Returns whether the value of a load is what a compare-and-swap expects at the load's address. If another thread
-    /// changes the memory between the two, the swap fails and the program uses the new value.
+    /// Returns whether a compare-and-swap at the address of a load uses the loaded value as its expected value. If
+    /// another thread changes the memory between the load and the swap, the swap fails and returns the new value.
     pub(super) fn is_expected_by_swap(&self, function: &Function, load: Inst) -> bool {
         let dfg = &function.dfg;
         let address = place(function, dfg.args(load)[0]);
@@ -138,8 +139,8 @@ impl Flow {
     }
 }
 
-/// Splits an address into a value and a constant offset. Checks that were already inserted, and conversions between
-/// generic addresses and those of a state space, do not count.
+/// Splits an address into a value and a constant offset. Ignores checks that were already inserted, and conversions
+/// between generic addresses and addresses of a state space.
 fn place(function: &Function, address: Value) -> (Value, u64) {
     let dfg = &function.dfg;
     let (mut value, mut offset) = (dfg.resolve(address), 0u64);

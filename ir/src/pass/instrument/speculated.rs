@@ -1,15 +1,17 @@
 //! Makes loads conditional that the compiler of the program executes speculatively.
 //!
-//! For `a && b`, nvcc often loads `b` in all threads, because the address is known to be valid, and combines the two
-//! conditions with `and` or `or`; for `a ? b : c` it selects. In the source program, threads for which the value cannot
-//! matter do not load it, so that their loads can neither race nor read what nobody has written. The pass moves such a
-//! load into a block of its own, which only the other threads execute.
+//! For `a && b`, nvcc often loads `b` in all threads if the address is known to be valid, and combines the two
+//! conditions with `and` or `or`. For `a ? b : c`, it loads both values and selects one. In the source program, a
+//! thread whose result does not depend on the loaded value does not execute the load. The load of this thread can
+//! therefore neither race nor read uninitialised memory. The pass moves such a load into a separate block that only the
+//! threads that need the value execute.
 //!
-//! The pass moves a load if its value is only used, through pure operations of the same block, by `and`, `or`, `setp`
-//! with a third operand and `selp`, and if the conditions there do not depend on the load. Operations that compute these
-//! conditions move in front of the load. The uses may also be in the block to which the load's block jumps, if the value
-//! is an argument of the jump: nvcc loads a variable in the threads that have not just stored to it. The operations that
-//! compute the conditions are then copied to the front of the load.
+//! The pass moves a load if two conditions hold. First, the loaded value, or a value computed from it by pure
+//! operations of the same block, is used only by `and`, `or`, `selp` and `setp` with a third operand. Second, the other
+//! condition that such an instruction uses does not depend on the load. The operations that compute these conditions
+//! move in front of the load. The uses may also be in the block to which the load's block jumps, if the jump passes the
+//! value. This occurs because nvcc loads a variable only in the threads that have not just stored to it. In this case,
+//! the operations that compute the conditions are copied to the front of the load.
 
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{BoolOp, Mods, StateSpace};
@@ -27,13 +29,14 @@ use crate::pass::simplify::become_constant;
 /// Maximum number of values that depend on a load, and of operations that move in front of it.
 const MOST: usize = 16;
 
-/// Maximum number of loads of a block that become conditional. Each takes time proportional to the rest of the block.
+/// Maximum number of loads of a block that become conditional. Making one load conditional takes time proportional to
+/// the length of the rest of the block.
 const MOST_SPLITS: usize = 64;
 
 /// A condition, and its value in threads for which the loaded value matters.
 type Condition = (Value, bool);
 
-/// How a load becomes conditional.
+/// The changes that make a load conditional.
 struct Plan {
     /// The loaded value matters if one of these conditions holds.
     conditions: SmallVec<[Condition; 2]>,
@@ -86,7 +89,7 @@ fn next(function: &Function, flow: &Flow, block: Block) -> Option<(usize, Plan)>
     })
 }
 
-/// Returns how a load becomes conditional; `None` if its value may matter in all threads.
+/// Returns the changes that make a load conditional; `None` if its value may matter in all threads.
 fn plan(function: &Function, flow: &Flow, (block, load): (Block, Inst)) -> Option<Plan> {
     let dfg = &function.dfg;
     let mut work: Vec<Value> = dfg.results(load).to_vec();
@@ -201,14 +204,14 @@ fn next_block(function: &Function, block: Block) -> Option<(Block, Vec<(Value, V
     })
 }
 
-/// Returns what stands for a value in the block of the load.
+/// Returns the value that `by` lists as the replacement of `value`; returns `value` itself if `by` has no replacement.
 fn replaced(value: Value, by: &[(Value, Value)]) -> Value {
     let known = by.iter().find(|&&(of, _)| of == value);
     known.map_or(value, |&(_, by)| by)
 }
 
-/// Moves the load at an index of a block into a block of its own, and the instructions after it into another block.
-/// Returns the two blocks.
+/// Moves the load at position `index` of a block into a new block, and the instructions after the load into another new
+/// block. Returns the two new blocks.
 fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> [Block; 2] {
     let mut insts = std::mem::take(&mut function.layout.insts[block]);
     let mut rest = insts.split_off(index + 1);

@@ -1,9 +1,9 @@
 //! Finds arrays in shared memory of which each thread uses only its own element, as in `state[threadIdx.x].stack[n]`.
 //!
 //! Accesses of different threads to such a private array never overlap, so they need no sync points. Invariant: an
-//! array is private only if the address of every access that may refer to the array is based on `array + tid.x *
-//! stride`, and the access stays in this element. An access with a variable offset is assumed to stay in the element if
-//! the element has at least [`LEAST_ELEMENT`] times the bytes of the access. If an access does not meet these
+//! array is private only if every access that may refer to the array is inside the element of `stride` bytes at the
+//! address `array + tid.x * stride`. An access with a variable offset is assumed to stay in the element if the element
+//! has at least [`LEAST_ELEMENT`] times the bytes of the access. If an access to an array does not meet these
 //! conditions, the analysis assumes that threads share the array.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,7 +18,7 @@ use margay_ops::sreg::SpecialReg;
 /// Minimum ratio of the size of an element to the size of an access with a variable offset.
 const LEAST_ELEMENT: i64 = 4;
 
-/// The element of an array that a thread uses.
+/// The array element that a thread uses, as computed from an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Element {
     symbol: SymbolId,
@@ -44,7 +44,7 @@ pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
             let symbol = match finder.place(address).variable {
                 Some(Variable::Static(symbol)) => symbol,
                 Some(_) => continue,
-                // The access may be in any array.
+                // The access may be in any array, so no array is private.
                 None => return FxHashSet::default(),
             };
             let found = element_of_access(function, address, bytes);
@@ -108,7 +108,7 @@ fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<
     stays.then_some((element.stride, element.start))
 }
 
-/// Returns the element from which an address is computed.
+/// Returns the thread's element of an array, if an address is computed from the address of this element.
 fn element(function: &Function, value: Value, steps: usize) -> Option<Element> {
     let inst = function.dfg.def_inst(value)?;
     let data = &function.dfg.insts[inst];
@@ -135,7 +135,7 @@ fn element(function: &Function, value: Value, steps: usize) -> Option<Element> {
     }
 }
 
-/// Returns the thread's element of an array, if `value` is the address of an array.
+/// Returns the thread's element of an array with elements of `stride` bytes, if `value` is the address of an array.
 fn at_array(function: &Function, value: Value, stride: i64) -> Option<Element> {
     match split_address(function, value) {
         (Base::Symbol(symbol), start) => Some(Element {

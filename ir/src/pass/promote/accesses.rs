@@ -29,7 +29,7 @@ struct Candidate {
     keys: Vec<Key>,
 }
 
-/// The addresses, escaped slots and accesses that a walk over a function finds.
+/// The addresses of slots, escaped slots and accesses that a walk over a function has found.
 #[derive(Default)]
 struct Found {
     addresses: FxHashMap<Value, Address>,
@@ -72,7 +72,7 @@ impl Found {
         }
     }
 
-    /// Returns the address that an instruction computes, if it is an address in a slot.
+    /// If an instruction computes an address in a slot, returns this address.
     fn moved(&self, function: &Function, inst: Inst) -> Option<Address> {
         let dfg = &function.dfg;
         let data = &dfg.insts[inst];
@@ -242,7 +242,8 @@ fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     let mut kept = FxHashSet::default();
     let mut start = 0;
     while start < keys.len() {
-        // Find the sequence of overlapping pieces that begins with the piece at `start`, in ascending order of offsets.
+        // The pieces are sorted by offset. Find the end of the sequence of overlapping pieces that begins with the
+        // piece at `start`.
         let slot = keys[start].0;
         let mut reach = keys[start].1 + keys[start].2;
         let mut end = start + 1;
@@ -258,7 +259,8 @@ fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     kept
 }
 
-/// Removes instructions that compute unused addresses of slots, and sets the size of slots without an address to 0.
+/// Removes instructions that compute unused addresses of slots. Then sets the size of each slot to 0 whose address no
+/// instruction computes.
 pub(super) fn drop_unused(function: &mut Function) {
     let cfg = Cfg::new(function);
     let mut found = Found::default();

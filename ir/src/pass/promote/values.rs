@@ -137,8 +137,8 @@ impl Renamer<'_> {
         }
     }
 
-    /// Converts a value to type `to`. Keeps the bits, truncates the value, or extends it as `memory`, the type of the
-    /// access, requires.
+    /// Converts a value to type `to`. Depending on the widths, keeps the bits, truncates the value, or extends the
+    /// value according to the sign of `memory`, the type of the access.
     fn converted(&mut self, value: Value, memory: OpType, to: Type) -> Value {
         let from = self.function.dfg.ty(value);
         if from == to {

@@ -17,9 +17,8 @@ use margay_ops::mods::BoolOp;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Returns, for each loop that `wanted` accepts, whether the loop has a suitable exit. Every iteration must execute the
-/// test of this exit. The test must compare a value that changes by a constant or loop-invariant step in each iteration
-/// with a value that does not change.
+/// Returns, for each loop that `wanted` accepts, whether the loop is counted. The step may be a constant or a
+/// loop-invariant value. Returns false for other loops.
 pub(super) fn find(
     function: &Function,
     cfg: &Cfg,
@@ -44,7 +43,7 @@ pub(super) fn find(
         let Some((condition, then, other)) = branch(function, block) else {
             continue;
         };
-        // The list of the loops that one target leaves begins with the loops that both targets leave.
+        // Each target's list of loops that the branch leaves begins with the loops that both targets leave.
         let left = |to: Block| loops.around_only(block, to);
         let both = left(then).zip(left(other)).count();
         let exit = [(then, true), (other, false)]
@@ -119,7 +118,7 @@ struct Test<'a> {
     loops: &'a Loops,
     /// Index of the loop.
     number: usize,
-    /// Number of values that the analysis may still examine: for this loop, and for all loops.
+    /// Numbers of values that the analysis may still examine: the first for this loop, the second for all loops.
     steps: [&'a Cell<u32>; 2],
 }
 
@@ -128,7 +127,7 @@ impl Test<'_> {
         self.loops.contains(self.number, block)
     }
 
-    /// Returns whether a condition is proved to have the result `value` in some iteration.
+    /// Returns whether the analysis proves that a condition has the result `value` in some iteration.
     fn bounds(&self, condition: Value, value: bool, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let Some(inst) = dfg.def_inst(condition).filter(|_| depth > 0) else {
@@ -137,7 +136,7 @@ impl Test<'_> {
         let data = &dfg.insts[inst];
         let deeper = |v: Value, value| self.bounds(v, value, depth - 1);
         match (data.opcode, dfg.args(inst)) {
-            // A comparison counts as an exit test whether the loop exits on true or on false.
+            // A comparison counts as an exit test regardless of whether the loop exits on true or on false.
             (Opcode::Setp, &[a, b]) => self.compares(a, b),
             // If the result that continues the loop requires both conditions, an exit test in one of the two conditions
             // is enough.
@@ -210,8 +209,8 @@ impl Test<'_> {
             .map(move |(_, call)| call.args[usize::from(index)])
     }
 
-    /// Returns whether, on all paths that lead to it, `value` is the header's parameter plus the step of the search. If
-    /// the search has no step yet, the first step that this function finds becomes its step.
+    /// Returns whether `value` is the header's parameter plus the step of the search, on every path that leads to the
+    /// definition of `value`. If the search has no step yet, the first step that this function finds becomes its step.
     fn is_next(&self, value: Value, search: &mut Search, depth: u32) -> bool {
         if search.found.contains(&value) {
             return true;

@@ -1,4 +1,4 @@
-//! `sin cos lg2 ex2 tanh` of `f32`, without branches or tables.
+//! The functions `sin`, `cos`, `lg2`, `ex2` and `tanh` of `f32`, without branches or tables.
 //!
 //! Each function reduces its argument to a small interval and evaluates a polynomial there with fused multiply-adds.
 //! The coefficients come from Chebyshev interpolation of the reduced function in 200-bit arithmetic, rounded to `f32`.
@@ -105,7 +105,7 @@ fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     a.select(subnormal, zero, x)
 }
 
-/// Computes `p * 2^k` for integral `k` in [-152, 130], rounded once.
+/// Computes `p * 2^k` for integral `k` in [-152, 130]. The result is rounded only once.
 fn scale<A: Arithmetic>(a: &mut A, p: A::Float, k: A::Float) -> A::Float {
     let k = a.to_int(k);
     let half = a.shift_right(k, 1);
@@ -143,8 +143,8 @@ pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, x, result)
 }
 
-/// Computes the logarithm to base two; the error is below 0.33 times the bound in the PTX ISA. This bound is 2^-22,
-/// absolute for arguments from 1/2 to 2 and relative otherwise.
+/// Computes the logarithm to base two; the error is below 0.33 times the bound in the PTX ISA. This bound is 2^-22; it
+/// applies to the absolute error for arguments from 1/2 to 2, and to the relative error otherwise.
 pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let zero = a.float(0.0);
     let (argument, offset) = if ftz { (x, zero) } else { normalised(a, x) };
@@ -177,7 +177,7 @@ fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     )
 }
 
-/// Replaces the logarithm's results for infinite, zero and negative arguments and NaN.
+/// Replaces the results of the logarithm for arguments that are infinite, zero, negative or NaN.
 fn logarithm_limits<A: Arithmetic>(
     a: &mut A,
     x: A::Float,
@@ -214,7 +214,7 @@ fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float)
     let quadrants = a.mul(rest, scale);
     let quadrants = a.nearest(quadrants);
     let rest = subtract_multiple(a, rest, quadrants, &MINUS_HALF_PI);
-    // For an angle that is too large for an accurate reduction, the clamp keeps the result within [-1, 1].
+    // If the angle is too large for an accurate reduction, the clamp keeps the sine or cosine within [-1, 1].
     let rest = clamp(a, rest, -0.8, 0.8);
     (a.to_int(quadrants), rest)
 }

@@ -2,7 +2,7 @@
 //!
 //! The results have the same bits as the results of `cvt`. These functions have no branches, for engines that emit
 //! vector code. A 16-bit value is an integer below 2^16. An intermediate value is subnormal only if the operand is
-//! subnormal. In this case the result does not depend on whether the host flushes subnormals.
+//! subnormal, and then the result does not depend on whether the host flushes subnormals.
 
 use super::Arithmetic;
 
@@ -39,7 +39,7 @@ pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
     let magnitude = masked(a, half, 0x7fff);
     let moved = a.shift_left(magnitude, 13);
     let normal = plus(a, moved, EXPONENT_SHIFT);
-    // The value of a subnormal is the distance of `above` from the least normal number.
+    // The value of a subnormal `half` is the distance of `above` from the least normal number.
     let above = plus(a, moved, LEAST_HALF);
     let (above, least) = (a.of_bits(above), a.int(LEAST_HALF));
     let least = a.of_bits(least);
@@ -111,9 +111,10 @@ pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     choose(a, unordered, nan, result)
 }
 
-/// Computes `x * y + z` of widened `f16` values, rounded to odd in `f32`: if the sum is inexact, the last bit of the
-/// result is set. With this rounding, a second rounding to `f16` gives the correctly rounded result. The product is
-/// exact, because it has at most 22 significant bits and its lowest bit has a weight of at least 2^-48.
+/// Computes `x * y + z` for `f16` values that are widened to `f32`. The result is rounded to odd in `f32`: if the sum
+/// is inexact, the last bit of the result is set. With this rounding, a second rounding to `f16` gives the correctly
+/// rounded result. The product is exact, because it has at most 22 significant bits and its lowest bit has a weight of
+/// at least 2^-48.
 pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Float) -> A::Float {
     let product = a.mul(x, y);
     let sum = a.add(product, z);
@@ -123,7 +124,8 @@ pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Fl
     let (left, right) = (a.sub(product, back), a.sub(z, other));
     let lacks = a.add(left, right);
     let (bits, missing) = (a.bits(sum), a.bits(lacks));
-    // The step is one unit away from zero if the error has the sign of the sum, and one unit towards zero otherwise.
+    // The step changes the sum by one unit in the last place: away from zero if the error has the sign of the sum, and
+    // towards zero otherwise.
     let apart = a.xor(bits, missing);
     let apart = a.shift_right(apart, 31);
     let apart = a.shift_left(apart, 1);
@@ -135,7 +137,7 @@ pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Fl
     let size = masked(a, missing, 0x7fff_ffff);
     let is_exact = a.is_zero(size);
     let odd = choose(a, is_exact, bits, odd);
-    // For infinities and NaN, the computed error is NaN.
+    // If the sum is infinite or NaN, the computed error is NaN, and the sum is the result.
     let endless = a.is_nan(lacks);
     let result = choose(a, endless, bits, odd);
     a.of_bits(result)

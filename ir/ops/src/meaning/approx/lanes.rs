@@ -1,10 +1,10 @@
 //! The arithmetic operations from which the approximate functions are built.
 
-/// Arithmetic on `f32` values, 32-bit integers and truth values, in one lane or in several.
+/// Arithmetic on `f32` values, 32-bit integers and truth values, in one lane or in several lanes at once.
 ///
-/// An engine implements this trait once. The operations either compute on the host ([`Host`]) or emit code. Every
-/// function of [`super::functions`] then gives the same bits in all engines. Operations follow IEEE 754 in
-/// round-to-nearest-even; integers wrap.
+/// Each engine has one implementation of this trait, whose operations either compute on the host ([`Host`]) or emit
+/// code. Every function of [`super::functions`] therefore gives the same bits in all engines. Operations follow IEEE
+/// 754 in round-to-nearest-even; integers wrap.
 pub trait Arithmetic {
     /// `f32` values.
     type Float: Copy;
@@ -33,9 +33,9 @@ pub trait Arithmetic {
     fn to_int(&mut self, a: Self::Float) -> Self::Int;
     /// Converts an integer of magnitude below 2^24.
     fn to_float(&mut self, a: Self::Int) -> Self::Float;
-    /// Returns the encoding of a value.
+    /// Returns the bits of a floating-point value as an integer.
     fn bits(&mut self, a: Self::Float) -> Self::Int;
-    /// Returns the value of an encoding.
+    /// Returns the floating-point value whose bits are the integer `a`.
     fn of_bits(&mut self, a: Self::Int) -> Self::Float;
     /// Computes `a + b`.
     fn int_add(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;

@@ -78,7 +78,8 @@ fn power_of_two(field: u8) -> Number {
     })
 }
 
-/// Multiplies `number` by a power of two if `direction` is 1, or divides it if `direction` is -1.
+/// Multiplies `number` by the power of two that `scale` encodes if `direction` is 1; divides it by this power if
+/// `direction` is -1.
 fn scaled(number: Number, scale: u8, direction: i32) -> Number {
     match (number, power_of_two(scale)) {
         (_, Number::Nan) => Number::Nan,
@@ -90,8 +91,8 @@ fn scaled(number: Number, scale: u8, direction: i32) -> Number {
     }
 }
 
-/// Encodes an integer: rounds the value, and then clamps it to the destination's range. A NaN becomes 0. If the source
-/// is `f64` or the destination has 64 bits, a NaN becomes the bit pattern of the least signed value instead.
+/// Encodes a number as an integer: rounds it, and then clamps it to the destination's range. A NaN becomes 0, or the
+/// bit pattern of the least signed value if the source is `f64` or the destination has 64 bits.
 pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
     let ty = desc.ty;
     let (low, high) = int::range(ty);
@@ -182,8 +183,8 @@ fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     }
 }
 
-/// Applies `.sat` and `.relu`. In formats without NaN, a NaN has already become the largest value, which this function
-/// does not change.
+/// Applies `.sat` and `.relu`. In formats without NaN, the encoder has already replaced a NaN by the largest value,
+/// which this function does not change.
 fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     if desc.mods.sat() {
         float::clamp_to_one(format, bits)
@@ -203,8 +204,9 @@ fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Encodes a power of two. Ignores the sign. Zero and values below the least power become the least power. Values above
-/// the greatest power become NaN, or the greatest power with `.satfinite`.
+/// Encodes a number in the format `ue8m0`, which represents powers of two. Ignores the sign. Zero and values below the
+/// least power become the least power. Values above the greatest power become NaN or, with `.satfinite`, the greatest
+/// power.
 fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     let overflow = if desc.mods.satfinite() { 0xfe } else { 0xff };
     let real = match number {
@@ -224,7 +226,7 @@ fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     }
 }
 
-/// Encodes a fixed-point byte. Values out of range are clamped, and a NaN becomes the greatest value.
+/// Encodes a number as a fixed-point byte. Values out of range are clamped, and a NaN becomes the greatest value.
 fn encode_fixed(desc: &Desc, number: Number, round: Round) -> Bits {
     let (low, high) = (if desc.mods.relu() { 0 } else { -128 }, 127);
     let value = match number {

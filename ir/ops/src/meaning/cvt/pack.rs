@@ -3,8 +3,8 @@
 
 use crate::meaning::{Bits, Desc, arg, int, mask, sign_extend};
 
-/// Packs `a` and `b` and, if elements of the destination are narrower than 16 bits, also `c`. The lowest bits of the
-/// result are `b`, followed by `a`, followed by the low bits of `c`.
+/// Packs `a` and `b` and, if the elements of the destination are narrower than 16 bits, also the low bits of `c`. The
+/// lowest bits of the result are `b`, followed by `a`, followed by the low bits of `c`.
 pub fn cvt_pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let width = desc.ty.element_bits();
     let part = |i| {

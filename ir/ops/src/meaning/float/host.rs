@@ -6,8 +6,9 @@ use super::{Frame, Operation};
 use crate::meaning::soft::{Format, Round};
 use crate::meaning::{Bits, Desc, mask};
 
-/// Returns the host's result before it is flushed and clamped. Returns `None` unless the operands and the result are in
-/// a range in which neither the NaN rules nor the host's flush-to-zero flags matter.
+/// Returns the host's result before it is flushed and clamped. Returns `None` unless each operand is +0 or ordinary
+/// ([`is_ordinary`]), and the result is ordinary. For such values, neither the NaN rules nor the host's flush-to-zero
+/// flags matter.
 #[inline(always)]
 pub(super) fn result(
     desc: &Desc,
@@ -39,7 +40,8 @@ pub(super) fn result(
     (usable & is_ordinary(format, bits)).then_some(bits)
 }
 
-/// Returns whether the biased exponent differs by at least two from the least and from the greatest value of its field.
+/// Returns whether a value is ordinary: its biased exponent differs by at least two from the least and from the
+/// greatest value of the exponent field.
 #[inline(always)]
 fn is_ordinary(format: &Format, bits: Bits) -> bool {
     let field = (format.magnitude(bits) >> format.fraction_bits) as u32;

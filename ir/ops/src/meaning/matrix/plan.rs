@@ -3,8 +3,9 @@
 //!
 //! Invariant: the results have the same bits as the results of [`super::mma`]. Products of elements with at most 24
 //! significant bits are exact in double precision, so a fused multiply-add gives the same result as a multiplication
-//! and an addition. Each sum adds its products in the order of `k`. Products without these properties have no plan. A
-//! plan computes no result if an `f64` result is NaN, because the bits of the NaN depend on the processor.
+//! and an addition. Each sum adds its products in the order of `k`. Products without these properties have no plan. If
+//! an `f64` result is NaN, a plan reports failure instead of computing the product, because the bits of the NaN depend
+//! on the processor.
 
 use super::super::soft::Format;
 use super::{Coordinates, Part, Product, double};
@@ -24,8 +25,8 @@ const FLOATS: usize = 512;
 /// The registers of a matrix. Each register is a row of 32 lanes.
 pub type Registers<W> = [[W; 32]; REGISTERS];
 
-/// The registers of the factors and the addend. Each register is a row of 32 lanes. Unused entries may refer to any
-/// row.
+/// The registers of the factors and the addend. Each register is a row of 32 lanes. Entries for registers that the
+/// product does not use may refer to any row.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<'a, W> {
     /// The left factor.
@@ -68,19 +69,20 @@ impl Default for Scratch {
     }
 }
 
-/// How the elements of a factor are converted to numbers.
+/// The conversion of the elements of a factor to numbers.
 #[derive(Clone, Debug)]
 enum Elements {
     Half,
     /// Formats whose encodings are the upper bits of an `f32`. The mask selects these bits.
     Single(u32),
-    /// 8-bit formats; the tables contain the values of all encodings for `a` and for `b`.
+    /// 8-bit floating-point formats. The two tables contain the values of all encodings: the first for `a`, the second
+    /// for `b`.
     Small(Box<[[f64; 256]; 2]>),
     Double,
-    /// Integers of eight or four bits. The field states for `a` and for `b` whether the integers are signed.
+    /// Integers of eight or four bits. The field states whether the integers of `a`, and those of `b`, are signed.
     Integer([bool; 2]),
-    /// Single bits, 32 of which are multiplied at a time. The field is true if the multiplication is an exclusive or,
-    /// and false if it is an and.
+    /// Single bits, 32 of which are multiplied at a time. The field is true if the operation that multiplies bits is an
+    /// exclusive or, and false if it is an and.
     Bits(bool),
 }
 
@@ -184,13 +186,13 @@ impl Plan {
         self.registers
     }
 
-    /// Returns whether registers have 64 bits.
+    /// Returns whether the registers of the product have 64 bits; otherwise, they have 32 bits.
     pub fn is_wide(&self) -> bool {
         matches!(self.elements, Elements::Double)
     }
 
-    /// Computes a product of 32-bit registers. `FUSED` states whether the processor has fused multiply-adds. Returns
-    /// false and computes nothing if registers have 64 bits.
+    /// Computes a product whose matrices are in 32-bit registers. `FUSED` states whether the processor has fused
+    /// multiply-adds. Returns false and computes nothing if the product needs 64-bit registers.
     #[inline(always)]
     pub fn words<const FUSED: bool>(
         &self,
@@ -219,8 +221,8 @@ impl Plan {
         done
     }
 
-    /// Computes a product of 64-bit registers. Returns false and leaves `out` unchanged if registers have 32
-    /// bits or a result is NaN.
+    /// Computes a product whose matrices are in 64-bit registers. Returns false and leaves `out` unchanged if the
+    /// product needs 32-bit registers or if a result is NaN.
     #[inline(always)]
     pub fn doubles(
         &self,
@@ -350,7 +352,8 @@ impl Plan {
             whole_right: right,
             ..
         } = &mut *scratch;
-        // For signed elements the mask is all ones, which keeps the copies of the sign.
+        // For signed elements, the mask has all bits set, which keeps the copies of the sign bit from the arithmetic
+        // shift.
         let value = |word: u32, i: u32, part: usize| {
             let mask = if signed[part] { !0 } else { (1 << B) - 1 };
             (((word << (32 - B * (i + 1))) as i32) >> (32 - B)) & mask
@@ -421,9 +424,9 @@ fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]
     }
 }
 
-/// Returns, for each word of a matrix, the register and lane that hold it. `at` returns the coordinate of an element
-/// along the direction in which elements are packed, and the index of the element's word. If several lanes hold a word,
-/// the table contains the last of these lanes, as [`Product::gather`] does.
+/// Returns, for each word of a matrix, the register and lane that hold it. For the row and column of an element, `at`
+/// returns the coordinate along which elements are packed into words, and the index of the element's word. If several
+/// lanes hold a word, the table contains the last of these lanes, as [`Product::gather`] does.
 fn gathered(
     product: &Product,
     part: Part,
@@ -443,8 +446,9 @@ fn gathered(
     table.into_iter().collect()
 }
 
-/// Returns `Some` if the elements of each register are adjacent in the direction `along`, and the coordinate of the
-/// first of these elements is a multiple of the number of elements in a register.
+/// Checks that the elements of each register are adjacent along the coordinate that `along` returns, and that the
+/// coordinate of the first of these elements is a multiple of the number of elements in a register. Returns `None` if
+/// this does not hold.
 fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -> Option<()> {
     let packed = product.packed(part);
     for register in 0..product.registers(part) {
@@ -462,14 +466,14 @@ fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -
     Some(())
 }
 
-/// Returns the values of all encodings of an 8-bit format.
+/// Returns the values of all encodings of an 8-bit floating-point format; `None` for other types.
 fn small(ty: OpType) -> Option<[f64; 256]> {
     Format::of(ty)?;
     Some(std::array::from_fn(|bits| double(ty, bits as Bits)))
 }
 
-/// Unpacks words of `P` elements each, in rows of `width` words: for each row of words, writes a row with the first
-/// elements, then a row with the second elements, and so on.
+/// Unpacks words of `P` elements each, in rows of `width` words. For each row of words, writes `P` rows: a row with the
+/// first element of each word, then a row with the second element of each word, and so on.
 #[inline(always)]
 fn unpack<const P: usize, T>(
     words: &[u32; WORDS],
@@ -488,8 +492,8 @@ fn unpack<const P: usize, T>(
     }
 }
 
-/// Adds the products of `left` (`rows` elements for each `k`) and `right` (`N` elements for each `k`) to the
-/// sums, which are stored by rows. Processes `R` rows at a time, whose sums stay in registers.
+/// Adds the products of `left` (`rows` elements for each `k`) and `right` (`N` elements for each `k`) to the sums,
+/// which are stored by rows. Processes `R` rows at a time, so that their sums stay in registers.
 #[inline(always)]
 fn multiply<T: Copy + Default, const N: usize, const R: usize>(
     rows: usize,
