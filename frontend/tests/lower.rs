@@ -54,8 +54,8 @@ fn checked_in_programs_lower() {
     assert!(kernels > 80, "only {kernels} kernels");
 }
 
-/// Lowers a quarter of a million statements, each in its own block, with all registers live throughout. The
-/// cost of lowering a block must not depend on the number of blocks.
+/// Lowers a kernel with a quarter of a million statements, in which each guarded store has its own block and all
+/// registers are live everywhere. The cost of lowering a block must not depend on the number of blocks.
 #[test]
 fn many_guarded_accesses_lower() {
     let mut text = String::from(

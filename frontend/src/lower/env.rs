@@ -31,7 +31,8 @@ pub(super) enum Binding {
 }
 
 impl Binding {
-    /// Creates the binding of a register with this number of elements. If there are several, it is a vector register.
+    /// Creates the binding of a register with this number of elements. A register with several elements is a vector
+    /// register.
     pub(super) fn register(
         ty: OpType,
         elements: u32,

@@ -71,8 +71,8 @@ impl FunctionLowering<'_, '_> {
         let mut desc = resolved.desc();
         desc.opcode = opcode;
         let space = match space {
-            // Parameters in SSA variables and in local memory do not have this state space here. Any other function
-            // parameter has a generic address.
+            // A function parameter in an SSA variable or in local memory never has this state space here. The address
+            // of any other function parameter is generic.
             StateSpace::ParamFunc => StateSpace::None,
             other => other,
         };

@@ -40,8 +40,8 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
     }
 }
 
-/// Checks the return parameters of a function or prototype. If there are several, they must be registers. An array must
-/// have a size.
+/// Checks the return parameters of a function or prototype. If there are several return parameters, they must be
+/// registers. An array parameter must have a size.
 pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink: &mut Sink) {
     let in_memory = |variable: &Variable| variable.space == StateSpace::Param;
     if returns.len() > 1 && module[returns].iter().any(in_memory) {

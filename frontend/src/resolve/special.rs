@@ -114,7 +114,8 @@ pub enum Value {
     Zero,
 }
 
-/// Returns the value of `name` or `name.component`; `None` if there is no such register.
+/// Returns the source of the value of the special register `name` or, if `component` is present, of this component.
+/// Returns `None` if there is no such register.
 pub fn value(name: &str, component: Option<&str>) -> Option<Value> {
     let special = find(name)?;
     let text = match component {
