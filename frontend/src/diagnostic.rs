@@ -39,7 +39,7 @@ pub struct Diagnostic {
     pub span: Span,
     /// What is wrong, as one sentence without a full stop.
     pub message: String,
-    /// A few words under the caret, such as what was expected; may be empty.
+    /// A few words that are drawn under the caret, such as "expected `;`". The label may be empty.
     pub label: String,
     /// Other relevant positions, such as an earlier declaration.
     pub related: Vec<Label>,
@@ -186,8 +186,8 @@ impl Diagnostic {
         renderer.render(&[group])
     }
 
-    /// Returns whether a related place is drawn. A distant place is named in a note, because the time and the memory of
-    /// drawing grow with the text between the places.
+    /// Returns whether a related position is drawn with its source line. A distant position is only named in a note,
+    /// because the time and memory for drawing grow with the length of the text between the positions.
     fn shows(&self, label: &Label) -> bool {
         label.span.start.abs_diff(self.span.start) <= Window::MAX_BETWEEN
     }
@@ -202,8 +202,8 @@ pub enum Style {
     Coloured,
 }
 
-/// The part of a file that a diagnostic shows: whole lines around its spans. The size of this part is limited, so
-/// drawing is fast even if the text has many megabytes.
+/// The part of a file that a diagnostic shows: the lines around its spans, cut off at [`Window::MAX_SIDE`] bytes. The
+/// size of this part is limited, so that drawing is fast even if the text has many megabytes.
 struct Window<'s> {
     text: &'s str,
     start: usize,
@@ -215,7 +215,7 @@ impl<'s> Window<'s> {
     const MAX_SIDE: usize = 4096;
     /// Maximum number of bytes of a span that are shown.
     const MAX_SPAN: u32 = 4096;
-    /// Maximum number of bytes between the problem and a related place that is drawn.
+    /// Maximum number of bytes between the problem and a related position that is drawn.
     const MAX_BETWEEN: u32 = 64 << 10;
 
     fn around(source: &'s SourceFile, diagnostic: &Diagnostic) -> Self {
@@ -250,7 +250,7 @@ impl<'s> Window<'s> {
         Span::new(span.start, span.end.min(end))
     }
 
-    /// Converts the span to the window's own offsets, on character boundaries.
+    /// Converts a span to offsets in the window's text, rounded down to character boundaries.
     fn clip(&self, span: Span) -> std::ops::Range<usize> {
         let span = Self::beginning(span);
         let place = |offset: u32| {
@@ -262,8 +262,8 @@ impl<'s> Window<'s> {
     }
 }
 
-/// Shortens the words of a message that are longer than any useful name. A word consists of characters that names can
-/// contain.
+/// Shortens each word of a message that is longer than `LONGEST`, such as an identifier of several megabytes. A word is
+/// a sequence of characters that PTX names can contain.
 fn shortened(text: String) -> String {
     /// Maximum length of a word that is kept unchanged. Mangled names of templates have hundreds of characters.
     const LONGEST: usize = 1024;
@@ -275,7 +275,7 @@ fn shortened(text: String) -> String {
     let outside = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'));
     let mut short = String::new();
     for part in text.split_inclusive(outside) {
-        // A part is a word with at most one other character after it.
+        // A part is a word, which may be empty, and at most one other character after it.
         let word = part.trim_end_matches(outside);
         match word.len() > LONGEST {
             true => {

@@ -7,10 +7,11 @@
 //!
 //! PTX has some unusual rules:
 //!
-//! - A modifier, type or directive is a dot and a word without space between them ([`Token::DotWord`]). So
-//!   `mov .b32` is an instruction, and `mov. b32` is not.
-//! - `%` is part of a name if a name character follows, so `5%3` is a number and a name.
-//! - A literal ends where its digits end, so `089` is two tokens.
+//! - A modifier, type or directive is one token: a dot and a word without space between them ([`Token::DotWord`]). So
+//!   `mov .b32` is valid, and `mov. b32` is not.
+//! - `%` is part of a name if a name character follows, so `5%3` is the number `5` and the name `%3`.
+//! - A literal ends at the first character that is not one of its digits. A literal that begins with 0 is octal, so
+//!   `089` is the two tokens `0` and `89`.
 
 use logos::Logos;
 
@@ -103,7 +104,7 @@ pub enum Token {
     /// `/`
     #[token("/")]
     Slash,
-    /// `%` not followed by a name's character
+    /// `%` that is not followed by a character of a name
     #[token("%")]
     Percent,
     /// `!`
@@ -171,7 +172,8 @@ pub enum Token {
 
 /// Descriptions of tokens for error messages.
 impl Token {
-    /// Returns a description of tokens whose own text would not help in a message.
+    /// Returns a description for the tokens whose text is empty or too long for a message. Returns `None` for other
+    /// tokens.
     pub fn describe(self) -> Option<&'static str> {
         match self {
             Token::End => Some("the end of the text"),

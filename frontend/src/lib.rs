@@ -1,7 +1,7 @@
 //! Reads PTX text and the files that contain it, and produces checked syntax trees and IR.
 //!
-//! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]), which exists for
-//! every input, and [`Diagnostic`]s for the errors in the text. Resolution and lowering use the tree.
+//! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]), which exists for every input,
+//! and [`Diagnostic`]s for the errors in the text. [`resolve`] checks the tree and [`lower()`] translates it to IR.
 //! Invariant: no input makes this crate panic or loop forever.
 #![forbid(unsafe_code)]
 
@@ -23,12 +23,12 @@ pub use source::{LineColumn, SourceFile, Span};
 
 use std::sync::Arc;
 
-/// The result of parsing: a tree for every input, and the problems found.
+/// The result of parsing a text: its syntax tree, which always exists, and the problems that the parser found.
 #[derive(Debug)]
 pub struct Parsed {
     /// The text that all spans refer to.
     pub source: Arc<SourceFile>,
-    /// The tree, without the parts that could not be parsed.
+    /// The syntax tree, without the statements and declarations that could not be parsed.
     pub module: ast::Module,
     /// The problems, in the order of their positions.
     pub diagnostics: Vec<Diagnostic>,

@@ -18,7 +18,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Creates the span from `start` up to `end`, without `end`.
+    /// Creates the span of the bytes from `start` to `end`, excluding the byte at `end`.
     pub const fn new(start: u32, end: u32) -> Self {
         Span { start, end }
     }
@@ -39,7 +39,7 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether the span has no bytes, such as the span of the end of the file.
+    /// Whether the span contains no bytes. For example, the span that represents the end of the file is empty.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
@@ -50,7 +50,8 @@ impl Span {
     }
 }
 
-/// A position for messages. Lines and columns count from one. A column counts characters.
+/// A position in a source text, as messages show it. Lines and columns are numbered from one. Columns count characters,
+/// not bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct LineColumn {
     /// Line, from one.
@@ -71,7 +72,7 @@ impl SourceFile {
     /// Maximum length of a text in bytes. The parser ignores and reports text beyond this length.
     pub const MAX_LEN: usize = u32::MAX as usize - 1;
 
-    /// Creates a file with a name, which is only used in messages, and a text.
+    /// Creates a file from its name and its text. The name is only used in messages.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         SourceFile {
             name: name.into(),
@@ -100,7 +101,8 @@ impl SourceFile {
         &self.text
     }
 
-    /// Returns the text of `span`; empty if the span is not on character boundaries of this file.
+    /// Returns the text of `span`. Returns an empty text if the span is not inside this file or not on character
+    /// boundaries.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
@@ -121,8 +123,8 @@ impl SourceFile {
         }
     }
 
-    /// Returns the offsets at which lines start. They are computed on first use (for messages and line tables
-    /// only).
+    /// Returns the byte offset at which each line starts. The offsets are computed on first use, because only messages
+    /// and line tables need them.
     fn line_starts(&self) -> &[u32] {
         self.line_starts.get_or_init(|| {
             let newlines = self.text.bytes().enumerate().filter(|&(_, b)| b == b'\n');

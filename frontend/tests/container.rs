@@ -1,6 +1,6 @@
-//! Tests of reading fat binaries and ELF files. NVIDIA's tools create some of the images (`tests/data/make.sh`). The
-//! tests assemble the other images byte by byte from the description of the format. The tests also damage both kinds of
-//! image by flipping single bits and by truncation.
+//! Tests of reading fat binaries and ELF files. Some of the images were created with NVIDIA's tools
+//! (`tests/data/make.sh`). The tests build the other images byte by byte according to the description of the format.
+//! They also truncate the images of NVIDIA's tools and flip single bits in them.
 
 use margay_frontend::container::{
     Codec, Container, EntryKind, HostSection, Image, ImageError, ImageFault, ImageKind,
@@ -12,7 +12,7 @@ const LZ4: &[u8] = include_bytes!("data/scale-speed.fatbin");
 const ZSTD: &[u8] = include_bytes!("data/scale-default.fatbin");
 const MANY: &[u8] = include_bytes!("data/scale-many.fatbin");
 const SASS: &[u8] = include_bytes!("data/scale-sass.fatbin");
-/// The fat binary that the linker leaves in every program that has only one module.
+/// The empty fat binary that the linker adds to every program that has only one module.
 const STUB: &[u8] = include_bytes!("data/linked-stub.fatbin");
 const ARCH_90A: &[u8] = include_bytes!("data/scale-90a.fatbin");
 const CUBIN: &[u8] = include_bytes!("data/scale-sm_80.cubin");
@@ -20,7 +20,7 @@ const HOST: &[u8] = include_bytes!("data/scale-host.o");
 const RDC: &[u8] = include_bytes!("data/scale-rdc.o");
 const ALL: [&[u8]; 9] = [NONE, LZ4, ZSTD, MANY, SASS, ARCH_90A, CUBIN, HOST, RDC];
 
-/// One entry for [`container`] to write.
+/// A description of an entry, from which [`container`] writes the entry.
 struct Put<'a> {
     kind: u16,
     sm: u32,
@@ -54,7 +54,7 @@ impl<'a> Put<'a> {
     }
 }
 
-/// Creates a fat binary as NVIDIA's `fatbinary` writes it, without extensions of the entry headers.
+/// Creates a fat binary like NVIDIA's tool `fatbinary`, but without header extensions.
 fn container(entries: &[Put<'_>]) -> Vec<u8> {
     let mut body = Vec::new();
     for put in entries {
@@ -295,7 +295,7 @@ fn host_files() {
     assert_eq!(found[0].section, HostSection::Linked);
     assert!(found[0].container.entries[0].info.relocatable());
     assert!(only_text(RDC, 80).contains(".visible .global .align 4 .f32 factor"));
-    // The ELF header of an x86-64 file, without sections and contents.
+    // The ELF header of an x86-64 file that has no sections.
     let mut bare = HOST[..64].to_vec();
     bare[40..48].fill(0);
     bare[60..64].fill(0);
@@ -346,7 +346,8 @@ fn linked_images_defer_the_device_runtime() {
     let user = ".version 9.5\n.extern .func cudaLaunchDeviceV2;\n";
     let runtime = "\n.version 9.5\n.target sm_121\n.entry __nv_static_51__0afad4c0_22_cuda_device_runtime_cu_f78b5b52()\n";
     let mut with_options = container(&[Put::ptx(121, runtime.as_bytes())]);
-    // Extend the entry's header by an options block: offset of the text, its length, the text.
+    // Add an options block to the entry's header. The block contains the offset of the text, the length of the text,
+    // and the text.
     let text = b" --compile-only ";
     let mut block = 72u32.to_le_bytes().to_vec();
     block.extend(16u32.to_le_bytes());
@@ -370,7 +371,8 @@ fn linked_images_defer_the_device_runtime() {
 
 #[test]
 fn declared_sizes_are_not_believed() {
-    // A Zstandard frame of one repeated byte: 4 GiB declared in the entry, 100 in the frame.
+    // A Zstandard frame that decompresses to 100 times the byte `x`. Below, the header of the entry declares other
+    // sizes.
     let frame = [
         0x28,
         0xb5,
@@ -401,8 +403,7 @@ fn declared_sizes_are_not_believed() {
             select_ptx(&[&container(&[Put::packed(0x8011, size, &frame)])], 80).expect_err("a lie");
         assert!(matches!(error, ImageError::TooLarge { .. }), "{error}");
     }
-    // An LZ4 block: one literal 'y', a match of 19 + 255 + 1 bytes at distance 1, and five literals 'z' at
-    // the end.
+    // An LZ4 block: a literal `y`, a match of 19 + 255 + 1 bytes at distance 1, and five literals `z`.
     let block = [0x1f, b'y', 1, 0, 255, 1, 0x50, b'z', b'z', b'z', b'z', b'z'];
     let text = format!("{}zzzzz", "y".repeat(1 + 4 + 15 + 256));
     let good = container(&[Put::packed(0x2011, text.len() as u64, &block)]);
@@ -421,8 +422,8 @@ fn declared_sizes_are_not_believed() {
     );
 }
 
-/// Passes `image` to every function with which the driver library and the tools read images, and checks only that they
-/// do not panic. Returns whether a selection succeeds.
+/// Passes `image` to every function with which the driver library and the tools read images. The functions may fail but
+/// must not panic. Returns whether [`select_ptx`] succeeds.
 fn read_all(image: &[u8]) -> bool {
     if let Some(header) = image.first_chunk() {
         let _ = container_len(header);
@@ -484,7 +485,8 @@ fn an_entry_that_claims_no_size_does_not_stop_progress() {
         image[20..24].copy_from_slice(&header.to_le_bytes());
         assert!(Container::parse(&image).is_err(), "header size {header}");
     }
-    // A header shorter than the fixed part, with a payload that fills the rest.
+    // The header is declared 1 byte too short, and the payload is declared so long that header and payload together
+    // fill the file.
     image[20..24].copy_from_slice(&63u32.to_le_bytes());
     image[24..32].copy_from_slice(&9u64.to_le_bytes());
     assert!(Container::parse(&image).is_err());

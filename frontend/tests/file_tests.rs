@@ -1,8 +1,9 @@
-//! Runs the file tests of `tests/ptx` with parser, lowering and interpreter only. Memory is a few byte vectors. These
-//! tests need no code generator, so `cargo xtask mutants` can run them for every mutant.
+//! Runs the file tests of `tests/ptx` with only the parser, the lowering and the interpreter. Byte vectors represent
+//! the memory. Because these tests need no code generator, they build fast enough for `cargo xtask mutants` to run them
+//! for every mutant.
 //!
-//! Launches without expected values and launches that use system calls do not run here. `tests/tests/file_tests.rs`
-//! runs all launches with the whole runtime.
+//! Launches without expected values and files in `LEFT_OUT` do not run here. `tests/tests/file_tests.rs` runs all
+//! launches with the whole runtime.
 
 #[allow(
     dead_code,
@@ -32,17 +33,17 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use smallvec::SmallVec;
 
-/// Files that need features that this test program lacks, each with the reason.
+/// The files that need a feature that this test program does not have, each with the reason.
 const LEFT_OUT: [(&str, &str); 5] = [
     ("control/system_calls", "calls the system"),
     ("warp/clusters", "launches a cluster"),
     ("texture/", "needs textures and surfaces"),
-    // This test program runs the blocks of a grid one after the other.
+    // In these files, blocks wait for each other, but this test program runs the blocks of a grid one after the other.
     ("semantics/ordering", "blocks wait for blocks"),
     ("semantics/progress", "blocks wait for blocks"),
 ];
 
-/// Distance between the start addresses of memory areas, which is larger than any offset.
+/// Distance between the start addresses of the memory areas. It is larger than any offset, so areas never overlap.
 const STEP: u64 = 1 << 40;
 const SHARED: u64 = STEP;
 const LOCAL: u64 = 2 * STEP;
@@ -127,8 +128,8 @@ impl Machine for Bare {
     }
 }
 
-/// Returns the addresses of a module's variables, which start at 0 in shared memory. Writes their initial
-/// contents to `memory`.
+/// Assigns addresses to a module's variables and writes their initial contents to `memory`. Addresses in shared memory
+/// start at 0. Returns the address of each variable and the size of shared memory.
 fn place_symbols(module: &Module, memory: &mut Bare, next: &mut u64) -> (Vec<u64>, u32) {
     let mut shared = 0u64;
     let mut addresses = Vec::new();
@@ -194,7 +195,7 @@ fn place_arguments(
     buffers
 }
 
-/// Returns address and size of each constant variable.
+/// Returns the address and the size of each variable in constant memory.
 fn constants(module: &Module, symbols: &[u64]) -> std::sync::Arc<[(u64, u64)]> {
     let all = module.symbols.values().zip(symbols);
     let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);
@@ -203,7 +204,7 @@ fn constants(module: &Module, symbols: &[u64]) -> std::sync::Arc<[(u64, u64)]> {
         .collect()
 }
 
-/// Runs a launch, block after block. Returns the contents of its buffers.
+/// Runs the blocks of a launch one after the other. Returns the final contents of its buffers.
 fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, String> {
     let mut memory = Bare {
         patience: 2_000_000,
@@ -264,7 +265,7 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
     Ok(buffers.iter().map(content).collect())
 }
 
-/// Returns the first difference from the expected contents.
+/// Returns a description of the first difference from the expected contents, or `None` if there is none.
 fn judge(launch: &Launch, contents: &[Vec<u8>]) -> Option<String> {
     let buffers = launch.arguments.iter().filter_map(Argument::buffer);
     for (buffer, content) in buffers.zip(contents) {
@@ -296,7 +297,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the number of launches of a file that ran. Adds problems to `wrong`.
+/// Runs the launches of a file. Returns the number of launches that ran, and adds the problems to `wrong`.
 fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     let Ok(FileTest::Launches(launches)) = directive::read(text) else {
         return 0;
@@ -318,8 +319,8 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
         }
     }
     ran += run_launches(name, &module, &launches, wrong);
-    // Some kernels call functions in which threads can wait. Run these kernels again, in the form that native
-    // code uses.
+    // Some kernels call functions in which threads can wait. Run these kernels again after `pass::prepare`, which
+    // transforms them as for native code.
     let mut calls = Vec::new();
     for (id, _) in original.kernels() {
         let prepared = pass::prepare(&original, id, None);
@@ -334,7 +335,7 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     ran + run_launches(name, &module, &launches, wrong)
 }
 
-/// Returns the number of launches that ran. Adds problems to `wrong`.
+/// Runs these launches of a module. Returns the number of launches that ran, and adds the problems to `wrong`.
 fn run_launches(
     name: &str,
     module: &Module,

@@ -67,8 +67,8 @@ fn who_asks_for_much_gets_more() {
     assert_eq!(lazy.lower(c), Ok(true));
     assert_eq!(bodies(lazy.module()), ["c"]);
     assert!(!lazy.is_whole());
-    // Lowering `d` also lowers other functions until their text is as long as that of `c`. The text of `inner` is
-    // shorter.
+    // Lowering `d` also lowers other functions, until their text is as long as that of `c`. The text of `inner` is
+    // shorter than that of `c`, so `other` is lowered too.
     let d = id(&lazy, "d");
     assert_eq!(lazy.lower(d), Ok(true));
     assert_eq!(bodies(lazy.module()), ["inner", "other", "c", "d"]);
@@ -121,7 +121,8 @@ fn text_of(path: &Path) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Prints a function with signatures instead of signature indices, which depend on the order of lowering.
+/// Returns the text of a function's IR. Each signature index is replaced by the signature, because the indices depend
+/// on the order of lowering.
 fn printed(module: &Module, id: FuncId) -> String {
     let mut text = module.functions[id].to_string();
     for (sig, signature) in module

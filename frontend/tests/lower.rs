@@ -1,4 +1,4 @@
-//! Every checked-in PTX program lowers without a problem.
+//! Checks that every PTX program in `tests/cuda/ptx` is lowered without errors and without unsupported instructions.
 
 use std::io::Read;
 use std::path::Path;
@@ -54,8 +54,8 @@ fn checked_in_programs_lower() {
     assert!(kernels > 80, "only {kernels} kernels");
 }
 
-/// Lowers a quarter of a million statements, each in its own block, with all registers live throughout. The
-/// cost of lowering a block must not depend on the number of blocks.
+/// Lowers a kernel with a quarter of a million statements, in which each guarded store has its own block and all
+/// registers are live everywhere. The cost of lowering a block must not depend on the number of blocks.
 #[test]
 fn many_guarded_accesses_lower() {
     let mut text = String::from(

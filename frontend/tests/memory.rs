@@ -1,7 +1,7 @@
 //! Checks how much memory the parser needs for a text, and what happens if there is not enough memory.
 //!
-//! Each measurement runs in a process of its own: this program starts itself with an environment variable that names
-//! the case.
+//! Each measurement runs in a separate process: this test program starts itself with an environment variable that names
+//! the case to measure.
 #![allow(
     clippy::print_stdout,
     reason = "the process that measures tells the one that compares"
@@ -11,14 +11,14 @@ use std::process::{Command, Output};
 
 use margay_frontend::{Code, LazyModule, SourceFile, parse, resolve};
 
-/// The environment variable that names the case for the measuring process.
+/// The environment variable that contains the name of the case, in the measuring process.
 const CASE: &str = "MARGAY_TEST_MEMORY_CASE";
 /// Number of values of an initialiser.
 const VALUES: usize = 1_000_000;
-/// Number of bytes of memory that do not depend on the number of values.
+/// Bytes of memory that parsing needs independently of the number of values.
 const CONSTANT: usize = 1 << 20;
 
-/// Returns a variable of a case and its initialiser with [`VALUES`] values.
+/// Returns a PTX text that declares the variable of a case, whose initialiser has [`VALUES`] values.
 fn text(case: &str) -> String {
     let (variable, value) = match case {
         "bytes" => ("b8 g[]", "0,"),
@@ -36,7 +36,7 @@ fn text(case: &str) -> String {
     text
 }
 
-/// Returns a field of this process's status in bytes [proc_pid_status(5)].
+/// Returns a field of `/proc/self/status` in bytes.
 fn state(field: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("a state");
     let line = status.lines().find_map(|line| line.strip_prefix(field));
@@ -45,8 +45,8 @@ fn state(field: &str) -> usize {
     1024 * number.unwrap_or_else(|| panic!("no {field}"))
 }
 
-/// This function tests nothing itself. In a measuring process, it reads the text of the case that the environment
-/// variable names, and prints how much memory the reading takes.
+/// This function does the work of the measuring process, and does nothing in other processes. It parses and lowers the
+/// text of the case that [`CASE`] names, and prints how much memory this takes.
 #[test]
 fn measure() {
     let Ok(case) = std::env::var(CASE) else {
@@ -78,7 +78,8 @@ fn measure() {
     println!("grown {}", state("VmHWM").saturating_sub(before));
 }
 
-/// Measures a case in a process of its own, whose address space is limited to `limit` bytes.
+/// Measures a case in a separate process whose address space is limited to `limit` bytes. Returns the output of the
+/// process.
 fn measured(case: &str, limit: Option<usize>) -> (Output, String) {
     let program = std::env::current_exe().expect("this program");
     let limit = limit.map_or("unlimited".to_owned(), |limit| (limit / 1024).to_string());
@@ -88,7 +89,7 @@ fn measured(case: &str, limit: Option<usize>) -> (Output, String) {
         .arg(limit)
         .arg(program)
         .env(CASE, case)
-        // The process has only one heap, so that its size does not depend on threads.
+        // Use only one malloc arena, so that the size of the heap does not depend on threads.
         .env("MALLOC_ARENA_MAX", "1")
         .output()
         .expect("a shell");
@@ -96,7 +97,7 @@ fn measured(case: &str, limit: Option<usize>) -> (Output, String) {
     (output, text)
 }
 
-/// Returns the number that the process printed after a word.
+/// Returns the number after `word` in the output of a measuring process.
 fn number(text: &str, word: &str) -> usize {
     let words: Vec<&str> = text.split_whitespace().collect();
     let found = words.windows(2).find(|pair| pair[0] == word);
@@ -104,7 +105,7 @@ fn number(text: &str, word: &str) -> usize {
     number.unwrap_or_else(|| panic!("no {word} in {text}"))
 }
 
-// Regression test: each value was a node of 32 bytes, in a vector that was copied when it was complete.
+// Regression test: each value took 32 bytes in a vector that was copied at the end, instead of a few bytes.
 #[test]
 fn values_of_initialisers_take_few_bytes() {
     for (case, contents, most) in [
@@ -112,7 +113,8 @@ fn values_of_initialisers_take_few_bytes() {
         ("words", 4, 14),
         ("floats", 8, 28),
         ("lists", 2, 40),
-        // A relocation has 32 bytes, and the vector of relocations grows by doubling its capacity.
+        // A relocation has 32 bytes. The vector of relocations doubles its capacity when it is full, and during the
+        // copy both allocations exist.
         ("addresses", 8, 32 + 64),
     ] {
         let (output, text) = measured(case, None);
@@ -124,7 +126,7 @@ fn values_of_initialisers_take_few_bytes() {
     }
 }
 
-// Regression test: a failed allocation ended the process.
+// Regression test: a failed allocation aborted the process instead of returning an error.
 #[test]
 fn missing_memory_is_an_error() {
     let (_, text) = measured("addresses", None);

@@ -1,4 +1,4 @@
-//! Tests of the grammar, case by case: the tree of each construct and the position of each error.
+//! Tests of the parser: the syntax tree of each PTX construct, and the code and position of each syntax error.
 
 use margay_frontend::ast::{
     Attribute, Constant, DirectiveKind, DwarfLine, DwarfValue, FunctionKind, InitializerKind,
@@ -13,7 +13,7 @@ fn parse_text(text: &str) -> Parsed {
     parse(SourceFile::new("t", text))
 }
 
-/// Parses items after a header of three lines, without errors.
+/// Parses module-scope items after a header of three lines. Panics if there is an error.
 fn items(items: &str) -> Parsed {
     let parsed = parse_text(&format!("{HEAD}{items}"));
     assert!(
@@ -24,12 +24,12 @@ fn items(items: &str) -> Parsed {
     parsed
 }
 
-/// Parses statements in a kernel's body on line 5, without errors.
+/// Parses statements in a kernel's body. The statements are on line 5. Panics if there is an error.
 fn body(statements: &str) -> Parsed {
     items(&format!(".entry k()\n{{ {statements} }}\n"))
 }
 
-/// Returns problems such as `E0001 5:9`.
+/// Returns the syntax errors of a text as code, line and column, such as `E0001 5:9`.
 fn problems_of(text: &str) -> Vec<String> {
     let parsed = parse_text(text);
     let show = |d: &margay_frontend::Diagnostic| {
@@ -62,7 +62,7 @@ fn instruction(parsed: &Parsed) -> &Instruction {
     found.expect("an instruction")
 }
 
-/// Prints an operand in a notation that shows its structure, for comparison.
+/// Returns an operand in a notation that shows its structure, for comparison with expected texts.
 fn show(module: &Module, operand: &Operand) -> String {
     let text = |name| module.text(name);
     let list = |list: margay_frontend::ast::List<Operand>| {

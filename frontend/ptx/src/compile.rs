@@ -2,7 +2,7 @@
 //!
 //! # The notation
 //!
-//! A line is one of
+//! A line has one of these forms:
 //!
 //! ```text
 //! class NAME field = a b c@80/7.0        // a named set of modifiers or types; a slot `NAME` accepts one of them
@@ -15,21 +15,21 @@
 //!
 //! A *slot* accepts one modifier. PTX accepts modifiers in any order:
 //!
-//! - `x` or `CLASS` is required; `{x}` or `{CLASS}` is optional.
-//! - `a|b` is a choice; `field=a|b` is a choice that sets this field of [`Mods`].
+//! - `x` or `CLASS` is a required modifier. `{x}` or `{CLASS}` is an optional modifier.
+//! - `a|b` accepts `a` or `b`. `field=a|b` also stores the chosen modifier in this field of [`Mods`].
 //! - `m<8..24/8>` means `m8 m16 m24`.
-//! - Modifiers that dots join to the head (`mul.half=lo|hi`) must come first, in this order.
+//! - Modifiers that are joined to the head with dots (`mul.half=lo|hi`) must directly follow the head, in this order.
 //! - *Types* begin with a dot (`.u16|u32`, `.CLASS`) and keep their order.
-//! - Other modifiers that begin with a dot also keep their order among themselves, such as the state spaces
-//!   of a copy (`.space=shared .global`).
+//! - Other modifiers that begin with a dot, such as the state spaces of a copy (`.space=shared .global`), must keep
+//!   their order relative to each other.
 //!
-//! *Requirements* name the lowest target and PTX version:
+//! *Requirements* state the lowest target and PTX version that have a feature:
 //!
-//! - `x@target/version` is the requirement of one choice. `x@89/8.1,90/7.8` means that `sm_89` has `x` since
-//!   PTX 8.1 and `sm_90` since PTX 7.8.
+//! - `x@target/version` is the requirement of one modifier. `x@89/8.1,90/7.8` means that `sm_89` has `x` since PTX 8.1
+//!   and `sm_90` since PTX 7.8.
 //! - A separate word `@target/version` is the requirement of the whole line.
 //! - `until@70/6.4` withdraws the line for modules of at least this target and version.
-//! - `both=order,scope` means that memory order and scope must be given together or not at all.
+//! - `both=order,scope` means that an instruction must have both a memory order and a scope, or neither.
 //!
 //! *Operands* are separated by commas. Each operand consists of flags, a core, `:type` and conditions.
 //!
@@ -65,21 +65,22 @@
 //! Types: `0` (the instruction's first type; the default), `0+` (the register may be wider), `0*2` (twice the
 //! size), `u32`, `int` (any integer), `any`.
 //!
-//! Conditions: `<lo..hi/step>` (the range of a constant), `?` (the operand is optional), `if mod` (the
-//! operand is present exactly if the instruction has this modifier).
+//! Conditions: `<lo..hi/step>` (the range of a constant), `?` (the operand is optional), `if mod` (the operand is
+//! present if and only if the instruction has this modifier).
 //!
 //! *Actions*:
 //!
 //! - `-> Opcode`: the instruction becomes this op.
-//! - `-> *`: the instruction becomes the op whose opcode is the head with a capital first letter.
-//! - `-> lowering`: a [`Lowering`] lowers the instruction, because it is control flow or becomes several operations.
+//! - `-> *`: the instruction becomes the op that has the same name as the head, apart from a capital first letter.
+//! - `-> lowering`: the instruction is lowered by the [`Lowering`] of this name, because it is control flow or becomes
+//!   several ops.
 //! - `-> nothing`: the instruction has no effect.
-//! - `-| family`: the instruction is unsupported.
+//! - `-| family`: the instruction is unsupported. `family` names the group of instructions in messages.
 //!
 //! `field=value` after the action `->` sets this field of [`Mods`] for every instruction of the line.
 //!
-//! Invariant: the table is embedded in the program. Compiling a line that contains a mistake panics, and the tests
-//! compile every line.
+//! Compiling a line that contains a mistake panics. This is acceptable because the table is embedded in the program,
+//! and the tests compile every line.
 
 use crate::lowering::Lowering;
 use crate::pattern::{
@@ -94,8 +95,8 @@ use margay_ops::types::OpType;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// The table as text: named sets, shorthands, and the lines of each head. A head's lines are compiled when
-/// the head is first used, because a module uses only a few of the hundreds of heads.
+/// The text of the table, split into named sets, shorthands, and the lines of each head. The lines of a head are
+/// compiled when the head is first used, because a module uses only a few of the hundreds of heads.
 #[derive(Default)]
 pub(super) struct Lines {
     classes: FxHashMap<&'static str, Vec<Choice>>,
@@ -115,7 +116,7 @@ pub(super) fn read(files: &[&'static str]) -> Lines {
 }
 
 impl Lines {
-    /// Returns all heads, in no particular order.
+    /// Returns the heads of all instructions, in no particular order.
     pub(super) fn heads(&self) -> impl Iterator<Item = &'static str> {
         self.by_head.keys().copied()
     }
@@ -127,7 +128,8 @@ impl Lines {
     }
 }
 
-/// Joins lines with their continuations and drops comments and empty lines.
+/// Splits the text into lines. A continuation line is joined to the line before it, and comments and empty lines are
+/// removed.
 fn logical_lines(text: &'static str) -> Vec<&'static str> {
     let mut lines: Vec<&'static str> = Vec::new();
     let mut start = None;
@@ -194,8 +196,8 @@ impl Lines {
         }
     }
 
-    /// Returns the choices that a word of a slot or class represents: the choices of the class with this name, or one
-    /// choice for each text to which the word expands.
+    /// Returns the modifiers that a word of a slot or class accepts. If the word is the name of a class, these are the
+    /// modifiers of the class. Otherwise, these are the texts to which the word expands.
     fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
         let (text, requirement) = match word.split_once('@') {
             Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),
@@ -229,7 +231,8 @@ impl Lines {
             Some((field, alternatives)) => (Some(field), alternatives),
             None => (None, word),
         };
-        // `|` separates choices, and also the targets inside the requirement of a choice. A target begins with a digit.
+        // `|` separates modifiers, but also the targets in the requirement of a modifier. After a `|` that separates
+        // targets, there is a digit.
         let mut pieces: Vec<&'static str> = Vec::new();
         let mut start = 0;
         let mut in_requirement = false;
@@ -360,7 +363,7 @@ fn expand(line: &str, text: &'static str) -> Vec<&'static str> {
     let mut texts = Vec::new();
     let mut number = range.low;
     while number <= range.high {
-        // These strings live as long as the process, like the rest of the table.
+        // The strings are leaked, because forms are never freed.
         texts.push(&*String::leak(format!("{before}{number}{after}")));
         number += range.step;
     }
@@ -375,7 +378,8 @@ fn parse_requirement(line: &str, text: &str) -> Requirement {
     Requirement::parse(text).unwrap_or_else(|| bad(line, "malformed requirement"))
 }
 
-/// Splits `mul.half=lo|hi` at every dot. The word must therefore not contain a version such as `7.0`.
+/// Splits a word such as `mul.half=lo|hi` at every dot. Therefore, the word cannot contain a requirement with a version
+/// such as `7.0`.
 fn split_head(head: &'static str) -> Vec<&'static str> {
     head.split('.').collect()
 }
@@ -408,7 +412,8 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     let mut words = words(text.trim_start_matches("-> "));
     form.action = match words.next() {
         Some("nothing") => Action::Nothing,
-        // `*`: the head names the opcode. The function `form` replaces the placeholder `Const` by this opcode.
+        // `*` means that the head names the opcode. `Const` is a placeholder, which the function `form` replaces by
+        // this opcode.
         Some("*") => Action::Becomes(Opcode::Const),
         Some(name) => match Lowering::named(name) {
             Some(lowering) => Action::Lowers(lowering),
@@ -517,7 +522,8 @@ fn flags(text: &'static str, allow: &mut Allow) -> &'static str {
     }
 }
 
-/// Splits `core:type` at the first colon after the last closing bracket.
+/// Splits `core:type` at the first colon after the last closing bracket or brace. Returns `None` as type if there is no
+/// colon.
 fn split_type(text: &'static str) -> (&'static str, Option<&'static str>) {
     let close = text.rfind([']', '}', ')']).unwrap_or(0);
     match text[close..].find(':') {
@@ -549,7 +555,7 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
         }
     } else if let Some((vector, second)) = core.split_once("}|") {
         pattern.allow |= pair_of(second);
-        // The closing brace belongs to the vector.
+        // Include the closing brace, which belongs to the vector.
         let end = vector.len() + 1;
         core_of(line, &core[..end], pattern);
     } else if let Some(inner) = core.strip_prefix('{') {
@@ -577,7 +583,7 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     }
 }
 
-/// Parses the text after the `|` of a pair: `?p` is an optional second operand, `p` a required second operand.
+/// Parses the text after the `|` of a pair. In `?p`, the second operand is optional. In `p`, it is required.
 fn pair_of(second: &str) -> Allow {
     if second.starts_with('?') {
         Allow::MAY_PAIR

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 pub type TypeList = SmallVec<[&'static str; 4]>;
 
 impl Form {
-    /// Returns every list of types that the form takes, or one empty list if the form takes no types.
+    /// Returns every combination of types that the form accepts. If the form has no types, returns one empty list.
     pub fn type_lists(&self) -> Vec<TypeList> {
         let mut lists = vec![TypeList::new()];
         for slot in &self.types {

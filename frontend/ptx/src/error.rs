@@ -3,16 +3,16 @@
 use crate::target::{Target, Version};
 use smallvec::SmallVec;
 
-/// The reason why an instruction is not valid PTX, or not valid in this version and target.
+/// The reason why an instruction is not valid PTX, or not valid for the module's version and target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FormError {
     /// The kind of the error.
     pub kind: FormErrorKind,
-    /// The error as text for the user: lower case, no full stop.
+    /// The message for the user. It begins with a lower-case letter and has no full stop.
     pub message: String,
 }
 
-/// The kinds of mismatch. Indices of modifiers and operands start at 0.
+/// The kinds of mismatch. The number in a variant such as `Operand(1)` is the index of the modifier or operand, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormErrorKind {
     /// No instruction has this head.
@@ -41,7 +41,8 @@ pub enum FormErrorKind {
     Range(usize),
     /// The module's `.version` is too low.
     Version(Version),
-    /// The instruction does not exist on the module's `.target`. It exists on each of these targets.
+    /// The instruction does not exist on the module's `.target`. The field contains the lowest targets on which it
+    /// exists.
     Target(SmallVec<[Target; 2]>),
     /// The instruction was withdrawn for this version and target.
     Withdrawn,

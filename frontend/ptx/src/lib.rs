@@ -1,19 +1,19 @@
-//! The syntax table: every instruction of PTX up to version 9.5, with its modifiers, types,
-//! operands, and the version and target that introduced it.
+//! The syntax table: every instruction of PTX up to version 9.5, with its modifiers, types and operands, and the
+//! version and target that introduced it.
 //!
 //! The table is text, split by instruction family into the files of `tables/`. [`compile`](self) describes
 //! the notation. The lines of a head (the first word of an instruction) are compiled when the head is first
 //! used.
 //!
-//! ptxas accepts the modifiers after the head in nearly any order. Only types must keep their order. An instruction is
-//! therefore a head, a multiset of modifiers and a list of types. [`spell`] finds the forms that fit these three parts,
-//! and [`match_operands`] checks the operands against one of the forms. [`Forms`] caches the results of [`spell`],
-//! because a module of a million instructions has only a few hundred different spellings.
+//! ptxas accepts the modifiers after the head in nearly any order, but types must be in the right order. Therefore, the
+//! matcher treats an instruction as a head, a multiset of modifiers and a list of types. [`spell`] finds the forms that
+//! fit these three parts, and [`match_operands`] checks the operands against one of the forms. [`Forms`] caches the
+//! results of [`spell`], because a module of a million instructions has only a few hundred different spellings.
 //!
-//! A form names the row of the op table that the instruction becomes ([`Action::Becomes`]), a [`Lowering`],
-//! or the reason why the instruction is unsupported. A module with unsupported instructions still loads.
+//! The [`Action`] of a form states how the instruction is lowered: to one op, by a [`Lowering`], or not at all because
+//! the instruction is unsupported. A module with unsupported instructions still loads.
 //!
-//! Invariant: for any operands, matching does not panic and takes time linear in the number of operands.
+//! Invariant: matching never panics and takes time linear in the number of operands.
 
 mod compile;
 mod describe;
@@ -44,16 +44,16 @@ use std::sync::Arc;
 /// An instruction that matches a form.
 #[derive(Clone, Debug)]
 pub struct Matched {
-    /// All spellings that the text of the instruction allows. Each spelling is a form with the chosen modifiers.
+    /// All forms that the opcode and the modifiers of the instruction match, each with the chosen modifiers.
     pub spelling: Arc<[Spelling]>,
-    /// The index of the matching spelling.
+    /// The index in `spelling` of the form that the operands match too.
     pub index: usize,
     /// The roles of the operands, in order.
     pub roles: Roles,
 }
 
 impl Matched {
-    /// Returns the spelling that the operands fit.
+    /// Returns the form that the operands match.
     pub fn get(&self) -> &Spelling {
         &self.spelling[self.index]
     }
@@ -77,7 +77,7 @@ impl Forms {
         }
     }
 
-    /// Returns the forms with the spelling `spelled`, such as `add.rn.f32`.
+    /// Returns the forms that match the opcode and modifiers in `spelled`, such as `add.rn.f32`.
     ///
     /// # Errors
     ///
@@ -109,11 +109,12 @@ impl Forms {
     }
 }
 
-/// Returns the first of the spellings that the operands fit.
+/// Returns the first of the forms in `spelling` that the operands match.
 ///
 /// # Errors
 ///
-/// Returns the reason why the operands do not fit the closest spelling, in which the most operands match.
+/// Returns the reason why the operands do not match the closest form, which is the one in which the first wrong operand
+/// is furthest to the right.
 pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matched, FormError> {
     let mut nearest: Option<FormError> = None;
     for (index, candidate) in spelling.iter().enumerate() {
@@ -137,7 +138,8 @@ pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matche
     }))
 }
 
-/// Ranks the error of an operand by the operand's position. Returns 0 for any other error.
+/// Returns the rank of an error, which is higher the more operands match before the wrong operand. Returns 0 for an
+/// error that is not about one operand.
 fn depth(error: &FormError) -> usize {
     match error.kind {
         FormErrorKind::Operand(at) | FormErrorKind::StateSpace(at) | FormErrorKind::Range(at) => {

@@ -1,16 +1,16 @@
-//! The lowerings of instructions that become several operations or control flow.
+//! The names of the lowering functions for instructions that become control flow or several ops.
 
-/// Declares [`Lowering`] and the names of its variants in the table.
+/// Declares [`Lowering`]. Each row contains a variant and its name in the syntax table.
 macro_rules! lowerings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// The lowering of an instruction that does not become one row of the op table.
+        /// The lowering function for an instruction that does not become a single op.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Lowering {
             $($(#[$doc])* $variant,)*
         }
 
         impl Lowering {
-            /// Returns the lowering with this name in the table.
+            /// Returns the lowering that has this name in the syntax table.
             pub(crate) fn named(name: &str) -> Option<Lowering> {
                 match name {
                     $($name => Some(Lowering::$variant),)*

@@ -1,4 +1,5 @@
-//! Matches operands: shapes, register types, constants, state spaces.
+//! Matches operands against the patterns of a form: checks shapes, register types, ranges of constants and state
+//! spaces.
 //!
 //! The type rules are those of ptxas: a register may be used as another type of the same size, and loads and
 //! conversions accept wider registers. `frontend/ptx/tests/data` contains the recorded results of ptxas.
@@ -26,11 +27,11 @@ pub enum OperandShape {
     Special(OpType),
     /// The name of a variable or parameter, with its state space.
     Symbol(StateSpace),
-    /// `variable + constant`, with the variable's state space. This shape counts as an integer constant where no
-    /// address is expected.
+    /// `variable + constant`, with the variable's state space. Where no address is expected, this shape is accepted
+    /// like an integer constant.
     SymbolOffset(StateSpace),
-    /// `variable[index]`, with the variable's state space: the address of the element. `ld`, `ldu` and `st`
-    /// accept it as their memory operand.
+    /// `variable[index]`, with the variable's state space: the address of the element. `ld`, `ldu` and `st` accept this
+    /// shape as their memory operand.
     Element(StateSpace),
     /// The name of a texture, sampler or surface reference.
     Reference,
@@ -54,7 +55,7 @@ pub enum OperandShape {
     MemorySymbol(StateSpace),
     /// `[number]`
     MemoryAt,
-    /// `[texture]`: an opaque reference as an address.
+    /// `[texture]`: the name of an opaque reference in brackets.
     MemoryReference,
     /// `{...}`
     Vector(Nested),
@@ -64,11 +65,11 @@ pub enum OperandShape {
     Tuple(Nested),
     /// `(...)`
     Group(Nested),
-    /// An undeclared name, whose error is already reported. An undeclared name fits every pattern.
+    /// An undeclared name. It matches every pattern, because another check reports it.
     Unknown,
 }
 
-/// The range of [`OperandShapes::nested`] that holds the parts of a composite operand.
+/// The range in [`OperandShapes::nested`] that contains the parts of a composite operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nested {
     /// Index of the first part.
@@ -108,13 +109,13 @@ impl OperandShapes {
 /// The roles of all operands, in order.
 pub type Roles = SmallVec<[Role; 6]>;
 
-/// How the instruction uses an operand.
+/// The role of an operand in its instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Role {
-    /// The operand's description in the table.
+    /// The pattern that the operand matched.
     pub pattern: &'static OperandPattern,
-    /// The operand's type in the operation; `OpType::None` for addresses, for operands that may be any integer, and
-    /// for operands whose type is not checked.
+    /// The type with which the instruction uses the operand. The type is `OpType::None` for addresses, for operands
+    /// that may be any integer, and for operands whose type is not checked.
     pub ty: OpType,
 }
 
@@ -124,7 +125,7 @@ struct Miss {
     expected: String,
 }
 
-/// Assigns the operands to the form's patterns.
+/// Matches the operands against the patterns of the form, and returns the role of each operand.
 ///
 /// # Errors
 ///
@@ -178,8 +179,8 @@ struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    /// Matches the operands from index `at` on. First assumes that an optional pattern has an operand, then that it has
-    /// none.
+    /// Matches the operands from index `at` on against `patterns`. If the first pattern is optional, first tries to
+    /// match it with an operand, and then tries to skip it.
     fn assign(
         &self,
         patterns: &[&'static OperandPattern],
@@ -240,7 +241,7 @@ impl Matcher<'_> {
         self.assign(rest, at + 1, roles)
     }
 
-    /// Returns the type that `rule` requires, and whether larger registers are accepted.
+    /// Returns the type that `rule` requires, and whether larger registers are accepted too.
     fn wanted(&self, rule: TypeRule) -> (OpType, bool) {
         let at = |index: u8| {
             self.spelling
@@ -267,7 +268,7 @@ impl Matcher<'_> {
             Shape::Vector(count) => {
                 let count_wanted = self.spelling.count(*count) as usize;
                 match shape {
-                    // The result of a texture instruction can have a residency predicate as its second part.
+                    // The destination of a texture instruction can be a pair of a vector and a residency predicate.
                     OperandShape::Pair(parts)
                         if pattern.allow.intersects(Allow::MAY_PAIR | Allow::MUST_PAIR) =>
                     {
@@ -359,8 +360,8 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    /// Whether the part is an integer register that holds a floating-point element. Vectors of `ld`, `ldu`
-    /// and `st` accept such parts.
+    /// Whether the part is an integer register where a floating-point element is expected, and the instruction accepts
+    /// this. `ld`, `ldu` and `st` accept it in vectors.
     fn takes_integer(&self, pattern: &OperandPattern, part: OperandShape) -> bool {
         let OperandShape::Register(ty) = part else {
             return false;
@@ -520,18 +521,20 @@ impl Matcher<'_> {
         }
     }
 
-    /// Whether the instruction accepts `array[index]` as an address. Only plain loads and stores accept it.
+    /// Whether the instruction accepts `array[index]` as an address. Only `ld`, `ldu` and `st` do.
     fn takes_element(&self) -> bool {
         matches!(self.spelling.form.head, "ld" | "ldu" | "st")
     }
 
-    /// Whether a vector of four coordinates is accepted for each geometry, with the surplus elements being ignored. The
-    /// PTX ISA ("Texture Instructions: tex") permits this for compatibility with versions before 2.0.
+    /// Whether the operand may have four coordinates even if the texture's geometry needs fewer. The surplus
+    /// coordinates are ignored. The PTX ISA ("Texture Instructions: tex") permits this for compatibility with versions
+    /// before 2.0.
     fn takes_any_coordinates(&self, pattern: &OperandPattern) -> bool {
         self.spelling.form.head == "tex" && pattern.name == "c"
     }
 
-    /// Whether ptxas accepts addresses in registers of 8 and 16 bits, which most instructions extend with zeros.
+    /// Whether ptxas accepts addresses in 8-bit and 16-bit registers for this instruction. Most instructions accept
+    /// them and zero-extend them.
     fn takes_narrow_address(&self) -> bool {
         let form = self.spelling.form;
         form.action != Action::Lowers(Lowering::BulkClear)
@@ -550,7 +553,7 @@ impl Matcher<'_> {
         if parts.len() < required || parts.len() > patterns.len() {
             return Err(Wrong::operand("wrong number of parts in brackets"));
         }
-        // At most one part of a tuple is optional: the sampler.
+        // Only one part of a tuple can be optional, namely the sampler.
         let skip = parts.len() < patterns.len();
         let present = patterns.iter().filter(|p| !(skip && optional(p)));
         for (pattern, &part) in present.zip(parts) {
@@ -641,12 +644,12 @@ fn expectation(pattern: &OperandPattern, want: OpType, wider: bool) -> String {
     }
 }
 
-/// Whether a register of this type can hold an address, or the low bits of one.
+/// Whether a register of this type can contain an address or the low bits of an address.
 fn is_address(ty: OpType) -> bool {
     ty.is_integer() && ty.elements() == 1 && ty.bits() <= 64
 }
 
-/// Whether a register of this type can hold any address of a state space.
+/// Whether a register of this type can contain a complete address, which has 32 or 64 bits.
 fn is_whole_address(ty: OpType) -> bool {
     is_address(ty) && ty.bits() >= 32
 }
@@ -658,7 +661,7 @@ pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
         return true;
     }
     let register = match register {
-        // A register of packed halves counts as an untyped 32-bit register.
+        // A register of type `f16x2` is treated like an untyped 32-bit register.
         OpType::F16x2 => OpType::B32,
         other => other,
     };
@@ -678,8 +681,8 @@ pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
     }
 }
 
-/// Whether a `mov` of type `want` may read a special register of type `register`. 16 bits are accepted,
-/// because some special registers had 16 bits in early versions of PTX.
+/// Whether a `mov` of type `want` may read a special register of type `register`. A 16-bit `mov` may read a wider
+/// register, because some special registers had 16 bits in early versions of PTX.
 fn special_fits(register: OpType, want: OpType) -> bool {
     register.bits() == want.bits() || want.bits() < register.bits() && want.bits() == 16
 }
@@ -696,11 +699,12 @@ fn takes_double(want: OpType) -> bool {
     matches!(want, OpType::F32 | OpType::F64 | OpType::B64)
 }
 
-/// Whether an access to the state space `wanted` may name a variable in the state space `actual`.
+/// Whether an instruction that accesses the state space `wanted` may access a variable in the state space `actual`.
 fn spaces_agree(wanted: StateSpace, actual: StateSpace) -> bool {
     use StateSpace::{Const, None, Param, ParamFunc, Shared, SharedCluster};
     match (wanted, actual) {
-        // Parameters and constants have no generic address without `cvta`.
+        // The address of a parameter or of a constant variable is not a generic address. It must be converted with
+        // `cvta`.
         (None, Param | Const) => false,
         (None, _) | (_, None) => true,
         (Shared | SharedCluster, Shared | SharedCluster) => true,

@@ -1,7 +1,7 @@
-//! A compiled line of the syntax table: [`Form`], its modifier slots and its operands.
+//! The compiled representation of a line of the syntax table: a [`Form`] with its modifier slots and operand patterns.
 //!
-//! Invariant: forms live as long as the process. Every `&'static str` in a form is a piece of the table's text, or one
-//! of the strings to which a range such as `<8..24/8>` expands.
+//! Invariant: forms are never freed. Every `&'static str` in a form is a part of the table's text or a leaked string,
+//! to which a range such as `<8..24/8>` expands.
 
 use crate::lowering::Lowering;
 use crate::target::{Requirement, Target, Version};
@@ -9,46 +9,47 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// One accepted shape of an instruction: a line of the syntax table.
+/// A form: one accepted combination of an instruction's modifiers, types and operands. A form is compiled from a line
+/// of the syntax table.
 #[derive(Debug)]
 pub struct Form {
     /// The line of the table that declares the form.
     pub source: &'static str,
     /// The first word of the instruction.
     pub head: &'static str,
-    /// Modifiers directly after the head, in this order.
+    /// Modifiers that must directly follow the head, in this order.
     pub(super) prefix: Vec<Slot>,
-    /// Modifiers in any order.
+    /// Modifiers that can be in any order.
     pub(super) slots: Vec<Slot>,
-    /// Types in their order, anywhere after the prefix.
+    /// Types. They must be in this order, but can be anywhere after the prefix.
     pub(super) types: Vec<Slot>,
     /// Other modifiers that keep their order relative to each other.
     pub(super) ordered: Vec<Slot>,
     /// Operands in order.
     pub operands: Vec<OperandPattern>,
-    /// Modifiers that the line itself sets.
+    /// Modifiers that are set for every instruction of this form.
     pub(super) base: Mods,
-    /// What the instruction becomes.
+    /// How the instruction is lowered.
     pub action: Action,
-    /// The version and target that the form needs.
+    /// The lowest version and target that have the form.
     pub requirement: Requirement,
-    /// The version and target from which on the form is no longer accepted.
+    /// If present, the form is withdrawn for modules of at least this version and this target.
     pub(super) until: Option<(Version, Target)>,
-    /// Whether memory order and scope must be given together or not at all.
+    /// Whether an instruction must have both a memory order and a scope, or neither.
     pub(super) scope_with_order: bool,
 }
 
-/// What an accepted instruction becomes.
+/// How an accepted instruction is lowered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// A row of the op table.
+    /// The instruction becomes this op.
     Becomes(Opcode),
-    /// Control flow, a call, or several operations.
+    /// The instruction becomes control flow, a call, or several ops. The field selects the lowering function.
     Lowers(Lowering),
-    /// No operation: the instruction is a hint and does not affect results.
+    /// The instruction becomes no op, because it is a hint that does not affect results.
     Nothing,
-    /// Accepted but unsupported: the launch of a kernel that can reach the instruction is an error. The field names the
-    /// family of instructions.
+    /// The instruction is accepted but unsupported: the launch of a kernel that can reach it fails. The field names the
+    /// family of unsupported instructions.
     LeftOut(&'static str),
 }
 
@@ -74,7 +75,7 @@ impl Slot {
 }
 
 bitflags::bitflags! {
-    /// The operands that a pattern accepts, beyond its shape and type.
+    /// The properties of an operand pattern, most of which allow an additional kind of operand.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct Allow: u16 {
         /// The instruction writes the operand.
@@ -111,7 +112,7 @@ bitflags::bitflags! {
 pub enum Shape {
     /// A register, constant or name.
     Scalar,
-    /// `{a, b, ...}` with this number of elements.
+    /// A vector `{a, b, ...}` with this number of elements.
     Vector(Count),
     /// `[address]` in this state space.
     Memory(Space),
@@ -127,18 +128,18 @@ pub enum Shape {
     Group,
 }
 
-/// The state space that an address operand must be in.
+/// The state space to which an address operand must refer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
-    /// The space of the instruction's modifier; generic without a modifier.
+    /// The state space that the instruction's modifier specifies, or the generic space if there is no such modifier.
     OfModifier,
-    /// Any space; not checked.
+    /// Any state space.
     Any,
-    /// This space.
+    /// This state space.
     Fixed(margay_ops::mods::StateSpace),
 }
 
-/// A number of vector elements: `scale * variables / divisor`, but at least 1.
+/// The number of elements of a vector operand: `scale * variables[0] * variables[1] / divisor`, but at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Count {
     pub(super) scale: u32,
@@ -146,20 +147,20 @@ pub struct Count {
     pub(super) divisor: u32,
     /// Whether a single element may be written without braces.
     pub(super) bare: bool,
-    /// Whether fewer elements are accepted.
+    /// Whether vectors with fewer elements are accepted too.
     pub(super) or_fewer: bool,
 }
 
-/// A number that appears in a modifier.
+/// A factor in a [`Count`], whose value a modifier of the instruction determines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Variable {
     /// The constant 1.
     One,
-    /// 4 for `.v4`; 1 without a vector modifier.
+    /// The number in a vector modifier, such as 4 for `.v4`. The value is 1 if there is no such modifier.
     Vec,
-    /// 8 for `.x8`; 1 without such a modifier.
+    /// The number in a count modifier, such as 8 for `.x8`. The value is 1 if there is no such modifier.
     Num,
-    /// 64 for `.m64n128k16`; `N` is 128 and `K` is 16.
+    /// The `m` of a shape modifier: 64 for `.m64n128k16`. Likewise, `N` is 128 and `K` is 16.
     M,
     N,
     K,
@@ -172,41 +173,41 @@ pub struct Range {
     pub low: i64,
     /// The largest value.
     pub high: i64,
-    /// Every value must be a multiple of this number.
+    /// The value must be a multiple of this number.
     pub step: i64,
 }
 
-/// How the type of an operand follows from the instruction.
+/// How the required type of an operand follows from the instruction's types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeRule {
     /// The instruction's type at this position.
     Same(u8),
     /// The instruction's type at this position, in a register of the same or a larger size.
     Wider(u8),
-    /// The type of twice the size of the instruction's type at this position.
+    /// The type that has twice the size of the instruction's type at this position.
     Doubled(u8),
     /// A fixed type.
     Fixed(OpType),
-    /// Any integer register or constant (addresses, sizes).
+    /// Any integer register or constant, as for addresses and sizes.
     Integer,
-    /// Any type; not checked.
+    /// Any type.
     Any,
 }
 
 /// One operand of a form.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperandPattern {
-    /// The operand's name in the table.
+    /// The operand's name in the syntax table.
     pub name: &'static str,
     /// How the operand is written.
     pub shape: Shape,
-    /// How its type follows from the instruction.
+    /// How the operand's type follows from the instruction.
     pub ty: TypeRule,
-    /// The kinds of operand that are accepted.
+    /// The kinds of operand that are accepted, and other properties.
     pub allow: Allow,
-    /// The accepted values of a constant.
+    /// The accepted values, if the operand is a constant.
     pub range: Option<Range>,
-    /// The operand is present exactly if the instruction has this modifier.
+    /// If set, the operand is present if and only if the instruction has this modifier.
     pub only_with: Option<&'static str>,
 }
 

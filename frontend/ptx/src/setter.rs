@@ -1,10 +1,11 @@
-//! Translates the text of modifiers to [`Mods`].
+//! Translates the text of a modifier in the syntax table to [`Mods`].
 
 use margay_ops::mods::{
     AtomOp, BoolOp, CmpOp, Half, MemOrder, Mode, Mods, Precision, Rounding, Scope, StateSpace,
 };
 
-/// Returns the state space that a modifier names. `shared::cta` is `shared`, `param::entry` is `param`.
+/// Returns the state space that a modifier names. `shared::cta` is the same as `shared`, and `param::entry` the same as
+/// `param`.
 pub fn state_space(text: &str) -> Option<StateSpace> {
     match text {
         "shared::cta" => Some(StateSpace::Shared),
@@ -13,8 +14,8 @@ pub fn state_space(text: &str) -> Option<StateSpace> {
     }
 }
 
-/// Returns modifiers in which `field` has the value that `text` names, or `None` if `text` is not a value of this
-/// field. Without a field, `text` names a flag. If no flag has this name, the returned modifiers are empty.
+/// Returns a [`Mods`] in which `field` has the value that `text` names, or `None` if `text` is not a value of this
+/// field. If `field` is `None`, `text` names a flag, and an unknown name gives an empty [`Mods`].
 pub(super) fn set(field: Option<&str>, text: &str) -> Option<Mods> {
     let none = Mods::NONE;
     Some(match field {
@@ -56,7 +57,7 @@ fn flag(text: &str) -> Mods {
 
 fn scope(text: &str) -> Option<Scope> {
     match text {
-        // `membar` uses this name for the scope.
+        // `membar.gl` has this name for the GPU scope.
         "gl" => Some(Scope::Gpu),
         _ => Scope::from_name(text),
     }

@@ -1,4 +1,4 @@
-//! Matches head and modifiers: finds the forms for a spelling such as `add.rn.f32`.
+//! Matches the head and the modifiers of an instruction: finds the forms for a spelling such as `add.rn.f32`.
 
 use crate::error::{FormError, FormErrorKind};
 use crate::pattern::{Action, Count, Form, Slot, Variable};
@@ -10,22 +10,23 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use smallvec::SmallVec;
 
-/// A form together with the modifiers that an instruction chose.
+/// A form together with the modifiers and types that an instruction specifies.
 #[derive(Clone, Debug)]
 pub struct Spelling {
     /// The form.
     pub form: &'static Form,
-    /// The operation: opcode, first two types, modifiers. The opcode is meaningless for an instruction that
-    /// does not become a row of the op table; see [`Form::action`].
+    /// The IR operation: opcode, first two types and modifiers. The opcode is only meaningful if the instruction
+    /// becomes a single op; see [`Form::action`].
     pub desc: Desc,
-    /// All types in order.
+    /// All types that the instruction specifies, in order.
     pub types: SmallVec<[OpType; 4]>,
-    /// The modifiers that are not types, spelled as in the table.
+    /// The modifiers that are not types, spelled as in the syntax table.
     pub modifiers: SmallVec<[&'static str; 6]>,
     numbers: Numbers,
 }
 
-/// Numbers that appear in the modifiers, such as 4 in `.v4`.
+/// The numbers in an instruction's modifiers, such as 4 in `.v4`, from which the lengths of vector operands are
+/// computed.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     vec: u32,
@@ -58,20 +59,21 @@ impl Spelling {
     }
 }
 
-/// The reason why a form does not match. The miss with the greatest `progress` is reported. `progress` is the number of
-/// modifiers that matched, plus 1 if all types and other modifiers with a fixed order match. If the form matches but
-/// needs another version or target, `progress` is the greatest `usize`.
+/// The reason why a form does not match. Of all forms, the miss with the greatest `progress` is reported. `progress` is
+/// the number of modifiers that matched, plus 1 if all types and all other modifiers with a fixed order are present. If
+/// the form matches but needs another version or target, `progress` is the greatest `usize`.
 struct Miss {
     progress: usize,
     kind: FormErrorKind,
     wanted: Option<&'static str>,
 }
 
-/// Returns all forms with this head and these modifiers that exist in this version and target.
+/// Returns all forms with this head and these modifiers that this version and this target support.
 ///
 /// # Errors
 ///
-/// The error contains the modifier that is wrong or missing, or the version or target that the instruction needs.
+/// If there is no such form, returns an error that states which modifier is wrong or missing, or which version or
+/// target the instruction needs.
 pub fn spell(
     head: &str,
     modifiers: &[&str],
@@ -155,7 +157,7 @@ fn try_form(form: &'static Form, modifiers: &[&str]) -> Result<(Spelling, Requir
 struct Fill {
     form: &'static Form,
     taken: u64,
-    /// Number of ordered slots that are filled.
+    /// Number of slots in `form.ordered` that are filled.
     ordered: usize,
     mods: u64,
     types: SmallVec<[OpType; 4]>,
@@ -176,8 +178,8 @@ impl Fill {
         }
     }
 
-    /// Whether the third type of a video operation is signed. The third type is the type of operand `b`. [`Desc`] has
-    /// only a flag for this type, not a field.
+    /// Whether the third type of a video instruction, which is the type of operand `b`, is signed. [`Desc`] has no
+    /// field for a third type, only a flag for its signedness.
     fn is_third_type_signed(&self, opcode: Opcode) -> bool {
         is_video(opcode) && self.types.get(2).is_some_and(|ty| ty.is_signed())
     }
@@ -210,7 +212,7 @@ impl Fill {
         self.repeats(modifier)
     }
 
-    /// Whether the instruction already has this modifier and may repeat it.
+    /// Whether the modifier repeats an earlier modifier of the instruction, and ptxas accepts this repetition.
     fn repeats(&self, modifier: &str) -> bool {
         const HARMLESS: [&str; 7] = ["sync", "sat", "cc", "approx", "shiftamt", "uni", "NaN"];
         HARMLESS.contains(&modifier) && self.texts.contains(&modifier)
@@ -246,7 +248,8 @@ impl Fill {
         }
         for (index, slot) in form.slots.iter().enumerate() {
             if slot.required && self.taken & (1 << index) == 0 {
-                // The addition of 1 ranks this error above a missing type, because the types match here.
+                // Add 1, so that this error takes precedence over a missing type in another form: here, all types
+                // match.
                 return Err(missing(FormErrorKind::MissingModifier, slot, given + 1));
             }
         }
@@ -284,7 +287,7 @@ fn is_video(opcode: Opcode) -> bool {
     Opcode::Vadd <= opcode && opcode <= Opcode::Vmax4
 }
 
-/// Whether memory order and scope are both given or both absent.
+/// Whether the memory order and the scope are both present or both absent.
 fn order_and_scope(mods: Mods) -> bool {
     let ordered = !mods.is_weak();
     ordered == (mods.scope() != Scope::None)
@@ -310,14 +313,14 @@ fn numbers(texts: &[&'static str], mods: Mods) -> Numbers {
     numbers
 }
 
-/// Parses `m64n128k16` to `[64, 128, 16]`; a missing `k` is 1.
+/// Parses a shape such as `m64n128k16` to `[64, 128, 16]`. If there is no `k`, the last number is 1.
 fn tile(text: &str) -> Option<[u32; 3]> {
     let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k').unwrap_or((rest, "1"));
     Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
 }
 
-/// Returns the instruction as written, truncated after 24 modifiers.
+/// Returns the opcode and modifiers of the instruction for a message, truncated after 24 modifiers.
 fn written(head: &str, modifiers: &[&str]) -> String {
     const MOST: usize = 24;
     let mut text = head.to_owned();

@@ -5,7 +5,7 @@ use crate::pattern::{Form, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{LazyLock, OnceLock};
 
-/// The table's files. A file can use the classes that earlier files define.
+/// The files of the table, in order. A file can only use classes that it or an earlier file defines.
 const FILES: &[&str] = &[
     include_str!("../tables/classes.forms"),
     include_str!("../tables/arithmetic.forms"),
@@ -25,7 +25,7 @@ struct Table {
     words: OnceLock<Words>,
 }
 
-/// The modifiers of all forms, for error messages about wrong modifiers.
+/// The modifiers of all forms and of each head, for error messages about wrong modifiers.
 #[derive(Default)]
 struct Words {
     modifiers: FxHashSet<&'static str>,
@@ -61,19 +61,19 @@ impl Form {
     }
 }
 
-/// Returns the forms with this head, in the table's order. Returns no forms if the head is unknown.
+/// Returns the forms with this head, in the order of the table. Returns an empty slice if the head is unknown.
 pub fn forms_of(head: &str) -> &'static [&'static Form] {
     let Some((&head, cell)) = TABLE.by_head.get_key_value(head) else {
         return &[];
     };
     cell.get_or_init(|| {
-        // Forms live as long as the process, so that spellings can refer to them.
+        // The forms are leaked, so that a `Spelling` can contain a `&'static` reference to its form.
         let forms: &'static [Form] = Vec::leak(TABLE.lines.forms_of(head));
         forms.iter().collect()
     })
 }
 
-/// Returns all heads, in no particular order.
+/// Returns the heads of all instructions, in no particular order.
 pub fn heads() -> impl Iterator<Item = &'static str> {
     TABLE.by_head.keys().copied()
 }

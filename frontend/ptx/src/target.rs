@@ -1,7 +1,7 @@
-//! PTX versions, targets, and the requirements of forms.
+//! PTX versions and targets, and the requirements of forms on them.
 //!
-//! Invariant: raising the version never makes a module fail a [`Requirement`]. Raising the target never does either,
-//! unless the requirement lists an architecture-specific (`a`) or family-specific (`f`) target.
+//! Invariant: a module that satisfies a [`Requirement`] also satisfies it with a later version. The same is true for a
+//! later target, unless the requirement contains an architecture-specific (`a`) or family-specific (`f`) target.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -30,24 +30,24 @@ impl fmt::Display for Version {
     }
 }
 
-/// The instructions that a target has in addition to the portable instructions.
+/// The variant of a target: which instructions it has in addition to the portable instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Variant {
     /// No additional instructions: `sm_100`.
     #[default]
     Base,
-    /// The instructions of a family of architectures: `sm_100f`.
+    /// The instructions of its family of architectures: `sm_100f`.
     Family,
-    /// The instructions of this architecture: `sm_100a`.
+    /// The instructions of its own architecture: `sm_100a`.
     Specific,
 }
 
 /// A target architecture, such as `sm_90a`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Target {
-    /// 90 of `sm_90a`.
+    /// The number, such as 90 for `sm_90a`.
     pub number: u16,
-    /// `a` of `sm_90a`.
+    /// The variant that the suffix specifies, such as `a` in `sm_90a`.
     pub variant: Variant,
 }
 
@@ -60,7 +60,7 @@ impl Target {
         }
     }
 
-    /// Parses `sm_90a` (also `compute_90a`).
+    /// Parses a name such as `sm_90a` or `compute_90a`.
     pub fn parse(text: &str) -> Option<Target> {
         let digits = text
             .strip_prefix("sm_")
@@ -80,9 +80,10 @@ impl Target {
         Some(Target { number, variant })
     }
 
-    /// Whether a module for `self` may use a feature that `needed` introduced. A portable feature exists on its own
-    /// target and on all later targets. A family-specific feature exists on the `f` and `a` variants of its own and
-    /// later targets of the same family. An architecture-specific feature exists on its own target only.
+    /// Whether a module for the target `self` may use a feature that was introduced with the target `needed`. A
+    /// portable feature exists on `needed` and on all later targets. A family-specific feature exists on the `f` and
+    /// `a` variants of `needed` and of later targets of the same family. An architecture-specific feature exists on
+    /// `needed` only.
     pub fn has(self, needed: Target) -> bool {
         match needed.variant {
             Variant::Base => self.number >= needed.number,
@@ -107,20 +108,22 @@ impl fmt::Display for Target {
     }
 }
 
-/// The version and the target that a form needs. The module's target must satisfy one of the listed targets.
+/// The requirements of a form or modifier on the module's version and target. For at least one target in `targets`,
+/// [`Target::has`] must be true.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requirement {
     /// Lowest PTX version.
     pub version: Version,
-    /// The accepted targets; empty if every target is accepted.
+    /// Alternative lowest targets. If the list is empty, every target is accepted.
     pub targets: SmallVec<[Target; 2]>,
-    /// Targets that have the feature since an earlier version than the other targets, each with that version.
+    /// Exceptions from `version`: lowest targets that support the feature from an earlier version on, each with this
+    /// version.
     pub earlier: SmallVec<[(Target, Version); 1]>,
 }
 
 impl Requirement {
-    /// Parses `80/7.0`, `90a|100f/8.0`, `80` or `/7.0`. In `89/8.1,90/7.8`, the targets from `sm_90` on have
-    /// the feature since an earlier version.
+    /// Parses `80/7.0`, `90a|100f/8.0`, `80` or `/7.0`. `89/8.1,90/7.8` means that `sm_89` has the feature from PTX 8.1
+    /// on, and targets from `sm_90` on have it from PTX 7.8 on.
     pub(super) fn parse(text: &str) -> Option<Requirement> {
         let mut alternatives = text.split(',');
         let mut requirement = Requirement::parse_one(alternatives.next()?)?;
@@ -153,7 +156,8 @@ impl Requirement {
         self.targets.is_empty() || self.targets.iter().any(|&needed| target.has(needed))
     }
 
-    /// Returns the lowest PTX version for a target that satisfies the requirement.
+    /// Returns the lowest PTX version that supports the feature on `target`, which must satisfy
+    /// [`Requirement::allows`].
     pub fn version_for(&self, target: Target) -> Version {
         let earlier = self
             .earlier

@@ -1,4 +1,5 @@
-//! Unit tests of the matcher. `frontend/ptx/tests/forms.rs` compares the table with results of ptxas.
+//! Unit tests of the matcher. The test `frontend/ptx/tests/forms.rs` compares the syntax table with recorded results of
+//! ptxas.
 
 use super::*;
 use margay_ops::mods::{MemOrder, Rounding, StateSpace};

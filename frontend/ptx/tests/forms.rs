@@ -1,6 +1,6 @@
-//! Compares the syntax table with recorded results of ptxas. Every instruction that ptxas accepts matches a
-//! form at the lowest version and target, and the table accepts the same mutated instructions as ptxas.
-//! `data/README.md` describes where the results come from.
+//! Compares the syntax table with recorded results of ptxas. The tests check that every recorded instruction that ptxas
+//! accepts matches a form at its lowest version and target, and that the table accepts the same mutated instructions as
+//! ptxas. `data/README.md` describes where the results come from.
 
 mod judge;
 
@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use judge::{Judge, Verdict};
 use std::io::Read;
 
-/// Reads a data file: result, target, version and text of every line.
+/// Reads a data file. Returns the result of ptxas, the target, the version and the instruction of each line.
 fn judged(name: &str) -> Vec<[String; 4]> {
     let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     let file = std::fs::File::open(path).expect("the test's data");
@@ -24,7 +24,7 @@ fn judged(name: &str) -> Vec<[String; 4]> {
         .collect()
 }
 
-/// Returns the number of lines, and the lines on which the table and ptxas differ.
+/// Returns the number of lines of a data file, and the lines for which the table and ptxas give different results.
 fn differences(name: &str) -> (usize, Vec<String>) {
     let lines = judged(name);
     let mut judge = Judge::default();

@@ -1,7 +1,8 @@
 //! Storage for the nodes of a syntax tree.
 //!
-//! There is one vector for each kind of node. An [`Id`] refers to one node, and a [`List`] refers to contiguous nodes.
-//! Invariant: only an arena creates the IDs and lists that index it, so indexing cannot fail.
+//! An [`Arena`] has one vector for each kind of node. An [`Id`] is the index of one node, and a [`List`] is a range of
+//! contiguous nodes. Invariant: only an arena creates the IDs and lists that are used with it, so every index is in
+//! bounds.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -92,7 +93,7 @@ impl<T> List<T> {
     }
 }
 
-// Implemented by hand, because `derive` would require the same traits of `T`.
+// These traits are implemented by hand, because `derive` would add a bound such as `T: Clone` to each implementation.
 macro_rules! handle_traits {
     ($($handle:ident { $($field:ident),* })*) => {$(
         impl<T> Clone for $handle<T> {
@@ -193,8 +194,8 @@ arena! {
 }
 
 impl Arena {
-    /// Creates an arena with the capacity that a text of this length usually needs. The initial capacity is limited,
-    /// because a long text can consist mostly of things other than statements.
+    /// Creates an arena with the capacity that a PTX text of `bytes` bytes usually needs. The initial capacity is
+    /// limited, because a long text can consist mostly of initialisers and comments.
     pub(crate) fn for_text(bytes: usize) -> Self {
         const LONG: usize = 16 << 20;
         let bytes = bytes.min(LONG);
@@ -206,8 +207,8 @@ impl Arena {
         arena
     }
 
-    /// Adds one node. If memory for the node cannot be allocated, [`Arena::take_failure`] returns the size of the
-    /// failed allocation, and the returned ID refers to another node.
+    /// Adds one node. If memory for the node cannot be allocated, the returned ID refers to another node of the same
+    /// kind, and [`Arena::take_failure`] returns the size of the failed allocation.
     pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
         let nodes = T::nodes_mut(self);
         let last = nodes.len();
@@ -223,8 +224,8 @@ impl Arena {
         }
     }
 
-    /// Adds contiguous nodes. If memory for the nodes cannot be allocated, [`Arena::take_failure`] returns the size of
-    /// the failed allocation, and the returned list is empty.
+    /// Adds contiguous nodes. If memory for the nodes cannot be allocated, the returned list is empty, and
+    /// [`Arena::take_failure`] returns the size of the failed allocation.
     pub(crate) fn add_list<T: Node>(&mut self, items: impl IntoIterator<Item = T>) -> List<T> {
         let items = items.into_iter();
         let nodes = T::nodes_mut(self);
@@ -237,16 +238,17 @@ impl Arena {
         List::new(start, nodes.len() - start)
     }
 
-    /// Begins a list of an initialiser's values: the outermost list of a variable, or a list inside the list that was
-    /// begun last. The text of the list begins at `start`. Returns `None` if memory cannot be allocated.
+    /// Begins a list of values in an initialiser. The list is either the outermost list of a variable or the next value
+    /// of the list that was begun last. The text of the list begins at `start`. Returns `None` if memory cannot be
+    /// allocated.
     pub(crate) fn begin_values(&mut self, start: u32) -> Option<OpenList> {
         let list = self.values.begin(start);
         list.map_err(|NoMemory(bytes)| self.failed = Some(bytes))
             .ok()
     }
 
-    /// Adds a value to a list. If the value is a list with values, these values are already stored, and this function
-    /// only counts the value.
+    /// Adds a value to a list. If the value is itself a non-empty list, its values are already stored, and this
+    /// function only increments the number of values of the outer list.
     pub(crate) fn add_value(&mut self, list: &mut OpenList, value: &Initializer) {
         list.count();
         if let InitializerKind::List(inner) = value.kind
@@ -269,13 +271,14 @@ impl Arena {
         self.values.of(list)
     }
 
-    /// Frees the memory of the values in all lists when the values are no longer needed. The lists keep their lengths.
+    /// Frees the memory of the values of all initialiser lists. Call this function when the values are no longer
+    /// needed. The lists keep their lengths.
     pub(crate) fn release_values(&mut self) {
         self.values = Values::default();
     }
 
-    /// Returns the size in bytes of an allocation that failed since the previous call, if one has failed. After a
-    /// failed allocation, the tree lacks nodes.
+    /// Returns the size in bytes of an allocation that failed since the previous call, or `None` if all allocations
+    /// succeeded. After a failed allocation, nodes are missing from the tree.
     pub(crate) fn take_failure(&mut self) -> Option<usize> {
         self.failed.take()
     }

@@ -1,8 +1,8 @@
 //! Constants: literals and folded expressions.
 //!
-//! PTX computes integer constants in 64 bits, and floating-point constants in f64. Integers are signed unless
-//! a `U` suffix, an unsigned operand or a cast makes them unsigned. Invariant: a constant has the exact value written.
-//! The code that uses the constant truncates it to the width needed.
+//! PTX computes integer constants in 64 bits, and floating-point constants in f64. Integers are signed unless a `U`
+//! suffix, an unsigned operand or a cast makes them unsigned. Invariant: a constant has the exact value that the text
+//! specifies. The code that uses the constant truncates it to the width of the operand or variable.
 
 /// A constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -29,7 +29,7 @@ pub struct SourcePosition {
     pub column: u32,
 }
 
-/// The function of an inlined location: a label in `.debug_str` plus an offset.
+/// The name of an inlined function, as a position in the section `.debug_str`: a label plus an offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocationFunction {
     /// The label.
@@ -43,13 +43,13 @@ pub struct LocationFunction {
 pub struct Location {
     /// The source position.
     pub position: SourcePosition,
-    /// `function_name label + offset`: the location of the inlined function's name in `.debug_str`.
+    /// `function_name label + offset`: the position of the inlined function's name in `.debug_str`.
     pub function: Option<LocationFunction>,
-    /// `inlined_at file line column`: the position that this code was inlined into. An earlier `.loc` has the
-    /// same position.
+    /// `inlined_at file line column`: the source position of the call that was inlined. An earlier `.loc` should have
+    /// the same position; see `caller`.
     pub inlined_at: Option<SourcePosition>,
-    /// The earlier `.loc` of the same function whose position is `inlined_at`, if there is one. The code of that
-    /// earlier `.loc` can be inlined code too.
+    /// The most recent earlier `.loc` in the same PTX function whose position is `inlined_at`, if there is one. That
+    /// `.loc` can be inlined code too, so these references form a chain of callers.
     pub caller: Option<Id<Location>>,
     /// The whole directive.
     pub span: Span,
@@ -87,8 +87,8 @@ pub enum DwarfLine {
 pub enum DwarfValue {
     /// An integer.
     Int(u64),
-    /// The address of a label, or of a section by its name with the dot, plus an offset.
+    /// An address plus an offset. The name is a label, or a section's name with its dot.
     Address(Name, i64),
-    /// `end - start`, both labels.
+    /// `end - start`, where both names are labels.
     Difference(Name, Name),
 }

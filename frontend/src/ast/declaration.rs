@@ -53,7 +53,7 @@ pub enum Attribute {
 /// `Variable` for each name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Variable {
-    /// The name; for a range, the part before `<`. `_` for an unnamed prototype parameter.
+    /// The name. For a range, this is the part before `<`. For an unnamed parameter of a prototype, this is `_`.
     pub name: Ident,
     /// Which modules can access the variable.
     pub linkage: Linkage,
@@ -81,7 +81,7 @@ pub struct Variable {
     pub span: Span,
 }
 
-/// The initial value of a variable, or a part of this value.
+/// The initial value of a variable, or one value in its list.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Initializer {
     /// The value.
@@ -95,7 +95,7 @@ pub struct Initializer {
 pub enum InitializerKind {
     /// A number.
     Constant(Constant),
-    /// An address: `name + offset` or `generic(name) + offset`, or one byte of such an address, `mask(name)`.
+    /// An address, `name + offset` or `generic(name) + offset`, or one byte of such an address, `mask(address)`.
     Address {
         /// The variable or function.
         name: Name,
@@ -174,7 +174,7 @@ pub struct Directive {
     pub span: Span,
 }
 
-/// The kinds of function directive. A dimension that is not written is 1.
+/// The kinds of function directive. A missing `y` or `z` dimension is stored as 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DirectiveKind {
     /// `.maxnreg n`
@@ -208,9 +208,9 @@ pub enum DirectiveKind {
 /// `.alias name, target;`
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Alias {
-    /// The name of a declared function, which gets the body of the target.
+    /// The name of the alias: a declared function without a body, which gets the body of the target.
     pub name: Ident,
-    /// The name of the function whose body the declared function gets.
+    /// The name of the function whose body the alias gets.
     pub target: Ident,
     /// The whole directive.
     pub span: Span,

@@ -1,16 +1,16 @@
 //! The syntax tree of a PTX module.
 //!
-//! The tree is compact: identifiers are interned ([`Name`]), nodes live in the vectors of one
-//! [`Arena`] per module, and a parent holds an [`Id`] or a [`List`] (start and length) of its
-//! children. `module[id]` and `module[list]` return the nodes. The statements of a function body are one flat
-//! list in which [`Statement::ScopeBegin`] and [`Statement::ScopeEnd`] represent braces, so no consumer needs
-//! recursion. The values in lists of initialisers are encoded in a few bytes each ([`Module::values`]).
+//! The tree is compact: identifiers are interned ([`Name`]), nodes live in the vectors of one [`Arena`] per module, and
+//! a parent holds an [`Id`] or a [`List`] (start and length) of its children. `module[id]` and `module[list]` return
+//! the nodes. The statements of a function body are one flat list in which [`Statement::ScopeBegin`] and
+//! [`Statement::ScopeEnd`] represent braces, so no consumer needs recursion. The values in the lists of initialisers
+//! are not nodes: each is encoded in a few bytes, and [`Module::values`] decodes them.
 //!
 //! Constant expressions are folded while parsing: an operand or an initialiser holds a [`Constant`], never an
 //! expression.
 //!
-//! Invariant: the parser of a module creates all `Id`s, `List`s and `Name`s of this module. The scopes in a
-//! body are balanced, even after syntax errors.
+//! Invariants: the `Id`s, `List`s and `Name`s in a module were all created while this module was parsed. Each
+//! [`Statement::ScopeBegin`] in a body has a matching [`Statement::ScopeEnd`], even after syntax errors.
 
 mod arena;
 mod constant;
@@ -103,7 +103,7 @@ impl Module {
         self.names.text(name)
     }
 
-    /// Returns the values in a list of an initialiser, in order.
+    /// Returns the values of a list in an initialiser, in order.
     pub fn values(&self, list: ValueList) -> ValueIter<'_> {
         self.arena.values(list)
     }
@@ -124,7 +124,7 @@ impl Module {
         })
     }
 
-    /// Returns the position of an instruction's opcode head, without guard and modifiers.
+    /// Returns the position of the first word of an instruction's opcode, without guard and modifiers.
     pub fn opcode_span(&self, instruction: &Instruction) -> Span {
         let start = instruction.opcode_start;
         Span::new(start, start + self.text(instruction.opcode).len() as u32)

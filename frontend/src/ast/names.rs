@@ -1,8 +1,8 @@
 //! Interned identifiers.
 //!
-//! Each identifier, modifier or string of a module is stored once. The tree refers to the stored text by a [`Name`] of
-//! 32 bits, so that later stages compare and index integers instead of hashing text. Invariant: equal texts have equal
-//! names.
+//! The text of each identifier, modifier and string of a module is stored once. The tree contains a 32-bit [`Name`]
+//! instead of the text, so that later stages compare integers and use them as indices instead of hashing text.
+//! Invariant: equal texts have equal names.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -63,7 +63,7 @@ pub struct Names {
 /// A slot of the hash table.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// Hash of the text, which makes most comparisons of texts unnecessary.
+    /// Hash of the text. Texts are compared only if their hashes are equal.
     hash: u32,
     /// A name's index plus one; zero if the slot is free.
     number: u32,
@@ -111,9 +111,8 @@ impl Names {
         Name::in_slot(self.slots[slot].number)
     }
 
-    /// Returns the name of `text`, and adds the name if it is new. If memory for the name cannot be allocated,
-    /// [`Names::take_failure`] returns the size of the failed allocation, and the returned name is that of another
-    /// text.
+    /// Returns the name of `text`, and adds the text if it is new. If memory for the text cannot be allocated, the
+    /// returned name is that of another text, and [`Names::take_failure`] returns the size of the failed allocation.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         self.try_intern(text).unwrap_or_else(|NoMemory(bytes)| {
             self.failed = Some(bytes);
@@ -121,7 +120,8 @@ impl Names {
         })
     }
 
-    /// Returns the size in bytes of an allocation that failed since the previous call, if one has failed.
+    /// Returns the size in bytes of an allocation that failed since the previous call, or `None` if all allocations
+    /// succeeded.
     pub(crate) fn take_failure(&mut self) -> Option<usize> {
         self.failed.take()
     }
@@ -148,7 +148,7 @@ impl Names {
         Ok(Name::in_slot(number).expect("it has just been counted"))
     }
 
-    /// Returns the slot that holds `text`, or the free slot in which to store it.
+    /// Returns the index of the slot that holds `text`, or else of the free slot in which the text must be stored.
     fn find(&self, hash: u32, text: &str) -> usize {
         let mask = self.slots.len() - 1;
         let mut index = hash as usize & mask;
@@ -189,8 +189,8 @@ impl fmt::Debug for Names {
     }
 }
 
-/// Computes a fast keyed hash. Each module has a different key, which is never exposed, so that no input can
-/// be constructed in which many names collide.
+/// Computes a fast keyed hash. Each module has a different secret key, so that an attacker cannot construct an input in
+/// which many names collide.
 fn hash(key: u64, text: &str) -> u32 {
     let bytes = text.as_bytes();
     let mut state = key ^ bytes.len() as u64;
@@ -199,7 +199,7 @@ fn hash(key: u64, text: &str) -> u32 {
         state = fold(state ^ u64::from_le_bytes(*word), key);
         rest = tail;
     }
-    // The last bytes, by two loads that can overlap.
+    // Hash the last 4 to 7 bytes with two loads that can overlap. Hash fewer than 4 bytes one by one.
     let tail = match (rest.first_chunk(), rest.last_chunk()) {
         (Some(low), Some(high)) => {
             u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32

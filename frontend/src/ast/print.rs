@@ -1,8 +1,8 @@
 //! The text form of a syntax tree, for `margay dis --ast`: one line for each node. The lines of a node's children
 //! follow the node's line and are indented more.
 //!
-//! The first word of a line is the kind of the node. The text shows the tree and not the source: constant expressions
-//! are numbers, and one declaration of several names is several nodes.
+//! The first word of a line is the kind of the node. The text shows the tree and not the source: a constant expression
+//! is printed as its value, and a declaration of several names is printed as several nodes.
 
 use std::fmt::{self, Display, Write};
 
@@ -277,7 +277,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes the statements of a body. A brace changes the indentation.
+    /// Writes the statements of a body. The statements of an inner scope are indented more.
     fn statements(&mut self, body: List<Statement>) {
         let module = self.module;
         for statement in &module[body] {
@@ -422,7 +422,8 @@ impl Printer<'_> {
     }
 }
 
-/// Returns a blank and the word of a linkage, or an empty text for internal linkage.
+/// Returns the directive of a linkage with a space before it, such as ` .weak`. Returns an empty text for internal
+/// linkage.
 fn linkage(linkage: Linkage) -> &'static str {
     match linkage {
         Linkage::Internal => "",
@@ -440,7 +441,7 @@ fn with_offset(name: &str, offset: i64) -> String {
     }
 }
 
-/// A constant as a node.
+/// Formats a constant as the line of a node, such as `integer 5U`.
 struct Value(Constant);
 
 impl Display for Value {

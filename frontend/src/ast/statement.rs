@@ -3,7 +3,7 @@
 use super::{Constant, Directive, Id, Ident, List, Location, Module, Name, Variable};
 use crate::source::Span;
 
-/// One statement. A body is a flat list, in which braces are separate statements.
+/// One statement of a function body. A body is a flat list in which each brace is a separate statement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Statement {
     /// An instruction.
@@ -35,7 +35,7 @@ pub struct Instruction {
     pub opcode_start: u32,
     /// `@p` or `@!p`.
     pub guard: Option<Id<Guard>>,
-    /// The words after dots, such as `cc` and `u32`. If `.unified` follows an address, it is the last
+    /// The words after dots, such as `cc` and `u32`. A `.unified` that follows an address is stored as the last
     /// modifier.
     pub modifiers: List<Modifier>,
     /// The operands.
@@ -73,10 +73,10 @@ pub struct Operand {
     pub span: Span,
 }
 
-/// The components of a vector in their usual spelling (`r g b a` are synonyms).
+/// The names of the components of a vector. PTX also accepts `r g b a` as synonyms.
 pub const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// The operator before a register operand.
+/// An operator that can precede a register operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Prefix {
     /// `!`
@@ -135,12 +135,12 @@ pub enum OperandKind {
     },
     /// `[number]`
     MemoryAt(i64),
-    /// `[a, b, ...]` of textures, surfaces and tensors. The first part is the address ([`OperandKind::Memory`] or
-    /// [`OperandKind::MemoryAt`]). The other parts are names and vectors.
+    /// `[a, b, ...]` of textures, surfaces and tensors. The first member is the address, always an
+    /// [`OperandKind::Memory`]. The other members are names and vectors.
     MemoryTuple(List<Operand>),
     /// `{a, b, ...}`
     Vector(List<Operand>),
-    /// `a|b`; the list always has two parts.
+    /// `a|b`: always two operands.
     Pair(List<Operand>),
     /// `(a, b, ...)` in a call.
     Group(List<Operand>),
@@ -155,7 +155,7 @@ pub struct Call {
     pub target: Operand,
     /// The arguments.
     pub arguments: List<Operand>,
-    /// The prototype, target list or target array of an indirect call.
+    /// The prototype, the list of targets or the array of function addresses of an indirect call.
     pub prototype: Option<Operand>,
 }
 
@@ -178,8 +178,8 @@ impl Instruction {
     }
 }
 
-/// Removes a parenthesised list from the front and returns its operands. Returns the empty list if the first operand is
-/// no such list.
+/// If the first operand is a parenthesised list, removes this list from `rest` and returns its operands. Otherwise,
+/// returns the empty list.
 fn take_group(rest: &mut &[Operand]) -> List<Operand> {
     if let Some((first, tail)) = rest.split_first()
         && let OperandKind::Group(list) = first.kind

@@ -1,6 +1,7 @@
 //! Types and state spaces as written in declarations.
 //!
-//! These types keep all properties of a declaration, including signedness; the IR has its own, simpler types.
+//! The types in this module keep everything that a declaration specifies, including signedness. The IR has its own,
+//! simpler types.
 
 use std::fmt;
 
@@ -68,8 +69,8 @@ impl ScalarType {
         Self::ALL[self as usize].1
     }
 
-    /// Returns the size of a value in bytes. A predicate has no size. The size of an opaque reference is the size of
-    /// its 64-bit handle.
+    /// Returns the size in bytes of a value of this type, or `None` for a predicate. The size of an opaque reference is
+    /// the size of its 64-bit handle.
     pub fn bytes(self) -> Option<u32> {
         use ScalarType::*;
         match self {
@@ -105,7 +106,7 @@ impl fmt::Display for ScalarType {
 pub enum StateSpace {
     /// Registers.
     Reg,
-    /// Memory that kernels can only read. Before PTX 2.2, this space had numbered banks.
+    /// Constant memory, which kernels can only read. Before PTX 2.2, this state space had numbered banks.
     Const,
     /// Global memory.
     Global,
@@ -115,7 +116,7 @@ pub enum StateSpace {
     Param,
     /// Memory of one thread block.
     Shared,
-    /// The old state space of textures.
+    /// The state space of textures before PTX 1.5.
     Tex,
 }
 

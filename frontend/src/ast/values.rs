@@ -1,18 +1,20 @@
 //! The values in the lists of initialisers.
 //!
-//! An initialiser can have more values than a module has other nodes: a compressed image of 20 KB can contain a hundred
-//! million. A value in a list is therefore no node of the arena. The values of all lists are encoded one after another
-//! in one vector of bytes, most of them in three or four bytes, and [`ValueIter`] decodes them.
+//! An initialiser can have far more values than the rest of the module has nodes: a compressed fat binary of 20 KB can
+//! expand to a hundred million values. Therefore, the values in a list are not nodes of the arena. The values of all
+//! lists are encoded one after another in one vector of bytes, most of them in three or four bytes, and [`ValueIter`]
+//! decodes them.
 //!
-//! An encoded value begins with a byte that contains its form and the distance from the end of the previous value's
-//! text to the start of this value's text. If the distance is [`FAR`] or more, the byte contains `FAR`, and the
-//! distance follows as a number. The length of the value's text and the contents of the value come next. Numbers have
-//! seven bits in each byte, except that the bits of a floating-point value are stored unchanged. A list has a header of
-//! fixed size instead of a length and contents, and the values of the list follow the header. The encoder completes the
-//! header at the end of the list. A reader can skip the list with the size in the header.
+//! The first byte of an encoded value contains the form of the value and the distance in bytes from the end of the
+//! previous value's text to the start of this value's text. If the distance is [`FAR`] or more, the byte contains `FAR`
+//! instead, and the distance is encoded after it as a number. The length of the value's text and the value itself come
+//! next. Numbers are encoded in groups of seven bits per byte (LEB128), but floating-point values are stored as their
+//! four or eight bytes. A list has a header of fixed size instead of the length and the value, and the values of the
+//! list follow the header. The encoder fills in the header when the list ends. The header contains the encoded size, so
+//! that the decoder can skip the list.
 //!
-//! Invariant: only [`Values`] creates the [`ValueList`]s that refer to it. Decoding never panics. If the values of a
-//! list were released, decoding returns no values.
+//! Invariants: a [`ValueList`] is only used with the [`Values`] that created it. Decoding never panics. After the
+//! values were released, decoding returns no values.
 
 use super::{Constant, Initializer, InitializerKind, List, Name};
 use crate::source::Span;
@@ -45,8 +47,8 @@ impl ValueList {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     bytes: Vec<u8>,
-    /// Source offset from which the distance to the next value is counted: the end of the value or list that was added
-    /// most recently, or the start of a list that has just begun.
+    /// Source offset from which the distance to the next value is measured: the end of the value or list that was added
+    /// last, or the start of a list that has no values yet.
     position: u32,
 }
 
@@ -58,7 +60,7 @@ pub(crate) struct OpenList {
     count: u32,
 }
 
-/// The error for memory that could not be allocated, with the number of bytes.
+/// The error for a failed allocation, with its size in bytes.
 pub(super) struct NoMemory(pub(super) usize);
 
 /// The forms of encoded values.
@@ -75,10 +77,11 @@ mod form {
     pub(super) const BITS: u32 = 3;
 }
 
-/// The distance in the first byte of a value whose actual distance does not fit there and follows the byte.
+/// The value of the distance field in the first byte that means that the distance does not fit there and is encoded
+/// after the byte.
 const FAR: u32 = 31;
-/// Size in bytes of the header of a list: the length of its text, the number of its values, and the size of their
-/// encoding.
+/// Size in bytes of the header of a list. The header contains the length of the list's text, the number of its values
+/// and the size of their encoding.
 const HEADER: usize = 4 + 4 + 8;
 /// Maximum number of bytes of an encoded value. For a list, this includes the header but not the values in the list.
 const LONGEST: usize = 40;
@@ -236,8 +239,8 @@ impl ValueIter<'_> {
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Decodes the header of a list whose text begins at `start`, and skips its values. Returns the list and the length
-    /// of its text.
+    /// Decodes the header of a list whose text begins at `start`, and skips the values of the list. Returns the list
+    /// and the length of its text.
     fn list(&mut self, start: u32) -> Option<(ValueList, u32)> {
         let len = u32::from_le_bytes(self.take()?);
         let count = u32::from_le_bytes(self.take()?);
@@ -314,7 +317,7 @@ impl Iterator for ValueIter<'_> {
 }
 
 impl OpenList {
-    /// Adds 1 to the number of values.
+    /// Increments the number of values in the list.
     pub(crate) fn count(&mut self) {
         self.count += 1;
     }
@@ -360,7 +363,7 @@ mod tests {
         let all: Vec<Initializer> = (0..)
             .zip(all)
             .map(|(index, kind)| {
-                // Distances and lengths on both sides of the limits of one byte.
+                // Use distances and lengths below and above the largest that fit in one byte.
                 start += index % 40;
                 let value = at(start, start + index, kind);
                 start = value.span.end;

@@ -1,8 +1,8 @@
 //! Little-endian fields at checked offsets.
 //!
-//! Fat binaries, wrappers and ELF files store offsets and sizes, which a hostile file can set to any value. All reads
-//! therefore go through [`Bytes`], whose methods return `None` instead of reading past the slice. No caller adds an
-//! offset from a file without a check.
+//! Fat binaries, wrappers and ELF files contain offsets and sizes, and a malicious file can contain any values there.
+//! Therefore, all reads use [`Bytes`], whose methods return `None` instead of reading past the end of the slice.
+//! Callers check additions of offsets from a file for overflow.
 
 use super::ImageError;
 

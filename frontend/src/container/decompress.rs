@@ -1,8 +1,8 @@
-//! Decompresses LZ4 blocks and Zstandard frames, within a declared size.
+//! Decompresses LZ4 blocks and Zstandard frames up to the size that the header of their entry declares.
 //!
 //! Invariant: the output never exceeds the size that the entry's header declares, and this size never exceeds
-//! [`MAX_UNCOMPRESSED`]. Memory is only committed for real output, so a header with a false size causes an
-//! error but uses no memory.
+//! [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual output. The buffer for an LZ4 block has
+//! the declared size, so a size that the block cannot produce is rejected first.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -15,7 +15,8 @@ use super::bytes::buffer;
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
 /// The largest accepted window of a Zstandard frame, in bytes. If the declared size of the content is larger, that size
-/// is the limit. A frame's window can be larger than its content. Real frames have windows of at most 8 MiB.
+/// is the limit instead. The limit is needed because a frame's window can be larger than its content. Real frames have
+/// windows of at most 8 MiB.
 const MAX_WINDOW: u64 = 32 << 20;
 
 /// The largest compression ratio of LZ4: each byte of an LZ4 block produces at most 255 bytes of output.
@@ -28,7 +29,7 @@ pub enum Codec {
     Lz4,
     /// A Zstandard frame.
     Zstd,
-    /// An unknown compression: the payload is compressed, but the entry's flags do not name the method.
+    /// An unknown compression: the payload is compressed, but the entry's flags specify neither LZ4 nor Zstandard.
     Unknown,
 }
 
@@ -47,7 +48,7 @@ impl fmt::Display for Codec {
 pub(super) enum Problem {
     /// The data is damaged. The field contains the decoder's message.
     Damaged(String),
-    /// The number of bytes that could not be allocated.
+    /// An allocation failed. The field contains its size in bytes.
     Memory(u64),
 }
 
@@ -77,7 +78,8 @@ pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, P
     .into())
 }
 
-/// Decompresses the first `wanted` bytes of `data`, or fewer if the data ends earlier.
+/// Returns the first `wanted` bytes of the decompressed `data`, or fewer if the decompressed data is shorter. `size` is
+/// the declared size of all decompressed data.
 pub(super) fn prefix(
     codec: Codec,
     data: &[u8],

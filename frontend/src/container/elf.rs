@@ -1,5 +1,5 @@
-//! ELF files. Cubins are recognised and rejected with an error that lists their kernels. Host programs and objects are
-//! searched for fat binaries.
+//! ELF files. A cubin is recognised and rejected with an error that lists its kernels. A host program, library or
+//! object file is searched for fat binaries.
 //!
 //! Invariant: this module never executes or trusts machine code. It only reads the SM number and the kernel
 //! names of a cubin.
@@ -22,11 +22,13 @@ pub const EM_CUDA: u16 = 190;
 /// The largest accepted size of an ELF file, in bytes.
 pub const MAX_ELF: u64 = 1 << 36;
 
-/// Offsets of the header fields that contain the position, the entry size and the count of the section headers.
+/// Offsets of the ELF header's fields for the section header table: file offset, size of an entry and number of
+/// entries.
 const E_SHOFF: u64 = 40;
 const E_SHENTSIZE: u64 = 58;
 const E_SHNUM: u64 = 60;
-/// Offsets of the header fields that contain the position, the entry size and the count of the program headers.
+/// Offsets of the ELF header's fields for the program header table: file offset, size of an entry and number of
+/// entries.
 const E_PHOFF: u64 = 32;
 const E_PHENTSIZE: u64 = 54;
 const E_PHNUM: u64 = 56;
@@ -34,8 +36,9 @@ const E_PHNUM: u64 = 56;
 /// Returns the number of bytes from the start of an ELF file to the end of its header tables. `header` contains the
 /// first 64 bytes of the file.
 ///
-/// A caller that has a pointer without a length finds the size of the file with this function and [`elf_len`]. The
-/// caller reads 64 bytes, then the length that this function returns, then the length that `elf_len` returns.
+/// A caller that has a pointer without a length determines the size of the file with this function and [`elf_len`]. The
+/// caller first reads 64 bytes, then as many bytes as this function returns, and then as many bytes as `elf_len`
+/// returns.
 pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError> {
     let b = Bytes(header);
     let table = |at, size, count| {
@@ -112,8 +115,8 @@ pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     }
 }
 
-/// Reads the SM number from the header's flags. The number is in the low byte in files of CUDA 12 and earlier, and in
-/// the second byte from ABI version 8 on.
+/// Reads the SM number from the header's flags. The number is in the second byte of the flags if the ABI version is 8
+/// or later, and in the lowest byte otherwise (CUDA 12 and earlier).
 fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     const E_IDENT_ABIVERSION: usize = 8;
     const E_FLAGS: u64 = 48;
@@ -127,7 +130,7 @@ fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     (sm != 0).then_some(sm)
 }
 
-/// Returns the names of the kernels: function symbols with the entry flag in `st_other`. Other device
+/// Returns the names of the kernels: the function symbols that have the entry flag in `st_other`. Other device
 /// functions do not have this flag.
 fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
     const ENTRY_MARK: u8 = 0x10;
@@ -151,7 +154,7 @@ pub enum HostSection {
     Linked,
 }
 
-/// The names of the sections and their kinds.
+/// The name and the kind of each section that contains fat binaries.
 const HOST_SECTIONS: [(&str, HostSection); 2] = [
     (".nv_fatbin", HostSection::Module),
     ("__nv_relfatbin", HostSection::Linked),
@@ -170,9 +173,9 @@ pub struct HostContainer<'a> {
 
 /// Finds the fat binaries in the ELF file of a host program, shared library or object.
 ///
-/// Fat binaries without entries are omitted: the linker leaves such a fat binary if there was only PTX to link. The
-/// result is empty for a program without device code. [`ImageError::Object`] means that the file is not a readable ELF
-/// file.
+/// Fat binaries without entries are omitted. The linker writes such an empty fat binary if its inputs contain only PTX.
+/// The result is empty for a program without device code. [`ImageError::Object`] means that the file is not a readable
+/// ELF file.
 pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError> {
     let file = object::File::parse(elf).map_err(|e| unreadable("ELF file", &e))?;
     let mut found = Vec::new();
@@ -196,7 +199,7 @@ pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError>
     Ok(found)
 }
 
-/// Whether a cubin has neither functions nor variables. The linker leaves such a cubin in a program that has only one
+/// Whether a cubin has neither functions nor variables. The linker writes such a cubin to a program that has only one
 /// module.
 pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     const CONTENT: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".nv.shared"];
@@ -209,7 +212,7 @@ pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     })
 }
 
-/// Splits a section into its fat binaries, which are aligned to 8 bytes.
+/// Returns the bytes of each fat binary in a section. Fat binaries are aligned to 8 bytes.
 pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
     const ALIGN: usize = 8;
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Errors of device images, with the facts that a user needs to fix them.
 //!
-//! Invariant: only [`ImageError::fault`] classifies the errors. The driver library maps these few classes to
-//! CUDA's result codes.
+//! Invariant: only [`ImageError::fault`] assigns the errors to classes. The driver library maps each class, an
+//! [`ImageFault`], to a CUDA result code.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub enum ImageError {
     /// A field has a value that the format does not allow.
     #[error("the {what} at byte {at} is {value}: the file is damaged or of an unknown kind")]
     Field {
-        /// The field.
+        /// The name of the field.
         what: &'static str,
         /// The position of the structure that contains the field, in bytes from the start of the image.
         at: u64,

@@ -1,9 +1,10 @@
-//! The format of a fat binary, which the code also calls a container: a header and then any number of entries.
+//! Parses fat binaries, which the code also calls containers. A fat binary consists of a header and any number of
+//! entries.
 //!
-//! All fields are little-endian. The header has 16 bytes: magic number, version, size of the header, size of all
-//! entries. An entry has a 64-byte header, an extension with file name and compiler options, and the payload padded to
-//! 8 bytes. [`Container::parse`] parses a fat binary completely before it returns any entry, so an [`Entry`] is always
-//! inside the bytes of its fat binary.
+//! All fields are little-endian. The header has 16 bytes: magic number, version, size of the header, total size of the
+//! entries. An entry consists of a 64-byte header, a header extension with the source file's name and compiler options,
+//! and the payload, which is padded to a multiple of 8 bytes. [`Container::parse`] checks the bounds of all entries, so
+//! an [`Entry`] is always inside the bytes of its fat binary.
 
 use std::fmt;
 
@@ -56,7 +57,7 @@ impl fmt::Display for EntryKind {
     }
 }
 
-/// The flag word of an entry.
+/// The flags in the header of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EntryFlags(pub u64);
 
@@ -100,9 +101,9 @@ pub struct EntryInfo {
     pub kind: EntryKind,
     /// The SM number: 80 for `sm_80`.
     pub sm: u32,
-    /// Version of the payload's format: for PTX the ISA version, such as (9, 5).
+    /// Version of the payload's format, major number first. For PTX, this is the ISA version, such as (9, 5).
     pub version: (u16, u16),
-    /// Flag word.
+    /// The flags of the entry.
     pub flags: EntryFlags,
     /// Name of the source file, present with `-lineinfo` and `-G`.
     pub source_name: Option<String>,
@@ -121,7 +122,7 @@ impl EntryInfo {
         format!("sm_{}{suffix}", self.sm)
     }
 
-    /// Whether the code is intended to be linked with other code (`nvcc -rdc=true`).
+    /// Whether the code was compiled for linking with other device code (`nvcc -rdc=true`).
     pub fn relocatable(&self) -> bool {
         self.options
             .as_deref()
@@ -134,7 +135,8 @@ impl EntryInfo {
 pub struct Entry<'a> {
     /// The description of the entry.
     pub info: EntryInfo,
-    /// The payload as stored. It excludes the padding if the header contains the length of the payload.
+    /// The payload as stored. If the payload is compressed, this excludes the padding. If it is not compressed, this
+    /// includes the padding.
     stored: &'a [u8],
     codec: Option<Codec>,
     uncompressed: u64,
@@ -146,12 +148,13 @@ impl<'a> Entry<'a> {
         self.stored
     }
 
-    /// Returns the compression of the payload, if it is compressed.
+    /// Returns the compression of the payload, or `None` if the payload is not compressed.
     pub fn codec(&self) -> Option<Codec> {
         self.codec
     }
 
-    /// Returns the length of the decompressed payload that the header declares. The actual length can differ.
+    /// Returns the length in bytes of the decompressed payload, as the header declares it. The actual length can
+    /// differ.
     pub fn declared_len(&self) -> u64 {
         match self.codec {
             Some(_) => self.uncompressed,
@@ -171,8 +174,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns the first `wanted` bytes of the decompressed payload. If the format permits, decompresses only these
-    /// bytes.
+    /// Returns the first `wanted` bytes of the decompressed payload. For Zstandard, decompresses only these bytes.
     pub fn prefix(&self, wanted: usize) -> Result<Vec<u8>, ImageError> {
         match self.codec {
             None => copy(&self.stored[..wanted.min(self.stored.len())]),
@@ -184,7 +186,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether the entry is machine code without functions and variables. Such an entry is never used.
+    /// Whether the entry is a cubin that contains neither functions nor variables.
     pub fn is_empty_cubin(&self) -> bool {
         self.info.kind == EntryKind::Cubin
             && self
@@ -266,7 +268,7 @@ fn container_len_at(bytes: Bytes<'_>, at: u64) -> Result<usize, ImageError> {
 }
 
 impl<'a> Container<'a> {
-    /// Parses the fat binary at the start of `bytes`. Ignores the bytes after the fat binary.
+    /// Parses the fat binary at the start of `bytes`. Ignores any bytes after the end of the fat binary.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let total = container_len_at(Bytes(bytes), 0)?;
         let whole = bytes.get(..total).ok_or(ImageError::Truncated {
@@ -286,7 +288,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// The fixed part of an entry's header, as stored.
+/// The fields in the fixed part of an entry's header.
 struct RawEntry {
     kind: u16,
     header: u64,
@@ -320,7 +322,8 @@ impl RawEntry {
     }
 }
 
-/// Parses the entry at `at` and returns it with its length, which is at least 64.
+/// Parses the entry at offset `at`. Returns the entry and its length in bytes, which is at least 64, so a loop over
+/// entries makes progress.
 fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError> {
     let rest = bytes.tail(at).unwrap_or_default();
     let cut = |what, needed| ImageError::Truncated {
@@ -376,8 +379,8 @@ fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError
     ))
 }
 
-/// Returns the text of the options block. In entries of machine code for sm_100 and later, the block is
-/// binary.
+/// Returns the text of the options block at offset `at`. Returns `None` for cubins, because their block is binary for
+/// sm_100 and later.
 fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     if at == 0 || kind == EntryKind::Cubin {
         return None;
@@ -392,8 +395,8 @@ fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-/// Returns the text at `at` in `header`. Returns `None` instead of an error for a bad offset, because the payload can
-/// be used without these texts.
+/// Returns the text at offset `at` in `header`. An offset outside the header gives `None` instead of an error, because
+/// the payload can be used without its source name and options.
 fn string_at(header: &[u8], at: u64, len: u64) -> Option<String> {
     if at == 0 || len == 0 {
         return None;

@@ -1,9 +1,10 @@
 //! The output of Margay's linkers (`cuLinkComplete` and the replacement for nvJitLink): several PTX texts
 //! joined into one text.
 //!
-//! A program may copy the result, write it to a file and load it later, so it must be self-contained. A single input is
-//! returned with only a NUL appended. The result for several inputs begins with a line with which no other PTX
-//! begins, and a separator line precedes each input. [`super::select_ptx`] separates the inputs again.
+//! A program may copy the joined text, write it to a file and load it later, so this text must be self-contained. If
+//! there is only one input, the result is this input and a NUL. The result for several inputs begins with a line that
+//! identifies a joined text, and a separator line precedes each input. [`super::select_ptx`] separates the inputs
+//! again.
 
 /// First line of joined texts.
 const HEAD: &[u8] = b"//@margay linked ptx\n";
@@ -27,7 +28,8 @@ pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     joined
 }
 
-/// Whether a text declares a function of the device runtime (`libcudadevrt`), which another text must define.
+/// Whether a text declares an external function of the device runtime (`libcudadevrt`). If so, the device runtime must
+/// be linked too.
 pub fn calls_device_runtime(text: &[u8]) -> bool {
     let declares = |line: &[u8]| find(line, b".extern").is_some() && find(line, b".func").is_some();
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -48,7 +50,7 @@ pub(super) fn is_joined(text: &[u8]) -> bool {
     text.starts_with(HEAD)
 }
 
-/// Splits a joined text into its parts. Returns any other text as the only part.
+/// Splits a joined text into the texts that were joined. Returns a text that is not a joined text unchanged.
 pub(super) fn parts(text: &[u8]) -> Vec<&[u8]> {
     let Some(mut rest) = text
         .strip_prefix(HEAD)

@@ -1,10 +1,11 @@
-//! Device images: everything that a program can pass to `cuModuleLoadData` and related functions.
+//! Reads device images: the data that a program can pass to `cuModuleLoadData` and related functions.
 //!
-//! An image is recognised by its first bytes ([`Image::parse`]). [`select_ptx`] extracts the PTX text to compile: plain
-//! text, or the best PTX entry of a fat binary, decompressed. The code also calls a fat binary a *container*. Cubins
-//! are recognised and rejected with an error that lists their kernels. A CUDA *wrapper*, the structure with which a
-//! host program refers to its fat binaries, contains raw pointers, which only the driver library can dereference.
-//! [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] work on bytes and dereference no pointers.
+//! [`Image::parse`] recognises the format of an image by its first bytes. [`select_ptx`] extracts the PTX text to
+//! compile. This is either the image itself, if the image is PTX text, or the decompressed best PTX entry of a fat
+//! binary. The code also calls a fat binary a *container*. Cubins are recognised and rejected with an error that lists
+//! their kernels. A CUDA *wrapper* is the structure through which a host program registers its fat binaries. A wrapper
+//! contains raw pointers, which only the driver library can dereference. [`wrapper`], [`container_len`],
+//! [`elf_tables_len`] and [`elf_len`] read only the bytes that they receive.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;
@@ -13,8 +14,8 @@
 //! # Ok::<(), margay_frontend::container::ImageError>(())
 //! ```
 //!
-//! Invariant: images are untrusted. No input causes a panic, a read outside its bytes, a loop without
-//! progress, or a use of memory beyond the real size of its decompressed data.
+//! Invariant: images are untrusted. No input causes a panic, a read outside its bytes or an endless loop. Memory use is
+//! bounded by the size of the decompressed data.
 
 mod bytes;
 mod decompress;
@@ -46,7 +47,7 @@ pub const WRAPPER_LEN: usize = 24;
 /// The number of bytes of an image that [`detect`] reads.
 pub const DETECT_LEN: usize = 8;
 
-/// PTX text. If the text is from a fat binary, the description of its entry is included.
+/// A PTX text and, if the text is from a fat binary, the description of its entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxText {
     /// The text, without the closing NUL. Bytes that are not UTF-8, which can only occur in comments and
@@ -83,8 +84,9 @@ pub enum ImageKind {
 
 /// Returns the kind of the image that begins with `prefix`, from its first [`DETECT_LEN`] bytes.
 ///
-/// Returns `None` for an unknown format. An image without the magic number of another format is text if its first byte
-/// is printable ASCII or white space. An empty prefix, or a prefix that begins with NUL, is an empty text.
+/// Returns `None` for an unknown format. An image is text if it does not begin with the magic number of another format
+/// and its first byte is printable ASCII or white space. An empty prefix, or a prefix that begins with NUL, is an empty
+/// text.
 pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     let prefix = &prefix[..prefix.len().min(DETECT_LEN)];
     match Bytes(prefix).u32(0) {
@@ -100,7 +102,7 @@ pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     }
     let printable = |b: &u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
     let text = until_nul(prefix);
-    // Only the first byte must be ASCII: a comment can continue in any encoding.
+    // Only the first byte must be ASCII, because a comment at the start of the text can be in any encoding.
     text.first()
         .is_none_or(printable)
         .then_some(ImageKind::Text)
@@ -154,8 +156,8 @@ pub enum Image<'a> {
 impl<'a> Image<'a> {
     /// Parses the image in `bytes`.
     ///
-    /// Text ends at the first NUL or at the end of `bytes`. A wrapper is rejected, because its addresses are
-    /// meaningless without the memory that they point to.
+    /// A PTX text ends at the first NUL or at the end of `bytes`. A wrapper is rejected, because this function cannot
+    /// dereference the addresses in it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let unrecognised = || ImageError::Unrecognised {
             prefix: bytes[..bytes.len().min(DETECT_LEN)].to_vec(),

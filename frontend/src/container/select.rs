@@ -2,21 +2,24 @@
 //!
 //! Like a CUDA driver, this module selects the PTX for the highest architecture that is not above the device's. If
 //! there is no such PTX, this module selects the lowest architecture above the device's, because libraries often
-//! contain PTX for their newest target only. PTX for one architecture (`sm_90a`) or one family (`sm_100f`) might not
-//! run on later devices. On a device of any other architecture, such PTX is the last choice.
+//! contain PTX for their newest target only. PTX that was compiled for only one architecture (`sm_90a`) or one family
+//! (`sm_100f`) might not run on later devices. On a device of any other architecture, such PTX is selected only if
+//! there is no other PTX.
 
 use super::error::Found;
 use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
 /// Returns the sort key of a candidate; the candidate with the smallest key is selected.
 ///
-/// An entry is *specific* if it is for one architecture or family only. The key consists of four fields, in this order:
-/// whether the entry is not for this device, whether the entry is both not for this device and specific, the distance
-/// between the entry's SM number and the capability, and whether the entry is specific.
+/// An entry is *specific* if it was compiled for one architecture or family only. An entry is *foreign* if a real
+/// device of this capability might not run it. The key consists of four fields, most significant first: whether the
+/// entry is foreign, whether the entry is both foreign and specific, the distance between the entry's SM number and the
+/// capability, and whether the entry is specific.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();
-    // Specific code might not run on any later device, so it is only suitable for a device of exactly its architecture.
+    // Specific code might not run on any later device, so it is foreign to every device except those of its own
+    // architecture.
     let foreign = info.sm > capability || (specific && info.sm != capability);
     (
         foreign,
@@ -29,8 +32,8 @@ fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
 /// Returns the PTX entry of the fat binary `container` for a device of `capability` (80 for 8.0), or an error that
 /// lists the contents of the fat binary.
 ///
-/// If several entries have the best architecture, selects the entry with the highest ISA version. If several of these
-/// entries have that version, selects the first of them in the file.
+/// If several entries have the best architecture, the one with the highest ISA version is selected. If several of these
+/// have the same version, the first of them in the file is selected.
 pub fn choose<'c, 'a>(
     container: &'c Container<'a>,
     capability: u32,
@@ -70,18 +73,18 @@ fn found_instead(container: &Container<'_>) -> Found {
 /// The PTX to compile from one or several images.
 #[derive(Clone, Debug, Default)]
 pub struct Selection<'a> {
-    /// PTX of each image, in order.
+    /// The PTX texts of all images, in the order of the images.
     pub texts: Vec<PtxText>,
-    /// The device runtime's PTX (`libcudadevrt`), still compressed. This PTX is large, was compiled for one recent GPU,
-    /// and is needed only if the other texts leave one of its symbols undefined.
+    /// The device runtime's PTX (`libcudadevrt`), still compressed. This PTX is large and is needed only if the other
+    /// texts use a symbol that it defines.
     pub device_runtime: Option<Entry<'a>>,
 }
 
 /// Selects and decompresses the PTX of each image, for a device of `capability` (80 for 8.0).
 ///
-/// Several images are the parts of one program that are linked together: the list of a version 2 wrapper, or the inputs
-/// of a linker. If there are several images, an image without entries is skipped. If there is only one image, an image
-/// without entries is an error.
+/// Several images form one program and are linked together: they are the list of a version 2 wrapper, or the inputs of
+/// a linker. A fat binary without entries is skipped if there are several images, and is an error if it is the only
+/// image.
 pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<'a>, ImageError> {
     let mut selection = Selection::default();
     for bytes in images {
@@ -134,8 +137,8 @@ fn add<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the PTX of `libcudadevrt`. The symbols of this PTX contain the name of its source file, and the
-/// first of these symbols are at the beginning of the text, so this function decompresses only the beginning.
+/// Whether `entry` is the PTX of `libcudadevrt`. Symbols of this PTX contain the name of its source file. The first
+/// such symbol is near the beginning of the text, so only the beginning is decompressed.
 fn is_device_runtime(entry: &Entry<'_>) -> bool {
     const LOOK_AT: usize = 4096;
     const MARK: &[u8] = b"_cuda_device_runtime_cu_";

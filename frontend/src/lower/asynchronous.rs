@@ -1,6 +1,6 @@
-//! Lowers asynchronous stores and reductions, which signal an mbarrier. The access and the signal for its bytes both
-//! happen when the instruction executes, as PTX permits. `check.group` reports to tools where an asynchronous operation
-//! begins and ends, so that tools can treat its accesses as accesses that may happen later.
+//! Lowers asynchronous stores and reductions, which signal an mbarrier. The memory access and the signal both happen
+//! when the instruction executes, as PTX permits. The op `check.group` reports the begin and the end of each
+//! asynchronous operation to tools, because on a GPU the accesses in between may happen later.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::{Asynchronous, PROXY_GLOBAL, PROXY_SHARED};
@@ -37,8 +37,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Lowers an instruction that ends a group of asynchronous copies or waits for copies: reports the instruction to
-    /// tools. Copies are complete when they are issued, so the instruction has no other effect.
+    /// Lowers an instruction that commits a group of asynchronous copies or waits for copies. The instruction is only
+    /// reported to tools: it has no other effect, because each copy is complete as soon as it is issued.
     pub(super) fn copy_group(&mut self, parts: &Parts<'_>, mode: Mode) -> Lowered<()> {
         let count = match parts.operand("n") {
             Some(operand) => Some(self.read(operand, OpType::U32)?),
@@ -48,8 +48,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Reports to tools that the accesses up to [`FunctionLowering::end_asynchronous`] belong to an asynchronous
-    /// operation.
+    /// Reports to tools that an asynchronous operation begins. All accesses up to
+    /// [`FunctionLowering::end_asynchronous`] belong to this operation.
     pub(super) fn begin_asynchronous(&mut self, kind: Asynchronous) {
         let kind = self.b.constant(Type::B32, kind as u64);
         self.tell(Mode::Begin, Some(kind));

@@ -1,5 +1,5 @@
-//! Lowers bulk copies, reductions and stores. Like the operations in [`super::asynchronous`], these operations complete
-//! when the instruction executes.
+//! Lowers bulk copies, bulk reductions and `st.bulk`. Like the operations in [`super::asynchronous`], they are complete
+//! as soon as the instruction has executed.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::Asynchronous;
@@ -14,8 +14,8 @@ use super::parts::{At, Parts};
 /// Number of bytes that each iteration of a bulk copy moves. Sizes of bulk copies are multiples of this number.
 const CHUNK: u64 = 16;
 
-/// Returns how a bulk operation completes: with a signal to the mbarrier `object` or, if the operation has no mbarrier,
-/// with its bulk group.
+/// Returns how a bulk operation reports its completion: with a signal to the mbarrier `object`, or, if there is no
+/// mbarrier, through its bulk group.
 fn completion_of(object: Option<At>) -> Asynchronous {
     match object {
         Some(_) => Asynchronous::Object,
@@ -24,8 +24,8 @@ fn completion_of(object: Option<At>) -> Asynchronous {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Emits a loop whose counter runs from 0 to `size` (usually in bytes) in steps of `step`. `body` receives the
-    /// counter, a `u64`.
+    /// Emits a loop whose counter, a `u64`, starts at 0 and increases by `step` while it is below `size`. `body` emits
+    /// the loop body and receives the counter.
     pub(super) fn count_up(
         &mut self,
         size: Value,
@@ -63,9 +63,9 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Emits `code` for each target of a copy and the target's mbarrier. A multicast copy has one target in each block
-    /// whose bit is set in the copy's mask. The targets have the same offset in the shared memory of each block, and so
-    /// do the mbarriers.
+    /// Calls `code` to emit the copy to a target address, with the mbarrier to signal. For a multicast copy, the
+    /// emitted code is in a loop over the blocks of the cluster, and runs for each block whose bit is set in the copy's
+    /// mask. The target has the same offset in the shared memory of each block, and so has the mbarrier.
     pub(super) fn for_each_target(
         &mut self,
         parts: &Parts<'_>,
@@ -114,7 +114,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     pub(super) fn spaces_of_copy(parts: &Parts<'_>) -> [StateSpace; 2] {
-        // The first state space in the instruction is the target's, the second the source's.
+        // The first state space in the instruction is that of the target, and the second is that of the source.
         let spaces = ["global", "shared::cta", "shared::cluster"];
         let mut found = parts.words.iter().filter(|word| spaces.contains(*word));
         let mut next = || match found.next() {
@@ -161,7 +161,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits a copy of the bytes whose bit is set in a 16-bit mask. The same mask applies to each group of 16 bytes.
+    /// Emits a copy of selected bytes. A 16-bit mask has a bit for each byte of a group of 16 bytes, and the same mask
+    /// applies to every group.
     pub(super) fn copy_masked(
         &mut self,
         parts: &Parts<'_>,
@@ -221,9 +222,10 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Reads the size of a bulk operation. PTX permits at most 16 MiB for `st.bulk`, and shared memory, to which or
-    /// from which all bulk copies go, is smaller. A larger size counts as 16 MiB: in checking runs, which suppress
-    /// wrong accesses instead of ending the launch, the loop over a wrong size would otherwise run very long.
+    /// Reads the size of a bulk operation. A size above 16 MiB is reduced to 16 MiB. No valid operation is larger: PTX
+    /// limits `st.bulk` to 16 MiB, and every bulk copy reads or writes shared memory, which is smaller. Without this
+    /// limit, a loop over an invalid size would run very long in checking runs, which suppress invalid accesses instead
+    /// of ending the launch.
     fn bulk_size(&mut self, parts: &Parts<'_>) -> Lowered<Value> {
         let size = self.long(parts, "size")?;
         let most = self.b.constant(Type::B64, 16 << 20);

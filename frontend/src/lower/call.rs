@@ -16,7 +16,7 @@ use super::{Lowered, data, op_type};
 use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
 use crate::{Code, Diagnostic, Span};
 
-/// The parameters of a called function.
+/// The return parameters and the parameters of a called function.
 struct Callee {
     returns: Vec<Variable>,
     parameters: Vec<Variable>,
@@ -27,7 +27,7 @@ fn misfit(span: Span, what: &str) -> Diagnostic {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Whether the function declares a `.param` with this name anywhere.
+    /// Whether the function declares a `.param` variable with this name, in its head or in any scope of its body.
     pub(super) fn is_param_name(&self, name: Name) -> bool {
         self.param_bits(name).is_some()
     }
@@ -103,8 +103,8 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the parameters of the prototype that an indirect call names. If the call names a list or an array of
-    /// targets instead, returns the parameters of the first target.
+    /// Returns the parameters of the callee of an indirect call. They are those of the prototype in the call or, if the
+    /// call has a list of targets or an array of function addresses instead, those of the first function in it.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(
@@ -145,7 +145,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the values to pass: first the addresses of returned arrays, then the arguments.
+    /// Returns the values to pass to the callee: first the addresses at which it stores returned arrays, then the
+    /// arguments.
     fn arguments(&mut self, call: &Call, callee: &Callee) -> Lowered<Vec<Value>> {
         let returns = self.ast[call.returns].to_vec();
         let arguments = self.ast[call.arguments].to_vec();
@@ -170,7 +171,7 @@ impl FunctionLowering<'_, '_> {
         Ok(values)
     }
 
-    /// Adds the values of an argument; a vector register has one value for each element.
+    /// Adds the values of an argument to `values`. A vector register adds one value for each element.
     fn argument(
         &mut self,
         operand: &Operand,
@@ -212,7 +213,7 @@ impl FunctionLowering<'_, '_> {
         Ok(value)
     }
 
-    /// Returns the generic address of a new array, for a result that the caller does not use.
+    /// Allocates a local array for a returned array that the caller discards (`_`), and returns its generic address.
     fn unused_array(&mut self, variable: &Variable) -> Lowered<Value> {
         let size = data::size(self.ast, variable)?;
         let size = u32::try_from(size)
@@ -294,7 +295,7 @@ impl FunctionLowering<'_, '_> {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Writes the values of a returned vector to the registers that the operand names.
+    /// Writes the elements of a returned vector to the registers in the operand.
     fn store_elements(&mut self, operand: &Operand, values: &[Value], ty: OpType) -> Lowered<()> {
         if operand.kind == OperandKind::Sink {
             return Ok(());

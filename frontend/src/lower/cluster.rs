@@ -1,9 +1,9 @@
 //! Lowers instructions for addresses in the shared memory of a cluster: `mapa` and `getctarank` (PTX ISA
 //! 9.7.9.23 and 9.7.9.24).
 //!
-//! These addresses are offsets from the start of the cluster's window (`margay_exec::LaunchInfo::shared_shift`), so the
-//! address of a block's variable contains the block's rank. A `mapa` to a rank that does not exist in the cluster
-//! traps.
+//! Such an address is an offset from the start of the cluster's window. Its high bits are the rank of the block that
+//! owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of these bits). A `mapa` to a rank that
+//! does not exist in the cluster traps.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -29,8 +29,8 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
     }
 
-    /// Returns the address in the shared memory of the block of rank `rank` that has the same offset in its block as
-    /// the shared address `offset`. The rank must exist in the cluster.
+    /// Replaces the rank in the shared address `offset` by `rank`. The result is the address with the same offset in
+    /// the shared memory of block `rank`, which must exist in the cluster.
     pub(super) fn in_block(&mut self, offset: Value, rank: Value) -> Value {
         let shift = self.shared_shift();
         let one = self.b.constant(Type::B32, 1);
@@ -54,8 +54,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Returns the address in the cluster's window of shared memory to which the operand `a` refers, as 32 bits, and
-    /// whether `a` is a generic address. Returns `None` if the operand is missing.
+    /// Converts the address in operand `a` to a 32-bit address in the cluster's window. Also returns whether `a` is a
+    /// generic address. Returns `None` if there is no operand `a`.
     fn shared_offset(&mut self, parts: &Parts<'_>) -> Lowered<Option<(Value, bool)>> {
         let Some(operand) = parts.operand("a") else {
             return Ok(None);

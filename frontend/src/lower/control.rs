@@ -87,7 +87,7 @@ impl FunctionLowering<'_, '_> {
             }
         }
         let index = self.read(index, OpType::U32)?;
-        // An index beyond the list is undefined behaviour. Such an index ends the launch instead of branching anywhere.
+        // An index beyond the end of the list is undefined behaviour. Here, it ends the launch with an error.
         let default = self.b.create_block();
         self.b.br_table(index, default, &blocks);
         self.b.switch_to(default);

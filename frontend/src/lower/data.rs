@@ -7,20 +7,20 @@ use super::{Lowered, op_type};
 use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, StateSpace, Variable};
 use crate::{Code, Diagnostic, Span};
 
-/// Maximum size of a variable in bytes, except in global memory. A 48-bit address space can hold a variable of this
-/// size.
+/// Maximum size in bytes of a variable that is not in global memory. A variable of this size fits in a 48-bit address
+/// space.
 const MAX_BYTES: u64 = 1 << 46;
 /// Maximum size of an initialised variable in bytes.
 const MAX_INIT: u64 = 1 << 32;
 
-/// Returns the size in bytes of one element, which can be a vector.
+/// Returns the size in bytes of one element of a variable. The element is a scalar or a vector.
 pub(super) fn element_bytes(variable: &Variable) -> u64 {
     u64::from(op_type(variable.scalar).bits().div_ceil(8)) * u64::from(variable.vector.count())
 }
 
-/// Returns the size of a variable in bytes. If the first dimension has no length, its length is that of the
-/// initialiser, or 0 without an initialiser. For global memory, a size that does not fit in 64 bits becomes the largest
-/// `u64`, and loading the module then fails for lack of memory.
+/// Returns the size of a variable in bytes. If the first dimension has no length, the number of values in the
+/// initialiser is used, or 0 if there is no initialiser. For global memory, a size that does not fit in 64 bits becomes
+/// the largest `u64`, and loading the module then fails for lack of memory.
 pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     let mut size = element_bytes(variable);
     for (i, dimension) in module[variable.dimensions].iter().enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn align(variable: &Variable) -> u32 {
     natural.max(asked).next_power_of_two() as u32
 }
 
-/// The bytes and addresses of an initialiser.
+/// The evaluated initialiser of a variable: its bytes, and relocations for the addresses in it.
 pub(super) struct Contents<'m> {
     module: &'m Module,
     ty: OpType,
@@ -67,8 +67,8 @@ pub(super) struct Contents<'m> {
 }
 
 impl<'m> Contents<'m> {
-    /// Evaluates a variable's initialiser. `find` receives a name and whether the initialiser contains the generic
-    /// address of this name, and returns the relocation target.
+    /// Evaluates a variable's initialiser. `find` returns the relocation target for a name. Its second argument states
+    /// whether the initialiser contains the generic address of this name.
     pub(super) fn of(
         module: &'m Module,
         variable: &Variable,
@@ -142,7 +142,7 @@ impl<'m> Contents<'m> {
                 });
                 Ok(())
             }
-            // The properties of texture and sampler references do not affect memory.
+            // The properties of a texture, sampler or surface are not stored in memory.
             InitializerKind::Properties(_) => Ok(()),
         }
     }
@@ -175,7 +175,8 @@ fn no_memory<T>(span: Span, count: usize) -> Diagnostic {
     Diagnostic::out_of_memory(span, (count as u64).saturating_mul(size_of::<T>() as u64))
 }
 
-/// Returns the bits of a constant as a value of a type, converted or truncated as ptxas does.
+/// Returns the bits of a constant that is used as a value of type `ty`. Conversion and truncation are the same as in
+/// ptxas.
 pub(super) fn constant_bits(constant: Constant, ty: OpType) -> u128 {
     match (constant, ty) {
         (

@@ -1,4 +1,4 @@
-//! Scopes of a function: the registers, variables and labels that names refer to.
+//! The scopes of a function during lowering. A scope maps names to registers, variables and labels.
 
 use margay_ir::builder::Variable;
 use margay_ir::entity::{Block, Slot, SymbolId};
@@ -7,22 +7,22 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{Id, Name, Prototype, Targets};
 
-/// What a name refers to.
+/// The meaning of a name in a function body.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     /// A register.
     Register(Variable),
     /// A vector register.
     Vector(Vec<Variable>),
-    /// A `.param` variable that is an SSA value, because every access covers the whole variable.
+    /// A `.param` variable that is held in an SSA variable, because every access covers the whole `.param` variable.
     Value(Variable, OpType),
     /// A variable in local memory.
     Local(Slot),
-    /// A parameter array; the variable holds its generic address.
+    /// A parameter array. The SSA variable contains the generic address of the array.
     Pointer(Variable),
-    /// A parameter of the kernel, at this offset in the parameter buffer.
+    /// A parameter of the kernel. The field is its byte offset in the parameter buffer.
     KernelParam(u32),
-    /// A variable of the module, or a variable of the function that lives as long as the module.
+    /// A variable that exists as long as the module. It is declared at module scope or in a function body.
     Symbol(SymbolId),
     /// A prototype of indirect calls.
     Prototype(Id<Prototype>),
@@ -31,7 +31,8 @@ pub(super) enum Binding {
 }
 
 impl Binding {
-    /// Creates the binding of a register, which is a vector if it has more than one element.
+    /// Creates the binding of a register with this number of elements. A register with several elements is a vector
+    /// register.
     pub(super) fn register(
         ty: OpType,
         elements: u32,
@@ -81,7 +82,7 @@ impl Scopes {
         }
     }
 
-    /// Enters the scope with this number, and creates the scope on the first pass over the function.
+    /// Enters the scope with this number. The first pass over the function creates the scope.
     pub(super) fn open(&mut self, number: usize) {
         if number == self.scopes.len() {
             self.scopes.push(Scope {
@@ -106,12 +107,12 @@ impl Scopes {
         self.scopes[self.current].names.insert(name, binding);
     }
 
-    /// Records the element size of a bound variable, in bytes.
+    /// Records the element size in bytes of a variable in the current scope.
     pub(super) fn note_element(&mut self, name: Name, bytes: u32) {
         self.scopes[self.current].elements.insert(name, bytes);
     }
 
-    /// Returns the element size, in bytes, of the variable that the name refers to.
+    /// Returns the element size in bytes of the variable to which the name refers.
     pub(super) fn element_bytes(&self, name: Name) -> Option<u32> {
         let scope = self.up().find(|scope| scope.names.contains_key(&name))?;
         scope.elements.get(&name).copied()
@@ -137,9 +138,9 @@ impl Scopes {
         self.up().find_map(|scope| scope.labels.get(&name).copied())
     }
 
-    /// Returns the binding of a name in the innermost scope that has one. For register ranges, `split`
-    /// returns a name's base and trailing number. On the first use of a register, `declare` creates its
-    /// variables, one for each element.
+    /// Returns the binding of a name in the innermost scope that declares the name. `split` returns the base and
+    /// trailing number of the name, because the name can be a member of a register range. On the first use of such a
+    /// register, `declare` creates an SSA variable for each of its elements.
     pub(super) fn find(
         &mut self,
         name: Name,

@@ -17,9 +17,9 @@ use crate::{Code, Diagnostic};
 /// Where a result of the function is stored until the function returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReturnPlace {
-    /// In a variable.
+    /// In an SSA variable.
     Value(Variable),
-    /// In local memory, because some access reads or writes a part of the result.
+    /// In local memory, because the function accesses the result in parts or by address.
     Memory(Slot),
 }
 
@@ -36,17 +36,18 @@ pub(super) struct FunctionLowering<'a, 'p> {
     pub(super) returns: Vec<(ReturnPlace, OpType)>,
     /// The carry flag, created on first use.
     carry: Option<Variable>,
-    /// Names of the `.param` variables that need memory, because some access reads or writes a part of them.
+    /// Names of the `.param` variables that are stored in local memory; see [`FunctionLowering::find_memory_params`].
     in_memory: FxHashSet<Name>,
-    /// Size in bits of each `.param` variable by name, whichever scope of the function declares it. The size is 0 if
-    /// several declarations of a name have different sizes.
+    /// For each name of a `.param` variable in the function, the variable's size in bits. Scopes are ignored. The size
+    /// is 0 if several variables with the same name have different sizes.
     param_bits: FxHashMap<Name, u32>,
-    /// The value of the pragma `used_bytes_mask` before the instruction being lowered: the bytes of the loaded vector that
-    /// the program uses, as bits.
+    /// The value of the pragma `used_bytes_mask` before the instruction that is being lowered. A set bit means that the
+    /// program uses this byte of the loaded vector.
     pub(super) used_bytes: Option<u64>,
-    /// The guard of the instruction being lowered, if a select on the guard keeps the old values of the destinations.
+    /// The guard of the instruction that is being lowered, if the instruction is lowered without a branch.
+    /// [`FunctionLowering::write`] then selects between the new and the old value of each destination.
     pub(super) guard: Option<Value>,
-    /// A byte offset in the text and its line number, from which the next line number is counted.
+    /// The byte offset and the result of the previous call of [`FunctionLowering::line_of`].
     line_at: (u32, u32),
 }
 
@@ -105,8 +106,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Finds the `.param` variables that cannot be SSA values, because they are accessed at an offset, in
-    /// parts, as vectors, or by address.
+    /// Finds the `.param` variables that must be in local memory, because an instruction accesses them at an offset,
+    /// with another width or as vectors, or uses their address.
     fn find_memory_params(&mut self, body: &[Statement]) {
         for statement in body {
             let Statement::Instruction(instruction) = statement else {
@@ -140,7 +141,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             .any(|modifier| matches!(self.ast.text(modifier.name), "v2" | "v4" | "v8"))
     }
 
-    /// Marks a `.param` variable as needing memory if an access is narrower or wider than the variable.
+    /// Adds a `.param` variable to `in_memory` if the instruction's access is narrower or wider than the variable.
     fn note_width(&mut self, base: Name, instruction: &ast::Instruction) {
         let modifiers = &self.ast[instruction.modifiers];
         let ty = modifiers
@@ -154,8 +155,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Records the sizes of the `.param` variables in bits. If several declarations of a name have different sizes, the
-    /// recorded size is 0.
+    /// Fills `param_bits` with the sizes of the function's `.param` variables.
     fn find_param_bits(&mut self, body: &[Statement]) {
         let ast = self.ast;
         let in_body = body.iter().filter_map(|statement| match statement {
@@ -176,7 +176,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Returns the size in bits of the `.param` variable with this name, whichever scope of the function declares it.
+    /// Returns the size in bits of the `.param` variable with this name in any scope of the function. Returns 0 if
+    /// several such variables have different sizes.
     pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
         self.param_bits.get(&name).copied()
     }
@@ -245,7 +246,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a scalar `.param` variable of the head to a value or to memory.
+    /// Binds a scalar `.param` variable of the function's head to the SSA variable `holder` or, if it must be in
+    /// memory, to a slot.
     fn bind_scalar(
         &mut self,
         variable: &ast::Variable,
@@ -413,7 +415,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a register that has one or several elements, and returns the elements.
+    /// Binds a scalar or vector register, and returns the SSA variables of its elements.
     fn bind_register(&mut self, variable: &ast::Variable, ty: OpType) -> Vec<Variable> {
         let elements = variable.vector.count();
         let binding = Binding::register(ty, elements, |ty| self.b.declare(ty.held()));
@@ -426,7 +428,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         holders
     }
 
-    /// Returns what a name refers to.
+    /// Returns the binding of a name.
     pub(super) fn find(&mut self, name: Name) -> Option<Binding> {
         let (ast, b) = (self.ast, &mut self.b);
         let split = || {
@@ -442,7 +444,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         })
     }
 
-    /// Returns the variable of the carry flag.
+    /// Returns the SSA variable of the carry flag.
     pub(super) fn carry(&mut self) -> Variable {
         match self.carry {
             Some(carry) => carry,
@@ -461,8 +463,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         self.b.set_loc(SourceLoc { ptx_line, loc });
     }
 
-    /// Returns the line of a position. Positions mostly ascend, so lines are counted from the previous
-    /// position.
+    /// Returns the line number of a byte offset. Most calls pass ascending offsets, so the function counts the newlines
+    /// since the offset of the previous call.
     pub(super) fn line_of(&mut self, position: u32) -> u32 {
         let text = self.m.parsed.source.text().as_bytes();
         let (from, line) = self.line_at;

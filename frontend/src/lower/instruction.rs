@@ -1,4 +1,4 @@
-//! Lowers instructions: forms, guards, and operations that become one row of the op table.
+//! Lowers instructions: dispatches on the syntax form, handles guards, and lowers the instructions that become one op.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -119,7 +119,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Lowers control flow and instructions that become several operations.
+    /// Lowers an instruction for which the syntax table names a lowering function: control flow, or an instruction that
+    /// becomes several ops.
     fn lowers(
         &mut self,
         lowering: Lowering,
@@ -192,7 +193,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Lowers an operation whose operands and results are those of the instruction, in order.
+    /// Lowers an instruction to an op with the same operands and results in the same order.
     fn generic(
         &mut self,
         opcode: Opcode,
@@ -207,7 +208,8 @@ impl FunctionLowering<'_, '_> {
             if role.pattern.is_dest() {
                 self.destinations(operand, role.ty, &mut places)?;
             } else if opcode != Opcode::Fence {
-                // The address operand of a proxy fence is ignored, because there is only one view of memory.
+                // The address operand of a proxy fence is ignored, because on a CPU all proxies access memory in the
+                // same way.
                 self.selectors(operand, index, &mut desc)?;
                 for part in self.parts(operand) {
                     args.push(self.read(&part, role.ty)?);
@@ -260,8 +262,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds the operands and results that PTX leaves implicit: the carry flag, omitted results, and the member mask of
-    /// old instruction forms.
+    /// Adds the operands and results of the op that the instruction does not contain: the carry flag, omitted predicate
+    /// results, and the member mask of instructions without `.sync`.
     fn complete(
         &mut self,
         opcode: Opcode,
@@ -289,7 +291,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Records the video selectors and the sign of an operand in `desc`.
+    /// Records the video selector and the sign of the operand at `index` in `desc`.
     fn selectors(&self, operand: &Operand, index: usize, desc: &mut Desc) -> Lowered<()> {
         let selector = self.selector_of(operand);
         let negative = matches!(
@@ -306,7 +308,7 @@ impl FunctionLowering<'_, '_> {
         }
         if negative {
             let bit = if index == 3 { 2 } else { 1 };
-            // Two negative factors make a positive product.
+            // If both factors have a minus sign, the product is not negated.
             desc.mods = desc.mods.with_negate(desc.mods.negate() ^ bit);
         }
         Ok(())
@@ -330,7 +332,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Lowers `mov` of a value or an address, or between vectors.
+    /// Lowers `mov` of a scalar, an address or a vector.
     fn mov(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
         let [to, from] = operands else { return Ok(()) };
         let ty = resolved.desc().ty;

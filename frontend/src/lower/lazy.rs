@@ -1,8 +1,8 @@
-//! Lowering on demand: a module whose functions get their bodies on first use.
+//! Lowering on demand: the body of a function is lowered when the function is first used.
 //!
-//! A program that loads a large image usually launches only a few of its kernels. Invariant: all symbols and functions
-//! exist from the beginning, and their IDs never change. Copies of the module taken at different times therefore differ
-//! only in the bodies and initial contents ([`LazyModule::take_contents`]) that they contain.
+//! This saves time, because a program that loads a large image usually launches only a few of its kernels. Invariant:
+//! all symbols and functions exist from the beginning, and their IDs never change. Copies of the module from different
+//! times therefore differ only in which bodies and initial contents ([`LazyModule::take_contents`]) they contain.
 
 use std::sync::Arc;
 
@@ -23,18 +23,19 @@ pub struct LazyModule {
     parsed: Parsed,
     resolution: Resolution,
     state: ModuleState,
-    /// Total size in bytes, as PTX text, of all functions that have been lowered.
+    /// Total length in bytes of the PTX text of all functions that have been lowered.
     done: usize,
-    /// Index of the first function that has not been considered for lowering ahead of its use.
+    /// Index of the next function to lower ahead of its use.
     ahead: usize,
 }
 
 impl LazyModule {
-    /// Creates a module without bodies.
+    /// Creates a module in which no function body is lowered yet.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the resolution, or the errors outside function bodies.
+    /// Returns the errors of the resolution or, if there are none, the errors that lowering finds outside function
+    /// bodies.
     pub fn new(mut parsed: Parsed, resolution: Resolution) -> Result<LazyModule, Vec<Diagnostic>> {
         let state = begin(&parsed, &resolution)?.state;
         // The contents of the variables are in the module now.
@@ -48,8 +49,8 @@ impl LazyModule {
         })
     }
 
-    /// Returns this module, whose functions will be lowered with an `observe.event` for each instruction. The caller
-    /// must call this function before it lowers any function of the module.
+    /// Returns this module with the setting that each lowered instruction gets an op `observe.event`. This function
+    /// must be called before any function of the module is lowered.
     #[must_use]
     pub fn observed(mut self) -> LazyModule {
         self.state.observes = true;
@@ -61,7 +62,7 @@ impl LazyModule {
         &self.parsed.source
     }
 
-    /// Returns the source text, which can be kept longer than the module.
+    /// Returns a shared reference to the source text, which can outlive the module.
     pub fn text(&self) -> Arc<SourceFile> {
         Arc::clone(&self.parsed.source)
     }
@@ -71,7 +72,7 @@ impl LazyModule {
         &self.state.module
     }
 
-    /// Whether a function has a body in the text, lowered or not.
+    /// Whether the PTX text contains a body of the function. The body need not be lowered yet.
     pub fn is_defined(&self, function: FuncId) -> bool {
         let head = self.state.heads.get(&self.state.target_of(function));
         head.is_some_and(|&head| self.parsed.module[head].body.is_some())
@@ -83,18 +84,19 @@ impl LazyModule {
         self.state.module.take_contents()
     }
 
-    /// Whether every function has been lowered, so that only the module is needed from now on.
+    /// Whether every function has been lowered. Then only [`LazyModule::module`] is needed from now on.
     pub fn is_whole(&self) -> bool {
         let functions = self.state.module.functions.iter();
         let mut missing = functions.filter(|(_, function)| !function.has_body());
         missing.all(|(id, _)| !self.is_defined(id))
     }
 
-    /// Lowers a function and all functions that it may call. Returns whether there are new bodies.
+    /// Lowers a function and all functions that it may call, directly or indirectly. Returns whether this call lowered
+    /// any body.
     ///
-    /// If there are new bodies, the call also lowers functions ahead of their use, in module order. The text of these
-    /// functions is in total about as long as that of all functions that earlier calls have lowered. A program that
-    /// uses all functions of a module in turn therefore needs few calls that lower anything.
+    /// If this call lowered a body, it also lowers other functions ahead of their use, in module order, until the total
+    /// length of the lowered text has about doubled. Therefore, if a program uses all functions of a module one after
+    /// another, only few of its calls lower anything.
     ///
     /// # Errors
     ///
@@ -110,7 +112,7 @@ impl LazyModule {
             bytes => self.done + bytes,
         };
         while bytes < enough && self.ahead < functions {
-            // If this function has an error, the error is reported when the function is requested.
+            // An error in this function is ignored here. It is reported when the function is requested.
             bytes += define(&mut lowering, FuncId(self.ahead as u32)).unwrap_or(0);
             self.ahead += 1;
         }
@@ -120,8 +122,8 @@ impl LazyModule {
     }
 }
 
-/// Lowers a function and all functions that it may call. Returns the total size in bytes, as PTX text, of the
-/// functions that were not lowered before.
+/// Lowers a function and all functions that it may call. Returns the total length in bytes of the PTX text of the
+/// functions that this call lowered.
 fn lower_reachable(
     lowering: &mut ModuleLowering<'_>,
     function: FuncId,
@@ -140,8 +142,8 @@ fn lower_reachable(
     Ok(bytes)
 }
 
-/// Lowers a function, unless it is already lowered or has no body. Returns the size of its text in bytes, or 0 if this
-/// call did not lower it.
+/// Lowers a function if it has a body that is not lowered yet. Returns the length in bytes of the function's PTX text,
+/// or 0 if this call did not lower the function.
 fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
     if lowering.module.functions[id].has_body() || !lowering.is_defined(id) {
         return Ok(0);

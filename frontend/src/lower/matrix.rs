@@ -1,8 +1,8 @@
 //! Lowers matrix instructions of a warp: matrix multiplies, loads and stores of fragments, transposition.
 //!
 //! A matrix multiply is one operation ([`margay_ops::meaning::matrix`]). The other instructions become shuffles, loads
-//! and stores. [`Product`] defines the layout of `wmma` fragments: each lane holds elements of one line of the matrix,
-//! so a load has one base address per lane.
+//! and stores. [`Product`] defines the layout of `wmma` fragments. All elements that a lane holds are in one line (row
+//! or column) of the matrix, so a load needs only one base address per lane.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -20,7 +20,7 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand};
 use crate::resolve::ResolvedInstruction;
 
-/// A matrix in memory, as one lane accesses it.
+/// A `wmma` matrix in memory. The addresses are those of one lane.
 struct Tile {
     product: Product,
     part: Part,
@@ -28,13 +28,13 @@ struct Tile {
     contiguous: bool,
     /// Address of the lane's first element.
     start: Value,
-    /// Bytes between the lane's elements, if they are not contiguous.
+    /// Distance in bytes between consecutive elements of the lane, if they are not contiguous.
     step: Value,
     space: StateSpace,
 }
 
-/// The matrices of `ldmatrix` and `stmatrix`, which have 8 rows of 16 bytes. In each lane, `address` is the address of
-/// a different row.
+/// The operands of `ldmatrix` and `stmatrix`, whose matrices have 8 rows of 16 bytes each. `address` is a row address,
+/// and each lane provides the address of a different row.
 struct Rows {
     address: Value,
     trans: bool,
@@ -102,7 +102,7 @@ impl FunctionLowering<'_, '_> {
         let given = |index: usize| types.get(index).copied().unwrap_or_default();
         let mut desc = resolved.desc();
         desc.opcode = Opcode::Mma;
-        // For f16, the spelling of `wmma` contains only the types of the accumulators.
+        // If A and B are f16, the spelling of `wmma.mma` contains only the types of D and C.
         let (b, c) = match types.len() {
             2 => (OpType::F16, given(1)),
             _ => (given(2), given(3)),
@@ -199,7 +199,8 @@ impl FunctionLowering<'_, '_> {
             }
             None => self.number(u64::from(if contiguous { line } else { lines })),
         };
-        // All sizes are powers of two, and all elements of a lane are in one line.
+        // All sizes are powers of two, and all elements of a lane are in one line of the matrix, so shifts and masks
+        // give their position.
         let count = product.registers(part) * product.packed(part);
         let lane = self.lane();
         let (count, size) = (
@@ -236,7 +237,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Converts an address to an untyped value of 32 or 64 bits.
+    /// Reinterprets an address as an untyped value of the same width.
     pub(super) fn plain(&mut self, address: Value) -> Value {
         let bits = self.b.function.dfg.ty(address).lane_bits();
         self.b
@@ -247,8 +248,8 @@ impl FunctionLowering<'_, '_> {
         super::operand::unsigned(self.b.function.dfg.ty(address).lane_bits())
     }
 
-    /// Emits `index * stride` for elements of `bits` bits. The result is in bytes and as wide as the address
-    /// `like`.
+    /// Emits the byte offset of `index * stride` elements, where an element has `bits` bits. The offset has the width
+    /// of the address `like`.
     fn scaled(&mut self, index: Value, stride: Value, bits: u32, like: Value) -> Value {
         let ty = self.address_type(like);
         let (index, stride) = (
@@ -373,7 +374,7 @@ impl FunctionLowering<'_, '_> {
         SmallVec::from_slice(self.b.function.dfg.results(inst))
     }
 
-    /// Returns the row addresses of `ldmatrix` and `stmatrix`, in shared memory.
+    /// Converts the address operand of `ldmatrix` or `stmatrix` to a 32-bit address in shared memory.
     fn rows(&mut self, resolved: &ResolvedInstruction, address: &Operand) -> Lowered<Rows> {
         let (value, space) = self.address(address, resolved.desc().mods.space())?;
         let mut value = self.plain(value);
@@ -413,9 +414,9 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.results(inst)[0]
     }
 
-    /// Returns the addresses at which a lane accesses its part of a matrix. If the matrix is not transposed, there is
-    /// one address, at which the lane accesses a whole register. If the matrix is transposed, there are two addresses,
-    /// one for each half of the register, because the halves are in two rows.
+    /// Returns the addresses of a lane's part of matrix number `matrix`. Without `.trans`, there is one address, at
+    /// which the lane accesses 32 bits. With `.trans`, there are two addresses at which the lane accesses 16 bits each,
+    /// because the two halves of its register are in different rows.
     fn row_places(&mut self, rows: &Rows, matrix: u32) -> SmallVec<[Value; 2]> {
         let lane = self.lane();
         let (three, two, one) = (self.number(3), self.number(2), self.number(1));
@@ -489,7 +490,8 @@ impl FunctionLowering<'_, '_> {
         let four = self.number(4);
         let group = self.binary(Opcode::Shr, lane, two);
         let thread = self.binary(Opcode::And, lane, three);
-        // The lane that holds element [2t][group]; a row has four lanes.
+        // `first` is the lane that holds element [2t][group], and `second` is the lane that holds element [2t +
+        // 1][group]. Four lanes hold a row.
         let row = self.b.simple(Opcode::Shl, OpType::B32, &[thread, three]);
         let within = self.binary(Opcode::Shr, group, one);
         let first = self.binary(Opcode::Add, row, within);
@@ -542,7 +544,8 @@ pub(super) fn product_of_lane() -> Desc {
     }
 }
 
-/// Returns a matrix multiply that uses this fragment.
+/// Returns a matrix multiply that uses a fragment of this type and shape, because [`Product`] defines the layout of
+/// fragments.
 fn fragment_of(desc: Desc, part: Part) -> Option<Product> {
     let ty = desc.ty;
     let (ty, src) = match part {

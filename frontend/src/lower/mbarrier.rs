@@ -1,7 +1,8 @@
 //! Lowers mbarrier instructions.
 //!
-//! An mbarrier is a 64-bit value in memory ([`margay_ops::meaning::mbarrier`]). An arrival is an atomic
-//! read-modify-write and a wait is a load, so a loop around a wait is an ordinary spin loop.
+//! An mbarrier is a 64-bit value in memory ([`margay_ops::meaning::mbarrier`]). An arrival becomes an atomic
+//! read-modify-write, and a test for a completed phase becomes a load. So a loop that waits for a phase is an ordinary
+//! spin loop.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::{Desc, mbarrier};
@@ -31,8 +32,8 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, pending, OpType::U32)
     }
 
-    /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction first increments the pending count,
-    /// so its arrival leaves the mbarrier unchanged.
+    /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction increments the pending count before its
+    /// arrival decrements it, so it leaves the mbarrier unchanged.
     pub(super) fn arrive_after_copies(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         // The arrival happens after the thread's earlier copies, so report a wait for these copies to tools.
         self.copy_group(parts, Mode::All)?;
@@ -50,9 +51,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits an access to an mbarrier that does not change it, and that faults if the address is invalid. On a GPU,
-    /// `mbarrier.inval` clears no memory either, so a thread that still waits for a completed phase finds the phase
-    /// complete. Programs that invalidate their mbarriers slightly too early rely on this behaviour.
+    /// Lowers `mbarrier.inval` to an access that does not change the mbarrier but faults if the address is invalid. On
+    /// a GPU, `mbarrier.inval` does not clear the memory either. Therefore, a thread that still tests a completed phase
+    /// finds it complete, and programs that invalidate their mbarriers slightly too early rely on this.
     pub(super) fn touch_object(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
         let desc = Desc {
@@ -69,7 +70,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits the signal of arrivals and bytes to an mbarrier. Returns the previous state of the mbarrier.
+    /// Emits a signal to an mbarrier: `count` arrivals, and `tx` to add to its count of pending bytes. Returns the
+    /// previous state of the mbarrier.
     pub(super) fn signal_object(
         &mut self,
         at: At,
@@ -120,8 +122,8 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, state, OpType::B64)
     }
 
-    /// Emits the test whether a phase is complete. The instruction identifies the phase by a state or by a
-    /// parity.
+    /// Emits a test whether a phase is complete. The instruction specifies the phase by the state that an arrival
+    /// returned or by the phase's parity.
     pub(super) fn has_passed(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
         let mods = parts.resolved.desc().mods;

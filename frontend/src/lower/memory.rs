@@ -24,8 +24,8 @@ impl FunctionLowering<'_, '_> {
             .is_some_and(|name| self.is_param_name(name))
     }
 
-    /// Returns the SSA variable and the type of a `.param` variable if the operand names the whole `.param` variable
-    /// and its value is in an SSA variable.
+    /// If the operand is the address of a `.param` variable that is held in an SSA variable, returns this SSA variable
+    /// and the declared type.
     fn whole_param(&mut self, operand: &Operand) -> Option<(margay_ir::builder::Variable, OpType)> {
         let OperandKind::Memory { base, offset: 0 } = operand.kind else {
             return None;
@@ -36,8 +36,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address and the state space of a memory operand. A register operand has the state space of the
-    /// instruction. A variable has its own state space.
+    /// Returns the address and the state space of a memory operand. For an address in a register, this is the state
+    /// space of the instruction. For a variable, it is the state space of the variable.
     pub(super) fn address(
         &mut self,
         operand: &Operand,
@@ -71,7 +71,8 @@ impl FunctionLowering<'_, '_> {
         let mut desc = resolved.desc();
         desc.opcode = opcode;
         let space = match space {
-            // A parameter of a function is a value, local memory, or memory at a generic address.
+            // A function parameter in an SSA variable or in local memory never has this state space here. The address
+            // of any other function parameter is generic.
             StateSpace::ParamFunc => StateSpace::None,
             other => other,
         };
@@ -129,8 +130,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Returns the elements that the program uses of a weak vector load of `count` elements, as bits, if the pragma
-    /// `used_bytes_mask` before the load states that some are unused.
+    /// Returns a mask of the elements that the program uses of a weak vector load of `count` elements. Returns `None`
+    /// if there is no pragma `used_bytes_mask` before the load, or if the pragma states that all elements are used.
     fn used_elements(&self, desc: Desc, count: usize) -> Option<u32> {
         let mask = self
             .used_bytes
@@ -145,8 +146,8 @@ impl FunctionLowering<'_, '_> {
         (used.count_ones() < count as u32).then_some(used)
     }
 
-    /// Loads each of the `used` elements of a vector by itself. The other elements, which may be behind the end of a variable,
-    /// are 0.
+    /// Emits a scalar load for each element of a vector whose bit is set in `used`. The other elements are 0, because
+    /// they may be beyond the end of a variable.
     fn load_elements(
         &mut self,
         desc: Desc,
@@ -171,7 +172,7 @@ impl FunctionLowering<'_, '_> {
         elements.collect()
     }
 
-    /// Returns the type of a loaded element in its register.
+    /// Returns the type with which a loaded element is written to its destination.
     fn loaded_type(&self, place: Destination, ty: OpType) -> Type {
         match place {
             Destination::Sink => ty.held(),
@@ -214,7 +215,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Truncates a value to the width of a narrower type.
+    /// Converts a value to the register class of `ty`. Truncates the value if it is wider.
     pub(super) fn cut_to(&mut self, value: Value, ty: OpType) -> Value {
         let from = self.b.function.dfg.ty(value);
         if from.lane_bits() <= ty.held().lane_bits() {

@@ -1,12 +1,13 @@
 //! Lowers the syntax tree to IR.
 //!
-//! [`lower`] uses the form of each instruction from [`Resolution`], and only lowers modules without
-//! resolution errors. An unsupported instruction does not make the module fail: its function stores the
-//! instruction's name ([`margay_ir::function::Function::unsupported`]), and launching that function is an
-//! error.
+//! [`lower`] uses the form of each instruction from [`Resolution`], and only lowers modules without resolution errors.
+//! An unsupported instruction is not an error during lowering. It is recorded in its function
+//! ([`margay_ir::function::Function::unsupported`]), and a launch of a kernel that contains or calls this function
+//! fails.
 //!
-//! Scalar parameters and `.param` variables of calls become SSA values if every access covers the whole variable.
-//! Otherwise they are in local memory. Arrays are in local memory and are passed by generic address.
+//! A scalar parameter of a device function, or a scalar `.param` variable in a body, becomes an SSA variable if every
+//! access covers the whole variable. Otherwise, it is in local memory. Arrays are in local memory and are passed by
+//! generic address.
 
 mod asynchronous;
 mod bulk;
@@ -40,7 +41,7 @@ use crate::ast::ScalarType;
 use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed, Span};
 
-/// Lowers a parsed module and the results of [`crate::resolve::resolve`].
+/// Lowers a parsed module. `resolution` is the result of [`crate::resolve::resolve`] for this module.
 ///
 /// # Errors
 ///
@@ -59,7 +60,7 @@ pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Dia
     }
 }
 
-/// Starts the lowering of a module, without function bodies.
+/// Lowers a module without its function bodies.
 fn begin<'p>(
     parsed: &'p Parsed,
     resolution: &'p Resolution,
@@ -86,7 +87,7 @@ fn wrong_kind(span: Span, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::OPERAND_KIND, span, what)
 }
 
-/// Returns the operation type of a declared type.
+/// Returns the IR type of a declared type. For opaque references, this is the type of their handles.
 fn op_type(ty: ScalarType) -> OpType {
     match ty {
         ScalarType::TexRef | ScalarType::SamplerRef | ScalarType::SurfRef => OpType::B64,

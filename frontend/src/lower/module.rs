@@ -1,4 +1,4 @@
-//! Lowers module scope: header, variables, functions.
+//! Lowers the header, the variables and the function heads of a module, and starts the lowering of bodies.
 
 use std::ops::{Deref, DerefMut};
 
@@ -28,26 +28,26 @@ pub(super) struct ModuleLowering<'p> {
     pub(super) state: ModuleState,
 }
 
-/// The state that all functions of a module share while they are lowered one after the other.
+/// The state that persists between the lowering of one function and the next.
 #[derive(Debug, Default)]
 pub(super) struct ModuleState {
     pub(super) module: Module,
-    /// Variables of the module by name.
+    /// The symbol of each module-scope variable, by name.
     pub(super) symbols: FxHashMap<Name, SymbolId>,
-    /// Variables that functions declare and that live as long as the module.
+    /// The symbol of each variable that is declared in a function body but exists as long as the module.
     pub(super) inner_symbols: FxHashMap<Id<Variable>, SymbolId>,
-    /// The element size of each module variable by name, in bytes.
+    /// The element size in bytes of each module-scope variable, by name.
     pub(super) element_bytes: FxHashMap<Name, u32>,
-    /// Functions by name.
+    /// The ID of each function, by name.
     pub(super) functions: FxHashMap<Name, FuncId>,
     /// The syntax tree of each function's definition, or of its first declaration.
     pub(super) heads: FxHashMap<FuncId, Id<ast::Function>>,
-    /// The function that each alias refers to.
+    /// For each alias, the function whose body it has.
     aliases: FxHashMap<FuncId, FuncId>,
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether bodies get operations that report their instructions to tools.
+    /// Whether function bodies are lowered with ops that report each PTX instruction to tools.
     pub(super) observes: bool,
 }
 
@@ -66,7 +66,7 @@ impl DerefMut for ModuleLowering<'_> {
 }
 
 impl ModuleState {
-    /// Returns the errors found so far, if there are any.
+    /// Returns `Err` with the errors found so far, or `Ok` if there are none.
     pub(super) fn errors(&mut self) -> Result<(), Vec<Diagnostic>> {
         match self.diagnostics.iter().any(Diagnostic::is_error) {
             true => Err(std::mem::take(&mut self.diagnostics)),
@@ -79,8 +79,8 @@ impl ModuleState {
         self.module.instructions.entry(function).or_default()
     }
 
-    /// Returns the function whose body this function has: the target of an alias, or the function itself if it is no
-    /// alias.
+    /// Returns the function whose body this function has. For an alias, this is its target. For any other function,
+    /// this is the function itself.
     pub(super) fn target_of(&self, function: FuncId) -> FuncId {
         self.aliases.get(&function).copied().unwrap_or(function)
     }
@@ -101,7 +101,7 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Creates a module without bodies: header, variables with their contents, function heads.
+    /// Creates a module that consists of the header, the variables with their contents, and the function heads.
     ///
     /// # Errors
     ///
@@ -156,7 +156,8 @@ impl<'p> ModuleLowering<'p> {
         self.diagnostics.push(problem);
     }
 
-    /// Declares all names, so that bodies can refer to declarations that follow them in the text.
+    /// Declares all variables and functions, so that bodies and initialisers can refer to those that follow them in the
+    /// text.
     fn declare(&mut self) {
         for item in &self.ast.items {
             let result = match *item {
@@ -183,7 +184,7 @@ impl<'p> ModuleLowering<'p> {
         let element = data::element_bytes(variable) as u32;
         self.element_bytes.insert(variable.name.name, element);
         if let Some(&known) = self.symbols.get(&variable.name.name) {
-            // A definition completes an earlier declaration.
+            // A definition replaces an earlier `.extern` declaration.
             if symbol.linkage != Linkage::Extern {
                 self.module.symbols[known] = symbol;
             }
@@ -194,8 +195,8 @@ impl<'p> ModuleLowering<'p> {
         Ok(())
     }
 
-    /// Creates the symbol of a variable, without its contents. `owner` is the function that declares it, if
-    /// any.
+    /// Creates the symbol of a variable, without its contents. `owner` is the function whose body declares the
+    /// variable, or `None` at module scope.
     fn symbol_of(&self, variable: &Variable, owner: Option<FuncId>) -> Lowered<Symbol> {
         let space = match variable.space {
             StateSpace::Const => Space::Const,
@@ -221,7 +222,8 @@ impl<'p> ModuleLowering<'p> {
         })
     }
 
-    /// Returns the reference that a variable of opaque type describes.
+    /// Returns the description of the texture, sampler or surface reference that a variable declares. Returns `None`
+    /// for variables of other types.
     fn reference_of(&self, variable: &Variable) -> Option<Reference> {
         let mut reference = Reference::new(match variable.scalar {
             ScalarType::TexRef => ReferenceKind::Texture,
@@ -249,7 +251,7 @@ impl<'p> ModuleLowering<'p> {
         Some(reference)
     }
 
-    /// Declares the variables that functions declare but that live as long as the module.
+    /// Creates the symbols of the variables in function bodies that exist as long as the module.
     fn declare_inner(&mut self) {
         let ast = self.ast;
         for (id, head) in ast.functions() {
@@ -277,7 +279,7 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Fills in the initial contents, after all names are declared.
+    /// Evaluates the initial contents of the module-scope variables. All names must be declared before.
     fn initialise(&mut self) {
         for (_, variable) in self.ast.variables() {
             if let Some(&id) = self.symbols.get(&variable.name.name)
@@ -348,7 +350,7 @@ impl<'p> ModuleLowering<'p> {
         Ok(function)
     }
 
-    /// Returns the signature of a function or prototype; see [`Signature`] for how arrays are passed.
+    /// Returns the IR signature of a function or prototype. [`Signature`] describes how arrays are passed.
     pub(super) fn signature(&self, returns: &[Variable], parameters: &[Variable]) -> Signature {
         let mut signature = Signature::default();
         for variable in returns {
@@ -404,7 +406,7 @@ impl<'p> ModuleLowering<'p> {
         Ok(kernel)
     }
 
-    /// Lowers the body of a function, if the text has a body and the module does not have it yet.
+    /// Lowers the body of a function if it has one that is not lowered yet.
     ///
     /// # Errors
     ///
@@ -446,13 +448,14 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Returns the index of a `.loc` in the module's table, plus one.
+    /// Returns the index of a `.loc` directive in the module's table, plus one. Adds the directive to the table if it
+    /// is not there.
     pub(super) fn loc(&mut self, id: Id<ast::Location>) -> u32 {
         if let Some(&known) = self.locs.get(&id) {
             return known;
         }
-        // Collect the new locations from the innermost call outwards. Earlier directives have smaller IDs, so the loop
-        // ends.
+        // Collect the locations that are not in the table, from the innermost inlined call to the outermost. A caller
+        // has a smaller ID, so the loop ends.
         let mut chain = vec![id];
         let mut number = 0;
         while let Some(caller) = chain.last().and_then(|&id| self.ast[id].caller) {
@@ -491,7 +494,7 @@ impl<'p> ModuleLowering<'p> {
     }
 }
 
-/// Whether each thread, or each call, has its own copy of the variables in this state space.
+/// Whether each thread or each call has its own instance of a variable in this state space.
 pub(super) fn is_of_thread(space: StateSpace) -> bool {
     matches!(
         space,
@@ -505,8 +508,8 @@ pub(super) fn is_array(variable: &Variable) -> bool {
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
 }
 
-/// Returns the types of the values that pass a parameter that is not an array: one for each element of a
-/// vector register.
+/// Returns the types of the values in which a parameter that is not an array is passed: one value for a scalar, and one
+/// for each element of a vector register.
 pub(super) fn registers(variable: &Variable) -> impl Iterator<Item = Type> {
     let ty = op_type(variable.scalar).held();
     std::iter::repeat_n(ty, variable.vector.count() as usize)

@@ -1,9 +1,9 @@
-//! Addresses of 32 bits, in modules without `.address_size 64`.
+//! Lowers 32-bit addresses, which modules without `.address_size 64` can contain.
 //!
-//! A 32-bit address of global or constant memory is the address itself, because the memory of a process that runs such
-//! modules is below 4 GiB. Shared and local memory are above 4 GiB, so two ranges of generic 32-bit addresses, which
-//! begin at [`SHARED`] and [`LOCAL`], represent them. Device memory is above these ranges, from [`GLOBAL`] on. Each
-//! access through a 32-bit generic address converts the address to one of 64 bits.
+//! A 32-bit address of global or constant memory is the host address itself, because device memory is below 4 GiB in a
+//! process that runs such modules. The windows of shared and local memory are above 4 GiB, so they are represented by
+//! the ranges of 32-bit generic addresses that begin at [`SHARED`] and [`LOCAL`]. Device memory is at [`GLOBAL`] or
+//! above. Before each access, a 32-bit generic address is converted to a 64-bit address.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -21,13 +21,12 @@ const LOCAL: u64 = 0x0200_0000;
 const GLOBAL: u64 = 0x0300_0000;
 
 impl FunctionLowering<'_, '_> {
-    /// Whether a value is an address of 32 bits.
+    /// Whether an address has 32 bits.
     pub(super) fn is_narrow(&self, address: Value) -> bool {
         self.b.function.dfg.ty(address).lane_bits() == 32
     }
 
-    /// Converts an address for an access to a state space: 32-bit addresses of global memory and generic addresses
-    /// become addresses of 64 bits.
+    /// Converts a 32-bit global or generic address to 64 bits for an access. Returns any other address unchanged.
     pub(super) fn wide_address(&mut self, address: Value, space: StateSpace) -> Value {
         match space {
             _ if !self.is_narrow(address) => address,
@@ -42,7 +41,7 @@ impl FunctionLowering<'_, '_> {
         self.convert(address, OpType::U32, OpType::U64)
     }
 
-    /// Converts a generic address of 32 bits.
+    /// Converts a 32-bit generic address to a 64-bit generic address.
     fn wide_generic(&mut self, address: Value) -> Value {
         let address = self.wide(address);
         let shared = self.in_window(address, SHARED, StateSpace::Shared);
@@ -51,7 +50,8 @@ impl FunctionLowering<'_, '_> {
         self.choose(address, GLOBAL, window, address)
     }
 
-    /// Returns the 64-bit generic address for a 32-bit one in the range of a state space.
+    /// Converts a 32-bit generic address in the range that begins at `start` to the 64-bit generic address in the
+    /// window of `space`.
     fn in_window(&mut self, address: Value, start: u64, space: StateSpace) -> Value {
         let offset = self.offset_by(address, (start as i64).wrapping_neg());
         let desc = Desc {
@@ -63,7 +63,7 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[offset], Type::B64)
     }
 
-    /// Returns `below` if an address is less than `limit`, and `other` if it is not.
+    /// Emits a select of `below` if `address` is less than `limit`, and of `other` otherwise.
     fn choose(&mut self, address: Value, limit: u64, below: Value, other: Value) -> Value {
         let limit = self.b.constant(Type::B64, limit);
         let is_below = self.compare(CmpOp::Lo, OpType::U64, address, limit);

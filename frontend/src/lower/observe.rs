@@ -1,4 +1,4 @@
-//! Emits operations that report the instructions of the PTX text to tools.
+//! Emits ops that report each executed PTX instruction to tools.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::ObservedEvent;
@@ -13,7 +13,8 @@ use crate::ast;
 use crate::resolve::ResolvedInstruction;
 
 impl FunctionLowering<'_, '_> {
-    /// Emits an `observe.event` for an instruction with this guard, and a second one if the instruction is a `bra`.
+    /// Emits an `observe.event` for an instruction, with its guard as operand. If the instruction is a `bra`, emits a
+    /// second event.
     pub(super) fn observe(
         &mut self,
         instruction: &ast::Instruction,
@@ -25,7 +26,7 @@ impl FunctionLowering<'_, '_> {
         let known = self.m.instructions_of(id);
         let index = known.len() as u32;
         known.push(spelling.into());
-        // After an unconditional branch or `exit`, threads never reach the instructions up to the next label.
+        // After an unconditional branch or `exit`, the instructions before the next label are unreachable.
         if !self.b.is_open() {
             return;
         }

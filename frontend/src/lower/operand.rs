@@ -18,7 +18,7 @@ use crate::ast::{COMPONENTS, Constant, Name, Operand, OperandKind, Prefix};
 use crate::resolve::shapes::element;
 use crate::resolve::special;
 
-/// The target of a write.
+/// The destination of a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination {
     /// `_`
@@ -71,7 +71,8 @@ impl FunctionLowering<'_, '_> {
         self.b.constant(ty.held(), bits as u64)
     }
 
-    /// Reads an operand as a value of the register class of `ty`. If the register is wider, returns its whole value.
+    /// Reads an operand as a value of the register class of `ty`. If a register has another width, returns all bits of
+    /// the register as an untyped value.
     pub(super) fn read(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
         match operand.kind {
             OperandKind::Constant(constant) => Ok(self.constant(constant, ty)),
@@ -129,7 +130,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Reads a name that has no declaration in scope: a function or an environment register.
+    /// Reads a name that has no binding in the function: the address of a function, or an environment register.
     fn read_unbound(&mut self, name: Name, span: Span, ty: OpType) -> Lowered<Value> {
         let text = self.ast.text(name);
         if let Some(&func) = self.m.functions.get(&name) {
@@ -166,12 +167,12 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[value], to.held())
     }
 
-    /// Reinterprets the value in the register class of `ty`. A value of another width becomes untyped bits of
-    /// its own width.
+    /// Reinterprets a value as a value of the register class of `ty`. A value of another width is reinterpreted as
+    /// untyped bits of its own width.
     pub(super) fn held_as(&mut self, value: Value, ty: OpType) -> Value {
         let (from, to) = (self.b.function.dfg.ty(value), ty.held());
         if from == to || from.lane_bits() != to.lane_bits() {
-            // A value of another width becomes untyped bits, so that the operation can use the low bits.
+            // Untyped bits are needed so that the operation can use the low bits.
             let bits = Type::bits_of(from.lane_bits()).unwrap_or(from);
             return if from == to {
                 value
@@ -196,7 +197,7 @@ impl FunctionLowering<'_, '_> {
                 let value = self.b.read(*part);
                 Ok(self.held_as(value, ty))
             }
-            // Video selectors are modifiers of the operation, not components.
+            // The selector is a video selector, which is a modifier of the op and does not change the value.
             Some(Binding::Register(variable)) => {
                 let value = self.b.read(variable);
                 Ok(self.held_as(value, ty))
@@ -227,8 +228,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address of a variable in its own space, plus an offset. A `ty` narrower than an address
-    /// truncates the result.
+    /// Returns the address of a variable in its own state space plus an offset, truncated to the width of `ty`.
     pub(super) fn address_of(
         &mut self,
         base: Name,
@@ -240,7 +240,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.address_as(address, ty))
     }
 
-    /// Truncates an address if `ty` is narrower.
+    /// Truncates an address if `ty` is narrower than an address.
     fn address_as(&mut self, address: Value, ty: OpType) -> Value {
         match ty.bits() {
             bits @ 8..64 => self.convert(address, OpType::U64, unsigned(bits)),
@@ -248,7 +248,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the `b64` address of a variable in its own space, and this space.
+    /// Returns the address of a variable in its own state space plus an offset, and this state space. If `base` is a
+    /// register, the address is the value of the register.
     pub(super) fn variable_address(
         &mut self,
         base: Name,
@@ -305,7 +306,7 @@ impl FunctionLowering<'_, '_> {
             .payload(Opcode::LocalAddr, OpType::U64, u64::from(slot.0), Type::B64)
     }
 
-    /// Adds a constant to an address, in the address's own width.
+    /// Adds a constant to an address. The addition has the width of the address.
     pub(super) fn offset_by(&mut self, address: Value, offset: i64) -> Value {
         if offset == 0 {
             return address;
@@ -356,7 +357,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.simple(Opcode::Add, OpType::U64, &[address, moved]))
     }
 
-    /// Returns the target that a destination operand names.
+    /// Returns the destination that an operand specifies.
     pub(super) fn place(&mut self, operand: &Operand) -> Lowered<Destination> {
         match operand.kind {
             OperandKind::Sink => Ok(Destination::Sink),
@@ -383,9 +384,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Writes a value of type `ty`. A wider register receives the sign-extended or zero-extended value,
-    /// depending on `ty`. If the instruction has a guard, the register keeps its old value where the guard is
-    /// false.
+    /// Writes a value of type `ty`. A wider register receives the sign-extended or zero-extended value, depending on
+    /// `ty`. If [`FunctionLowering::guard`] is set, the register keeps its old value in threads whose guard is false.
     pub(super) fn write(&mut self, place: Destination, value: Value, ty: OpType) {
         let Destination::Register(variable) = place else {
             return;
@@ -422,7 +422,8 @@ impl FunctionLowering<'_, '_> {
         self.b.write(variable, value);
     }
 
-    /// Returns the elements of `{...}`, the components of a vector register, or the operand itself.
+    /// Splits a vector operand: returns the elements of `{...}` or the components of a vector register. Returns any
+    /// other operand unchanged.
     pub(super) fn parts(&mut self, operand: &Operand) -> SmallVec<[Operand; 4]> {
         let base = match operand.kind {
             OperandKind::Vector(list) => return SmallVec::from_slice(&self.ast[list]),

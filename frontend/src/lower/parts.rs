@@ -1,5 +1,4 @@
-//! Access to the parts of an instruction that becomes several operations: operands by name, modifiers,
-//! addresses.
+//! Helpers for lowering an instruction to several ops: access to operands by name, to modifiers and to addresses.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -19,7 +18,7 @@ pub(super) struct At {
     pub(super) space: StateSpace,
 }
 
-/// An instruction whose operands are accessed by name.
+/// An instruction that is being lowered, with access to its operands by name and to its modifiers.
 pub(super) struct Parts<'a> {
     pub(super) resolved: &'a ResolvedInstruction,
     pub(super) operands: &'a [Operand],
@@ -57,7 +56,7 @@ impl FunctionLowering<'_, '_> {
         self.at(parts, "m", StateSpace::Shared)
     }
 
-    /// Reads a 32-bit or 64-bit operand and zero-extends it to 64 bits; 0 if the operand is omitted.
+    /// Reads a 32-bit or 64-bit operand and zero-extends it to 64 bits. Returns 0 if the operand is omitted.
     pub(super) fn long(&mut self, parts: &Parts<'_>, name: &str) -> Lowered<Value> {
         let roles = parts.resolved.roles();
         let mut named = parts.operands.iter().zip(roles);
@@ -102,7 +101,7 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[a, b], Type::PRED)
     }
 
-    /// Writes the result to the operand `d`, if it is present.
+    /// Writes `value` to the destination operand `d`, if the instruction has one.
     pub(super) fn give(&mut self, parts: &Parts<'_>, value: Value, ty: OpType) -> Lowered<()> {
         if let Some(operand) = parts.operand("d") {
             let place = self.place(operand)?;

@@ -1,7 +1,7 @@
-//! Lowers texture and surface instructions. Each instruction becomes one op, whose payload describes the
-//! access completely ([`margay_ops::texture::Access`]).
+//! Lowers texture and surface instructions. Each instruction becomes one op. Its payload, a
+//! [`margay_ops::texture::Access`], encodes all modifiers and types.
 //!
-//! The value of a variable of opaque type is its handle, which the runtime assigns when it loads the module.
+//! A variable of opaque type contains a 64-bit handle, which the runtime assigns when it loads the module.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -18,7 +18,7 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
 
-/// The results and arguments of a texture or surface operation.
+/// The results and arguments of the op that is being built.
 #[derive(Default)]
 struct Parts {
     results: SmallVec<[(Destination, OpType); 5]>,
@@ -43,7 +43,7 @@ impl FunctionLowering<'_, '_> {
             found.map(|(operand, _)| operand)
         };
         if named("f").is_some() {
-            // No API function creates a texture that does depth comparison.
+            // Depth comparison is unsupported, because no API function creates a texture for it.
             let what = self.ast.spelling(instruction);
             return self.leave_out(instruction, format!("{what} with a depth to compare"));
         }
@@ -102,14 +102,14 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Records the instruction as unsupported.
+    /// Records the instruction as unsupported in its function.
     fn leave_out(&mut self, instruction: &ast::Instruction, what: String) -> Lowered<()> {
         let line = self.line_of(instruction.span.start);
         self.b.function.unsupported.push((line, what));
         Ok(())
     }
 
-    /// Returns the access that the modifiers and types of the instruction describe.
+    /// Returns the description of the access that the modifiers and types of the instruction specify.
     fn access_of(&self, instruction: &ast::Instruction, resolved: &ResolvedInstruction) -> Access {
         let head = self.ast.text(instruction.opcode);
         let spelling = resolved.spelling();
@@ -169,7 +169,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds the handles, the layer and the coordinates to the arguments.
+    /// Adds the handles of the texture and the sampler, the layer and the coordinates to the arguments.
     fn texture_place(
         &mut self,
         access: &Access,
@@ -230,7 +230,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Returns the handle that an operand names.
+    /// Returns the handle of the texture, sampler or surface in an operand, as 64 bits.
     fn reference(&mut self, operand: &Operand) -> Lowered<Value> {
         let value = match operand.kind {
             OperandKind::Memory { base, offset } => {
@@ -267,7 +267,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.bitcast(value, Type::B64))
     }
 
-    /// Emits a load of the handle in a parameter.
+    /// Emits a load of the handle that a parameter contains.
     fn load_handle(&mut self, address: Value, space: StateSpace) -> Value {
         let desc = Desc {
             opcode: Opcode::Ld,
@@ -278,8 +278,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Adds `count` values of an operand to the arguments. Missing values are 0, and surplus values are
-    /// ignored.
+    /// Adds the first `count` elements of an operand to the arguments. If the operand has fewer elements, the missing
+    /// ones are 0.
     fn texture_values(
         &mut self,
         operand: &Operand,

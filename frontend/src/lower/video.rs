@@ -1,7 +1,8 @@
-//! Lowers selectors of video operations on two halves or four bytes.
+//! Lowers the selectors of SIMD video instructions, which operate on two halves or four bytes.
 //!
-//! In PTX, each source can select its parts from both sources (`a.h20`, `b.b7654`). The IR operations receive
-//! sources whose parts are already selected by a byte permutation, and a mask of the lanes to write.
+//! In PTX, the selector of each source (`a.h20`, `b.b7654`) can select parts of both source registers. Lowering
+//! performs this selection with a byte permutation for each source. The IR op receives the permuted sources and a mask
+//! of the lanes of the result to write.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -12,7 +13,7 @@ use margay_ops::types::{OpType, Type};
 use super::function::FunctionLowering;
 use crate::ast::{Operand, OperandKind};
 
-/// Returns the number of lanes of an operation on parts of its sources; `None` for other operations.
+/// Returns the number of lanes of a SIMD video op, or `None` for other ops.
 pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     if (Opcode::Vadd2..=Opcode::Vset2).contains(&opcode) {
         Some(2)
@@ -23,12 +24,12 @@ pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     }
 }
 
-/// Returns the digits of a selector, the last digit (lane 0) first.
+/// Returns the digits of a selector, last digit first. The last digit is that of lane 0.
 fn digits(selector: &str) -> impl Iterator<Item = u32> {
     selector.chars().rev().map_while(|c| c.to_digit(8))
 }
 
-/// Returns the control of the byte permutation of `b:a` that performs a selector.
+/// Returns the control operand of the `prmt` that applies a selector to the two sources.
 fn control(selector: &str, lanes: u32) -> u64 {
     let width = 4 / lanes;
     let mut control = 0;
@@ -41,13 +42,13 @@ fn control(selector: &str, lanes: u32) -> u64 {
     control
 }
 
-/// Returns the mask of the lanes that a selector of the result names.
+/// Returns a mask of the lanes that are listed in the selector of the result.
 fn mask(selector: &str) -> u8 {
     digits(selector).fold(0, |mask, lane| mask | 1 << (lane & 3))
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Replaces the sources by their selected parts, and records the lanes of the result to write.
+    /// Replaces the sources in `args` by their selected parts, and records the mask of the lanes to write in `desc`.
     pub(super) fn select_lanes(
         &mut self,
         lanes: u32,

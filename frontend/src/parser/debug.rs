@@ -39,8 +39,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses the name of a file. Tools that wrap long lines can break the name, so its closing quote may be on the
-    /// next line.
+    /// Parses the name of a file. A tool that wraps long lines can insert a line break into the name, so the closing
+    /// quote may be on the next line.
     fn file_name(&mut self) -> Parse<Ident> {
         let start = self.span.start + 1;
         let broken = self.at(Token::UnterminatedString);
@@ -58,7 +58,7 @@ impl Parser<'_> {
         let end = self.span.end + 1 + rest.len() as u32;
         let span = Span::new(start, end);
         let name = self.module.names.intern(&self.text[span.range()]);
-        // The last token of the next line is the quote.
+        // Skip the tokens of the rest of the name, up to and including the closing quote on the next line.
         while self.span.start <= end && !self.at(Token::End) {
             self.bump();
         }
@@ -121,7 +121,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses an integer that is only informative. A value that is too large becomes the largest `u32`.
+    /// Parses an integer that does not affect the generated code. A value that does not fit in a `u32` becomes the
+    /// largest `u32`.
     fn small_integer(&mut self, what: &str) -> Parse<u32> {
         let value = self.plain_integer(what)?;
         Ok(u32::try_from(value).unwrap_or(u32::MAX))
@@ -166,7 +167,7 @@ impl Parser<'_> {
         Ok(DwarfLine::Data { bytes, values })
     }
 
-    /// Returns the size in bytes of the values after the current word, if this word is a data directive such as `.b8`.
+    /// If the current token is a data directive such as `.b8`, returns the size in bytes of the values after it.
     fn dwarf_size(&self) -> Option<u8> {
         if !self.at(Token::DotWord) {
             return None;
@@ -200,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports an error for an address in a value of one or two bytes.
+    /// Reports an error for an address in a data directive whose values have one or two bytes.
     fn check_address(&mut self, bytes: u8) {
         if bytes < 4 {
             let message = format!("an address does not fit {} bits", u32::from(bytes) * 8);
@@ -208,9 +209,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a value that does not fit. One or two bytes accept signed and unsigned values. As in ptxas, a
-    /// positive value that exceeds four bytes is truncated, but a negative value that exceeds them is an
-    /// error.
+    /// Reports a value that does not fit in `bytes` bytes. In one or two bytes, both signed and unsigned values are
+    /// accepted. As in ptxas, a positive value that does not fit in four bytes is truncated without an error, but a
+    /// negative value that does not fit is an error.
     fn check_width(&mut self, value: u64, bytes: u8, start: u32) {
         let bits = u32::from(bytes) * 8;
         let negative = self.text.as_bytes().get(start as usize) == Some(&b'-');
@@ -257,8 +258,9 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `@@DWARF`, which PTX had before `.section`: `@@DWARF .section .name, "flags", @progbits`, and after it
-    /// data of this section, such as `@@DWARF .byte 1, 2`.
+    /// Parses a `@@DWARF` line, which PTX used before `.section` was introduced. A line is either the start of a
+    /// section, `@@DWARF .section .name, "flags", @progbits`, or data of the section that was started last, such as
+    /// `@@DWARF .byte 1, 2`.
     pub(super) fn dwarf_line(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -298,7 +300,7 @@ impl Parser<'_> {
         Ok(DwarfLine::Words(self.module.arena.add_list(words)))
     }
 
-    /// Parses unsigned integers, or one label or section.
+    /// Parses the data of a `@@DWARF` line: unsigned integers, or the name of one label or section.
     fn dwarf_data(&mut self, start: u32) -> Parse<DwarfLine> {
         let Some(bytes) = self.dwarf_size() else {
             return self.unexpected("`.section`, `.byte`, `.4byte` or `.quad`");

@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
-/// The part of a declaration that applies to all names after it.
+/// The part of a declaration before the names. It applies to all names of the declaration.
 pub(super) struct DeclarationHead {
     start: u32,
     linkage: Linkage,
@@ -23,7 +23,7 @@ pub(super) struct DeclarationHead {
 }
 
 impl Parser<'_> {
-    /// Parses state space, alignment and attributes in any order, then vector size and type.
+    /// Parses the head of a declaration: state space, alignment and attributes in any order, then vector size and type.
     pub(super) fn declaration_head(
         &mut self,
         linkage: Linkage,
@@ -141,7 +141,8 @@ impl Parser<'_> {
         Ok(Attribute::Unified(high, low))
     }
 
-    /// Parses `a, b<4>, c[2] = {1, 2};` after the common head. The list may be empty. Calls `take` for each variable.
+    /// Parses the names after the head of a declaration, such as `a, b<4>, c[2] = {1, 2};`. There may be no names.
+    /// Calls `take` for each variable.
     pub(super) fn declarators(
         &mut self,
         head: &DeclarationHead,
@@ -181,7 +182,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Creates a variable that has only the properties of the head and the name.
+    /// Creates a variable from the head of its declaration and its name, without range, dimensions or initialiser.
     fn variable(&self, head: &DeclarationHead, name: Ident) -> Variable {
         Variable {
             name,

@@ -85,8 +85,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a constant expression that must be an integer. Reports a floating-point constant and returns 0
-    /// for it.
+    /// Parses a constant expression that must be an integer. If the value is a floating-point constant, reports an
+    /// error and returns 0.
     pub(super) fn integer_constant(&mut self) -> Parse<u64> {
         let start = self.span.start;
         let constant = self.constant()?;
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Parses an integer literal without operators, for sizes and counts. `what` describes it in messages.
+    /// Parses a single integer literal, such as a size or a count. `what` describes the literal in messages.
     pub(super) fn plain_integer(&mut self, what: &str) -> Parse<u64> {
         if !self.at(Token::Int) {
             return self.unexpected(what);
@@ -141,7 +141,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses operands that are joined by operators with a precedence higher than `floor`.
+    /// Parses a sequence of operands and binary operators, where each operator has a precedence higher than `floor`.
     fn binary(&mut self, floor: u8) -> Parse<Constant> {
         let start = self.span.start;
         let mut left = self.unary()?;
@@ -234,7 +234,8 @@ impl Parser<'_> {
         Ok(Constant::Int { bits, unsigned })
     }
 
-    /// Returns the bits and the signedness of an integer. Reports any other constant and returns 0 for it.
+    /// Returns the bits of an integer constant and whether it is unsigned. For any other constant, reports an error and
+    /// returns a signed 0.
     fn require_int(&mut self, value: Constant, start: u32) -> (u64, bool) {
         match value {
             Constant::Int { bits, unsigned } => (bits, unsigned),
@@ -382,7 +383,7 @@ fn fold_int(
     Ok(Constant::Int { bits, unsigned })
 }
 
-/// Folds a shift, which has the signedness of its left operand. A count of 64 or more shifts out all bits.
+/// Folds a shift. The result has the signedness of the left operand. A count of 64 or more shifts out all bits.
 fn shift(operator: Binary, (bits, unsigned): (u64, bool), count: u64) -> Constant {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let bits = match operator {
@@ -466,7 +467,7 @@ mod tests {
 
     #[test]
     fn operators_have_the_precedence_of_c() {
-        // The expected value was computed with a C compiler: 1+2*3-4/2<<1&7|8^2==2&&1||0?5:6.
+        // A C compiler computed the expected value of this expression.
         assert_eq!(int("1+2*3-4/2<<1&7|8^2==2&&1||0?5:6"), 5);
         assert_eq!(int("1+2*3"), 7);
         assert_eq!(int("(1+2)*3"), 9);

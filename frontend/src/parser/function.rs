@@ -94,7 +94,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the `.param` variables in the body of a kernel are its parameters, as in PTX before version 1.4.
+    /// Whether the `.param` variables in the body of this kernel are its parameters. This is so in PTX before version
+    /// 1.4 if the kernel has no parameter list.
     fn has_body_parameters(&self, kernel: Id<Function>) -> bool {
         let version = self.module.version.map(|(version, _)| version);
         let is_old = version.is_some_and(|version| version < Version { major: 1, minor: 4 });

@@ -36,7 +36,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `{ ... }`, which contains values or the properties of an opaque variable.
+    /// Parses `{ ... }`. The braces contain either values or, for an opaque variable, properties.
     fn initializer_list(&mut self, scalar: ScalarType) -> Parse<InitializerKind> {
         let start = self.span.start;
         self.bump();
@@ -95,7 +95,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `name` or `generic(name)`. A variable can have the name `generic`.
+    /// Parses `name` or `generic(name)`. Returns the name and whether `generic` was applied. A variable can also be
+    /// named `generic`.
     fn initializer_symbol(&mut self) -> Parse<(Name, bool)> {
         let generic = self.slice() == "generic" && self.peek() == Token::LeftParen;
         let symbol = self.ident("a variable or function")?;
@@ -108,7 +109,7 @@ impl Parser<'_> {
         Ok((inner.name, true))
     }
 
-    /// Parses `0xFF00(address)`.
+    /// Parses one byte of an address, such as `0xFF00(address)`.
     fn byte_of_address(&mut self) -> Parse<InitializerKind> {
         let mask_span = self.span;
         let mask = self.plain_integer("a byte mask")?;

@@ -57,7 +57,7 @@ impl Parser<'_> {
         end.map(|_| ())
     }
 
-    /// Parses modifiers such as `.cc.u32`: all words after dots up to a reserved word or `.unified`.
+    /// Parses modifiers such as `.cc.u32`. Stops before a reserved keyword or `.unified`.
     fn modifiers(&mut self) {
         while self.at(Token::DotWord) {
             let name = self.dot_name();

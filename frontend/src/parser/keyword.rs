@@ -1,8 +1,8 @@
 //! Keywords: the words after a dot that start a declaration or belong to one.
 //!
-//! The name table of a new module begins with these words, so that a comparison of name indices distinguishes keywords
-//! from modifiers. Reserved keywords are never modifiers. If a reserved keyword follows an opcode, a semicolon is
-//! missing.
+//! The name table of a new module begins with the keywords, so that the index of a name shows whether the name is a
+//! keyword. A *reserved* keyword is never a modifier. If a reserved keyword follows an opcode or an operand, a
+//! semicolon is missing.
 
 use crate::ast::{COMPONENTS, Name, Names};
 
@@ -16,7 +16,7 @@ macro_rules! keywords {
         }
 
         impl Keyword {
-            /// All keywords with their text; reserved keywords are first.
+            /// All keywords with their text. The reserved keywords come first.
             const ALL: &'static [(Keyword, &'static str)] = &[
                 $((Keyword::$reserved, $reserved_word),)*
                 $((Keyword::$other, $other_word),)*

@@ -4,8 +4,9 @@
 //! problem and returns `Err(Failed)`. The enclosing list of statements or items then skips to a token from which it can
 //! continue. Therefore one run reports many problems and always returns a tree.
 //!
-//! Invariants: all recursion of unbounded depth goes through [`Parser::deeper`], which limits the depth. Every loop
-//! whose body can return without consuming the current token stops at [`Token::End`] and calls [`Parser::progress`].
+//! Invariants: all recursion whose depth depends on the input goes through [`Parser::deeper`], which limits the depth.
+//! Every loop whose body can return without consuming the current token stops at [`Token::End`] and calls
+//! [`Parser::progress`].
 
 mod debug;
 mod declaration;
@@ -70,7 +71,7 @@ fn floor_boundary(text: &str, limit: usize) -> usize {
     end
 }
 
-/// The error of a production that could not be completed. The production has already reported its problem.
+/// The error value of a production that could not be parsed. The production has already reported the problem.
 #[derive(Debug, Clone, Copy)]
 struct Failed;
 
@@ -94,18 +95,19 @@ struct Parser<'s> {
     location: Option<Id<Location>>,
     /// For each source position, the most recent `.loc` with that position in the current function.
     positions: FxHashMap<SourcePosition, Id<Location>>,
-    /// Operands whose list is not complete yet, innermost last.
+    /// A stack of the operands of the lists that are being parsed. The operands of the innermost list are on top.
     pending: Vec<Operand>,
     /// Whether a `@@DWARF .section` has been parsed.
     in_dwarf_section: bool,
-    /// The parameters that the body of a kernel declares, while such a body of PTX before 1.4 is parsed.
+    /// The parameters that the body has declared so far, while a kernel body that declares its parameters is parsed;
+    /// see [`Parser::has_body_parameters`].
     body_parameters: Option<Vec<Variable>>,
 }
 
 impl<'s> Parser<'s> {
     /// Maximum nesting depth of expressions and initialisers.
     const MAX_DEPTH: u32 = 100;
-    /// Maximum number of problems. Parsing stops when there are more.
+    /// Maximum number of problems. Parsing stops at the next problem.
     const MAX_DIAGNOSTICS: usize = 100;
 
     fn new(text: &'s str) -> Self {
@@ -135,7 +137,7 @@ impl<'s> Parser<'s> {
     }
 
     fn finish(mut self) -> (Module, Vec<Diagnostic>) {
-        // Problems are found in the order of the text, except for a few that depend on later text.
+        // Sort the problems, because a few of them depend on later text and are therefore reported out of order.
         self.diagnostics.sort_by_key(|d| d.span.start);
         (self.module, self.diagnostics)
     }
@@ -189,14 +191,14 @@ impl<'s> Parser<'s> {
         &self.text[self.span.range()]
     }
 
-    /// Returns the span from `start` to the end of the last consumed token.
+    /// Returns the span from `start` to the end of the token that was consumed last.
     fn since(&self, start: u32) -> Span {
         Span::new(start, self.previous_end.max(start))
     }
 
     // Names.
 
-    /// Interns and consumes the current token, whatever its kind.
+    /// Interns the text of the current token and consumes the token. The token can have any kind.
     fn take_name(&mut self) -> Ident {
         let ident = Ident {
             name: self.module.names.intern(self.slice()),
@@ -296,7 +298,7 @@ impl<'s> Parser<'s> {
         (self.token, self.span) = (Token::End, Span::at(self.span.end));
     }
 
-    /// Reports that the grammar expects something other than the current token.
+    /// Reports that the grammar expects `expected` instead of the current token.
     fn unexpected<T>(&mut self, expected: &str) -> Parse<T> {
         let diagnostic = match self.token {
             Token::Stray => self.stray(),
@@ -355,7 +357,7 @@ impl<'s> Parser<'s> {
         diagnostic
     }
 
-    /// Returns the current token for a message, shortened if it is long.
+    /// Returns a description of the current token for a message: its text in backquotes, shortened if the text is long.
     fn found(&self) -> String {
         if let Some(description) = self.token.describe() {
             return description.to_owned();
@@ -385,8 +387,8 @@ impl<'s> Parser<'s> {
         result
     }
 
-    /// Consumes a token if none has been consumed since the token at `start` was current, so that a loop
-    /// always makes progress.
+    /// Consumes a token if the current token is still the one at `start`, so that the calling loop always makes
+    /// progress.
     fn progress(&mut self, start: Span) {
         if self.span == start && !self.at(Token::End) {
             self.bump();

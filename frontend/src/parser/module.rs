@@ -248,8 +248,8 @@ impl Parser<'_> {
         Err(Failed)
     }
 
-    /// Skips to the next item after a problem at or after `start`. A keyword starts an item only at the start
-    /// of a line or after a statement; elsewhere it can be a modifier.
+    /// Skips to the next item after a problem in the item at `start`. Only a keyword at the start of a line, after a
+    /// semicolon or after a closing brace is taken as the start of an item. Elsewhere, it can be a modifier.
     fn recover_at_module(&mut self, start: Span) {
         let mut may_start = self.span != start && self.is_first_of_line();
         while !self.at(Token::End) {
@@ -269,13 +269,13 @@ impl Parser<'_> {
     }
 }
 
-/// Parses the version at the start of a text, and returns it with the rest of the text.
+/// Parses the version at the start of `text`. Returns the version and the rest of the text.
 fn parse_version(text: &str) -> Option<(Version, &str)> {
     let (major, rest) = text.split_once('.')?;
     let end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
-    // 8.10 means 8.1 and 8.00 means 8.0, but 8. is invalid.
+    // `8.10` means 8.1, and `8.00` means 8.0. `8.` is invalid.
     let minor = match rest[..end].trim_end_matches('0') {
         "" if end > 0 => 0,
         digits => digits.parse().ok()?,

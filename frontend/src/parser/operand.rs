@@ -1,7 +1,8 @@
 //! Parses operands.
 //!
-//! Nested lists (vectors, pairs, tuples, call groups) collect their members on the parser's pending stack. When a list
-//! closes, its members move to the arena, so that they are contiguous there.
+//! The members of a list (vector, tuple, call group) are first pushed to the parser's stack `pending`. At the end of
+//! the list, its members move to the arena. So the members of each list are contiguous in the arena, although lists can
+//! be nested.
 
 use super::keyword::Keyword;
 use super::{Parse, Parser};
@@ -11,7 +12,7 @@ use crate::lexer::Token;
 /// The position of an operand in an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OperandPosition {
-    /// The first operand, which can be a sink or a pair.
+    /// The first operand. Only this operand can be a sink (`_`) or a pair (`a|b`).
     First,
     /// Any other operand.
     Later,
@@ -58,7 +59,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Moves the pending operands from index `start` on to the arena.
+    /// Moves the operands at index `start` and later in `pending` to the arena.
     pub(super) fn close_operands(&mut self, start: usize) -> List<Operand> {
         self.module.arena.add_list(self.pending.drain(start..))
     }
@@ -76,14 +77,14 @@ impl Parser<'_> {
                 OperandKind::Offset { base, offset }
             }
             Token::LeftBracket => self.element(base)?,
-            // The caller parses `p | q` of a first operand. Elsewhere `|` cannot follow a name.
+            // After the name of a first operand, the caller parses `|`. After any other name, `|` is an error.
             Token::Pipe if place == OperandPosition::Later => return self.unexpected("`,` or `;`"),
             _ => OperandKind::Name(base),
         })
     }
 
-    /// Parses an optional `.selector` after a register. A reserved word is not a selector; after a register, it shows
-    /// that a semicolon is missing.
+    /// Parses an optional `.selector` after a register. A reserved keyword is not a selector: a semicolon is missing
+    /// before it.
     fn opt_selector(&mut self) -> Option<Name> {
         if !self.at(Token::DotWord) {
             return None;
@@ -142,7 +143,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses the rest of `first | second`, whose second part is a register or `_`.
+    /// Parses the rest of the pair `first | second`. The second operand must be a register or `_`.
     fn pair(&mut self, first: Operand) -> Parse<Operand> {
         if !matches!(
             first.kind,

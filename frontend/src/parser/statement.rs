@@ -12,14 +12,15 @@ impl Parser<'_> {
     /// Maximum nesting depth of scopes, including the body itself.
     const MAX_SCOPES: usize = 256;
 
-    /// Parses the body `{ ... }` of a function. Inner braces are statements, so nesting does not use the
-    /// stack.
+    /// Parses the body `{ ... }` of a function. The loop handles inner braces as statements, so nested scopes need no
+    /// recursion.
     pub(super) fn body(&mut self) -> List<Statement> {
         let mark = self.module.arena.count::<Statement>();
         self.location = None;
         self.positions.clear();
         let mut open = vec![self.span];
-        // Number of open scopes beyond the maximum, of which only the first is reported and none is kept.
+        // Number of open scopes beyond the maximum depth. Only the first of them is reported, and none of them is added
+        // to the tree.
         let mut beyond = 0_u64;
         self.bump();
         while let Some(&outer) = open.last() {
@@ -70,7 +71,8 @@ impl Parser<'_> {
         self.report(Diagnostic::error(Code::TOO_DEEP, self.span, message));
     }
 
-    /// Ends the scopes that the text does not close, except for the body itself.
+    /// Adds the ends of the `open` scopes that the text does not close, except for the body itself, which has no end
+    /// statement.
     fn close_scopes(&mut self, open: usize) {
         for _ in 1..open {
             self.module.arena.add(Statement::ScopeEnd(self.span));
@@ -86,8 +88,8 @@ impl Parser<'_> {
         self.report(diagnostic.with_related(brace, "this `{` is not closed"));
     }
 
-    /// Skips to the next statement after a problem. Returns false if the rest of the text is not part of the
-    /// body.
+    /// Skips to the next statement after a problem in the statement at `start`. Returns false if the body ends here
+    /// without its closing brace.
     fn recover_in_body(&mut self, start: Span) -> bool {
         let mut at_start = self.span == start;
         if self.at(Token::LeftBrace) && !at_start {
@@ -120,7 +122,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the current `}` ends an operand, according to the token after it.
+    /// Whether the current `}` ends a vector operand instead of a scope. The next token decides this.
     fn is_vector_end(&mut self) -> bool {
         matches!(
             self.peek(),
@@ -128,7 +130,7 @@ impl Parser<'_> {
         )
     }
 
-    /// Whether the current `{` starts an operand, according to the token after it.
+    /// Whether the current `{` starts a vector operand instead of a scope. The next token decides this.
     fn is_vector_start(&mut self) -> bool {
         matches!(
             self.peek(),
@@ -162,7 +164,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `name:` and the directive that the label names, if one follows.
+    /// Parses `name:` and, if a target list or a prototype follows, this directive, which the label names.
     fn label(&mut self) -> Parse<()> {
         let label = self.take_name();
         self.bump();

@@ -1,4 +1,4 @@
-//! Checks that the arguments of a call fit the function or prototype called.
+//! Checks that the arguments and the results of a call fit the parameters of the function or prototype that is called.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 
 type Checked = Result<(), Box<Diagnostic>>;
 
-/// Checks a call whose operands have the right kinds.
+/// Checks a call whose operands match the syntax table.
 pub(super) fn check<L: Lookup + ?Sized>(
     module: &Module,
     function: &Function,
@@ -109,7 +109,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         }
     }
 
-    /// Checks the call against every possible target.
+    /// Checks the call against each function in a list of targets.
     fn targets(&self, call: &Call, instruction: &Instruction, id: Id<Targets>) -> Checked {
         for target in &self.module[self.module[id].targets] {
             if let Some(Symbol::Function(id)) = self.lookup.lookup(target.name.name) {
@@ -204,7 +204,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
     fn variable_passes(&self, variable: &Variable, parameter: &Variable) -> Result<(), String> {
         let class = |variable: &Variable| class(register_type(variable.scalar));
         let classes = (class(variable), class(parameter));
-        // For a range, compare the size of one member of the range.
+        // For a range such as `p<4>`, compare the size of one member.
         let of_one = |variable: &Variable| {
             let size = declarations::size(self.module, variable)?;
             size.checked_div(variable.range.unwrap_or(1))
@@ -259,8 +259,8 @@ fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), Stri
     ))
 }
 
-/// Returns the class of a type that ptxas compares: floating point (true) or integer (false). Returns `None` for
-/// untyped bits, which are compatible with both classes.
+/// Returns the class of a type, because ptxas compares only the classes of arguments and parameters: true for floating
+/// point, false for integers. Returns `None` for untyped bits, which are compatible with both classes.
 fn class(ty: OpType) -> Option<bool> {
     match ty {
         OpType::F32 | OpType::F64 => Some(true),

@@ -1,5 +1,4 @@
-//! Checks everything in a module that depends on names, in one pass over the text: names, declarations,
-//! directives and the forms of instructions.
+//! Checks the names, declarations, directives and instructions of a module in one pass over its tree.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -26,10 +25,10 @@ use crate::source::Span;
 /// The results of [`resolve`] for a module.
 #[derive(Debug)]
 pub struct Resolution {
-    /// The problems in the order of their positions, without the syntax errors.
+    /// The problems that [`resolve`] found, in the order of their positions. Syntax errors are not included.
     pub diagnostics: Vec<Diagnostic>,
-    /// The resolved instructions by statement index. The element is `None` for other statements and for instructions
-    /// with a problem.
+    /// The resolved instructions, indexed by [`Id<Statement>`]. The element is `None` for a statement that is not an
+    /// instruction and for an instruction with a problem.
     instructions: Vec<Option<Arc<ResolvedInstruction>>>,
     narrow: bool,
 }
@@ -52,7 +51,7 @@ impl Resolution {
     }
 }
 
-/// Resolves a parsed module: checks header, declarations, names and directives, and selects the form of each
+/// Resolves a parsed module: checks its header, declarations, names and directives, and selects the syntax form of each
 /// instruction.
 pub fn resolve(parsed: &Parsed) -> Resolution {
     let mut sink = Sink::default();
@@ -98,7 +97,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Maximum number of problems. Checking stops after this number.
+    /// Maximum number of problems, after which checking stops.
     const LIMIT: usize = 100;
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
@@ -164,7 +163,8 @@ impl Checker<'_> {
         for id in at_module.chain(in_bodies) {
             let variable = &module[id];
             let is_bank = variable.bank.is_some_and(|bank| bank > 0);
-            // A definition replaces the declarations before it.
+            // An `.extern` declaration takes no space if the module also contains a definition or another declaration
+            // of the variable.
             let earlier = self.variables.get(&variable.name.name);
             let is_repeated =
                 variable.linkage == Linkage::Extern && earlier.is_some_and(|&known| known != id);
@@ -339,8 +339,8 @@ impl Checker<'_> {
         self.scopes.leave_function();
     }
 
-    /// Resolves a statement and checks its names. The names of an instruction are only checked one by one if
-    /// it has a problem or an unknown name.
+    /// Resolves a statement and checks its names. To save time, the names of an instruction are checked one by one only
+    /// if the resolver found a problem or an undeclared name.
     fn statement(
         &mut self,
         function: &Function,

@@ -5,7 +5,7 @@ use crate::{SourceFile, parse};
 
 const HEAD: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 
-/// Returns problems such as `E0101 4:5` for a text without syntax errors.
+/// Returns the problems of a text as code, line and column, such as `E0101 4:5`. The text must have no syntax errors.
 fn problems_of(text: &str) -> Vec<String> {
     let parsed = parse(SourceFile::new("t", text));
     assert!(
@@ -22,12 +22,12 @@ fn problems_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the problems of items after a header of three lines.
+/// Returns the problems of module-scope items. The items start on line 4, after the header.
 fn problems(items: &str) -> Vec<String> {
     problems_of(&format!("{HEAD}{items}\n"))
 }
 
-/// Returns the problems of statements in a kernel's body, on line 6.
+/// Returns the problems of statements in a kernel's body. The statements start on line 6 of the text.
 fn body_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".func fn() {{ ret; }}\n.entry k(.param .b32 n) {{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n{statements}\n}}"
@@ -148,7 +148,7 @@ fn state_spaces_and_types() {
     assert_eq!(problems(".shared .b32 x[];"), ["E0205 4:14"]);
     assert_eq!(problems(".extern .shared .b32 x[];"), NONE);
     assert_eq!(problems(".global .b32 x[0];"), ["E0205 4:14"]);
-    // ptxas accepts arrays of any size, and loading them fails.
+    // ptxas accepts global arrays of any size. Loading a module with an array that is too large fails.
     assert_eq!(problems(".global .b64 x[9223372036854775807][9];"), NONE);
     assert_eq!(problems(".global .samplerref s;"), ["E0206 4:21"]);
     assert_eq!(problems(".global .align 3 .b32 x;"), ["E0208 4:1"]);
@@ -301,8 +301,8 @@ fn many_problems_are_cut_off() {
     assert!((100..200).contains(&found.len()), "{}", found.len());
 }
 
-/// Returns the problems of statements that use variables of each space, on line 6 as in [`body_problems`]. The expected
-/// results are the results of ptxas 13.5.
+/// Returns the problems of statements that use variables of each state space. As in [`body_problems`], the statements
+/// start on line 6. The expected results are those of ptxas 13.5.
 fn address_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".global .b32 g[8]; .global .b32 one; .const .b32 c[8]; .shared .b32 s[8];\n\

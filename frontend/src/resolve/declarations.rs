@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Where a declaration is.
+/// The place of a declaration, which determines the rules that apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DeclarationSite {
     Module,
@@ -21,10 +21,10 @@ pub(super) enum DeclarationSite {
     Prototype,
 }
 
-/// A broken rule: the code of the problem and its message.
+/// A violated rule: the code and the message of the diagnostic.
 type Problem = (Code, String);
 
-/// Maximum size of an object in bytes, which is larger than any real memory.
+/// Maximum size of a variable in bytes. It is larger than any real memory.
 const MAX_OBJECT_SIZE: u64 = 1 << 47;
 
 /// Maximum alignment of a device function's parameter, in bytes.
@@ -214,7 +214,7 @@ fn shape_problem(module: &Module, variable: &Variable, place: DeclarationSite) -
     }
     match size(module, variable) {
         Some(_) => None,
-        // Loading the module reports that there is not enough memory.
+        // As in ptxas, a huge global variable is accepted here. Loading the module then fails for lack of memory.
         None if place == DeclarationSite::Module && variable.space == StateSpace::Global => None,
         None => problem(Code::OBJECT_SIZE, "the variable is too large"),
     }
@@ -235,8 +235,8 @@ fn incomplete_problem(variable: &Variable, place: DeclarationSite) -> Option<Pro
     }
 }
 
-/// Returns the size of a variable in bytes. Ignores dimensions without a length. Returns `None` if the size is too
-/// large.
+/// Returns the size of a variable in bytes. Ignores dimensions without a length. Returns `None` if the size exceeds
+/// [`MAX_OBJECT_SIZE`].
 pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
     let element = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     let dimensions = &module[variable.dimensions];
@@ -308,7 +308,8 @@ fn linkage_problem(variable: &Variable, header: &Header) -> Option<Problem> {
     }
 }
 
-/// Returns the alignment of a variable in bytes: the declared alignment, or else the size of its element.
+/// Returns the alignment of a variable in bytes: the declared alignment if there is one, or else the size of a scalar
+/// or vector element.
 pub(super) fn alignment_of(variable: &Variable) -> u64 {
     let natural = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     variable.align.unwrap_or(u64::from(natural))

@@ -40,8 +40,8 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
     }
 }
 
-/// Checks the results of a function or prototype. If there are several results, they must be registers. Each result
-/// must have a size.
+/// Checks the return parameters of a function or prototype. If there are several return parameters, they must be
+/// registers. An array parameter must have a size.
 pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink: &mut Sink) {
     let in_memory = |variable: &Variable| variable.space == StateSpace::Param;
     if returns.len() > 1 && module[returns].iter().any(in_memory) {
@@ -58,7 +58,7 @@ pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink
     }
 }
 
-/// Checks the version and target that `.attribute(...)` needs.
+/// Checks that the target supports the attributes in `.attribute(...)`.
 pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, sink: &mut Sink) {
     let unified = attributes
         .iter()
@@ -69,7 +69,8 @@ pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, 
     }
 }
 
-/// Returns the version and the architecture that a directive needs, with the directive's name.
+/// Returns the name of a directive and the lowest PTX version and architecture that support it. Returns `None` if all
+/// of them do.
 fn requirement(kind: &DirectiveKind) -> Option<(&'static str, Version, u32)> {
     use DirectiveKind::*;
     let version = |major, minor| Version { major, minor };
@@ -248,7 +249,7 @@ pub(super) fn redeclared(
     earlier.body.is_none()
 }
 
-/// Describes how the heads of two functions differ, if they do.
+/// Returns a description of the first difference between the heads of two functions, or `None` if they are equal.
 fn difference(module: &Module, a: &Function, b: &Function) -> Option<String> {
     list_difference(module, a.returns, b.returns, "return parameter")
         .or_else(|| list_difference(module, a.parameters, b.parameters, "parameter"))
@@ -290,7 +291,8 @@ fn list_difference(
     })
 }
 
-/// The functions that the two names of an alias refer to. A field is `None` if there is no function of that name.
+/// The functions to which the two names of an `.alias` directive refer. A field is `None` if no earlier function has
+/// that name.
 pub(super) struct AliasEnds {
     pub(super) name: Option<Id<Function>>,
     pub(super) target: Option<Id<Function>>,

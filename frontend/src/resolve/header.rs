@@ -19,7 +19,7 @@ const LAST_MINOR: [(u32, u32); 9] = [
     (9, 5),
 ];
 
-/// Architectures, each with the version that introduced it.
+/// The number of each architecture, and the PTX version (major, minor) that introduced it.
 const TARGETS: &[(&str, u32, u32)] = &[
     ("10", 1, 0),
     ("11", 1, 0),
@@ -71,7 +71,7 @@ const TARGETS: &[(&str, u32, u32)] = &[
     ("121f", 8, 8),
 ];
 
-/// Words of `.target` that are options, not architectures.
+/// The words of `.target` that are options and not architectures.
 const OPTIONS: [&str; 4] = [
     "texmode_unified",
     "texmode_independent",
@@ -86,7 +86,7 @@ pub(super) struct Header {
     pub(super) version: Version,
     /// The architecture's number without its letter; the newest architecture if the header has none.
     pub(super) architecture: u32,
-    /// Whether samplers are separate variables.
+    /// Whether the header has `.target texmode_independent`: textures and samplers are separate variables.
     pub(super) independent_textures: bool,
     /// Whether the header has `.target debug`.
     pub(super) debug: bool,

@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// The property names that the initialiser of an opaque variable may contain.
+/// For each opaque type, the names of the properties that an initialiser may contain.
 const PROPERTIES: &[(ScalarType, &[&str])] = &[
     (ScalarType::TexRef, &TEXTURE_PROPERTIES),
     (ScalarType::SamplerRef, &SAMPLER_PROPERTIES),
@@ -96,8 +96,8 @@ struct Checker<'a, 'm> {
 }
 
 impl Checker<'_, '_> {
-    /// Checks a value for an array with these dimensions. The parser limits the nesting of initialisers, so the
-    /// recursion is limited.
+    /// Checks the value of an array with these dimensions, outermost first. If there are no dimensions, checks the
+    /// value of an element. The parser limits the nesting of initialisers, so the recursion is limited.
     fn array(&self, value: &Initializer, lengths: &[Option<u64>], sink: &mut Sink) {
         let Some((&length, inner)) = lengths.split_first() else {
             return self.element(value, sink);
@@ -121,7 +121,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Checks a value for one element, which can be a vector.
+    /// Checks the value of one element, which is a scalar or a vector.
     fn element(&self, value: &Initializer, sink: &mut Sink) {
         let count = self.variable.vector.count();
         if count == 1 {

@@ -19,25 +19,26 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// An instruction with its form.
+/// The syntax form of an instruction and the roles of its operands.
 #[derive(Clone, Debug)]
 pub struct ResolvedInstruction {
     matched: Matched,
 }
 
 impl ResolvedInstruction {
-    /// Returns the form with the chosen modifiers and types.
+    /// Returns the form of the instruction together with the modifiers and types that the instruction specifies.
     pub fn spelling(&self) -> &Spelling {
         self.matched.get()
     }
 
-    /// Returns the operation. The operation is only meaningful if [`ResolvedInstruction::action`] is `Becomes`.
+    /// Returns the IR operation of the instruction. The result is only meaningful if [`ResolvedInstruction::action`] is
+    /// `Becomes`.
     pub fn desc(&self) -> Desc {
         self.spelling().desc
     }
 
-    /// Returns how the instruction is lowered: to a row of the op table, to control flow, a call or several ops, to no
-    /// op, or to an error because the instruction is unsupported.
+    /// Returns how the instruction is lowered: to one op of the op table, to control flow, to a call, to several ops,
+    /// to nothing, or, if the instruction is unsupported, to an error.
     pub fn action(&self) -> Action {
         self.spelling().form.action
     }
@@ -47,7 +48,7 @@ impl ResolvedInstruction {
         &self.matched.roles
     }
 
-    /// Whether `other`, a match with the same opcode and modifiers, has the same form and roles.
+    /// Whether `other` has the same form and roles as this instruction. Both must have the same opcode and modifiers.
     fn is(&self, other: &Matched) -> bool {
         let same = |(a, b): (&Role, &Role)| a.ty == b.ty && std::ptr::eq(a.pattern, b.pattern);
         let roles = &self.matched.roles;
@@ -59,16 +60,16 @@ impl ResolvedInstruction {
 
 type Spelled = Result<Arc<[Spelling]>, FormError>;
 
-/// The forms of an opcode with its modifiers, and the matches found so far.
+/// The cache entry for an opcode with its modifiers: the forms that have this spelling, and the matches found so far.
 struct Seen {
     spelled: Spelled,
     uses: Uses,
-    /// Whether the match depends on the values of constants.
+    /// Whether the match depends on the values of constant operands, because a form restricts their range.
     ranged: bool,
     found: SmallVec<[Found; 1]>,
 }
 
-/// The match of an instruction with operands of these shapes.
+/// A cached match: the instruction that was resolved for operands of these shapes.
 struct Found {
     shapes: OperandShapes,
     resolved: Arc<ResolvedInstruction>,
@@ -113,7 +114,7 @@ fn is_ranged(pattern: &OperandPattern) -> bool {
     pattern.range.is_some() || parts.iter().any(is_ranged)
 }
 
-/// The checks of an instruction that go beyond the types of its operands.
+/// The additional check that an opcode needs after its operands have been matched against the syntax table.
 #[derive(Clone, Copy)]
 enum Uses {
     Call,
@@ -141,10 +142,10 @@ pub struct InstructionResolver<'m> {
     version: Version,
     target: Target,
     forms: Forms,
-    /// A cache of the forms that instructions match. A module of a million instructions has a few hundred spellings, and each spelling has a few
-    /// combinations of operand shapes.
+    /// A cache of the matches of instructions. Even a module of a million instructions has only a few hundred
+    /// combinations of opcode and modifiers, and each of them occurs with only a few combinations of operand shapes.
     seen: Vec<Seen>,
-    /// The index in `seen` for each opcode with its modifiers.
+    /// For each opcode with its modifiers, the index of its entry in `seen`.
     seen_at: FxHashMap<SmallVec<[Name; 8]>, usize>,
     shapes: OperandShapes,
     missing: bool,
@@ -153,8 +154,8 @@ pub struct InstructionResolver<'m> {
 }
 
 impl<'m> InstructionResolver<'m> {
-    /// Creates a resolver for a module. If the version or target is missing or unknown, the resolver uses the newest
-    /// version or target; other checks report the problem.
+    /// Creates a resolver for a module. If the version is missing, or the target is missing or unknown, the resolver
+    /// assumes version 99.0 or target `sm_120`. Other checks report the problem.
     pub fn new(module: &'m Module) -> Self {
         let version = module.version.map_or(Version::new(99, 0), |(version, _)| {
             let part = |n: u32| u16::try_from(n).unwrap_or(99).min(99);
@@ -184,13 +185,14 @@ impl<'m> InstructionResolver<'m> {
         self.narrow
     }
 
-    /// Whether addresses may have 32 bits. The directive `.address_size` is optional, and absent before PTX 2.3.
+    /// Whether addresses may have 32 bits. This is so if `.address_size` is 32 or absent. The directive is optional,
+    /// and PTX before 2.3 does not have it.
     fn may_be_narrow(&self) -> bool {
         self.module.address_size.is_none_or(|(bits, _)| bits == 32)
     }
 
-    /// Returns the instruction's form. Reports problems, except names without a declaration, which match every operand
-    /// pattern.
+    /// Returns the instruction's form, or reports a problem and returns `None`. Undeclared names are not reported here:
+    /// they match every operand pattern, and [`InstructionResolver::missing_name`] returns true.
     pub fn resolve<L: Lookup + ?Sized>(
         &mut self,
         function: &Function,
@@ -214,8 +216,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Whether the instruction that was resolved last uses a name without a declaration. If the instruction has a
-    /// problem, names after the problem are not considered.
+    /// Whether the instruction that was resolved last uses an undeclared name. If the instruction has a problem, names
+    /// after the problem are not considered.
     pub fn missing_name(&self) -> bool {
         self.missing
     }
@@ -279,7 +281,7 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Matches operands whose combination of shapes is not in the cache.
+    /// Matches operands whose combination of shapes is not in the cache, and adds the match to the cache.
     fn fit(
         &mut self,
         at: usize,
@@ -311,7 +313,8 @@ impl<'m> InstructionResolver<'m> {
         Ok(resolved)
     }
 
-    /// Returns the index in `seen` of the instruction's opcode and modifiers.
+    /// Returns the index in `seen` of the entry for the instruction's opcode and modifiers. Adds the entry if there is
+    /// none.
     fn seen_at(&mut self, instruction: &Instruction) -> usize {
         let key = self.key(instruction);
         if let Some(&at) = self.seen_at.get(&key) {
@@ -330,8 +333,8 @@ impl<'m> InstructionResolver<'m> {
         std::iter::once(instruction.opcode).chain(names).collect()
     }
 
-    /// Performs the checks that go beyond operand types: calls, writes to parameters, special registers, video
-    /// selectors.
+    /// Performs the additional check that the opcode needs: the signature of a call, stores to parameters, availability
+    /// of special registers, or video selectors.
     fn check_uses<L: Lookup + ?Sized>(
         &self,
         uses: Uses,
@@ -423,7 +426,7 @@ impl<'m> InstructionResolver<'m> {
         Ok(())
     }
 
-    /// Checks that the version and the target have the special registers used.
+    /// Checks that the module's PTX version and target support the special registers that the instruction uses.
     fn check_specials<L: Lookup + ?Sized>(
         &self,
         instruction: &Instruction,

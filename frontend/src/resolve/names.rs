@@ -1,7 +1,6 @@
-//! Checks names: names without a declaration, names declared twice, and names of the wrong kind in target
-//! lists.
+//! Reports undeclared names, names that are declared twice, and names of the wrong kind in lists of targets.
 //!
-//! Whether a name has the right kind for its instruction is checked with the form of the instruction.
+//! The match of an instruction against the syntax table checks whether a name has the right kind for the instruction.
 
 use super::scope::{Duplicate, Scopes};
 use super::special;
@@ -107,7 +106,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Returns the position of a name in an operand.
+    /// Returns the position of a name in the operand at `within`.
     fn place(&self, name: Name, within: Span) -> Span {
         let text = self.module.text(name);
         match self.parsed.source.slice(within).find(text) {
@@ -134,7 +133,7 @@ impl<'m> Names<'m> {
                 continue;
             };
             let base = self.module.text(target.name.name);
-            // The search stops at the first missing name, so a huge count costs nothing.
+            // The search stops at the first missing name, so a huge count does not make it slow.
             let missing = (0..count).find_map(|number| {
                 let text = format!("{base}{number}");
                 match self.module.names.get(&text) {
@@ -188,7 +187,8 @@ impl<'m> Names<'m> {
             .with_note("a branch can leave a `{ }` block but not enter one")
     }
 
-    /// Returns the position at which a module-scope item with this name is declared, anywhere in the text.
+    /// Returns the position of the declaration of a module-scope function or variable with this name, anywhere in the
+    /// text.
     fn later_declaration(&self, name: Name) -> Option<Span> {
         let idents = self.module.items.iter().filter_map(|item| match *item {
             Item::Function(id) => Some(self.module[id].name),
@@ -228,7 +228,7 @@ fn unknown_text(code: Code, text: &str, span: Span) -> Diagnostic {
     Diagnostic::error(code, span, format!("`{text}` is not declared"))
 }
 
-/// Returns the names that an operand contains directly.
+/// Returns the names in an operand, without those in nested operands.
 fn names_of(kind: OperandKind) -> [Option<Name>; 2] {
     match kind {
         OperandKind::Name(base)

@@ -1,4 +1,4 @@
-//! Checks pragmas: that ptxas knows the pragma, and that its position and its value are valid.
+//! Checks that ptxas accepts a pragma at its position, and that the pragma's value is valid.
 
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -15,8 +15,8 @@ pub(super) enum PragmaPlace {
     Body,
 }
 
-/// The pragmas that are allowed in bodies, and the values that they take. Like ptxas, the check compares a name only
-/// with the beginning of the pragma's text.
+/// The pragmas that are allowed in bodies, and the kind of value that each of them takes. As in ptxas, a pragma matches
+/// a name if its text begins with the name.
 const OF_BODIES: [(&str, Value); 3] = [
     ("used_bytes_mask", Value::Any),
     ("enable_smem_spilling", Value::Nothing),
@@ -30,8 +30,8 @@ enum Value {
     Positive,
 }
 
-/// Returns the value of the pragma `used_bytes_mask`: the bytes of the next load's vector that the program uses, as
-/// bits. Returns `None` for other pragmas.
+/// Returns the value of the pragma `used_bytes_mask`. Each bit of the value represents a byte of the next vector load,
+/// and is set if the program uses this byte. Returns `None` for other pragmas.
 pub(crate) fn used_bytes_mask(text: &str) -> Option<u64> {
     let mut value = text.strip_prefix(OF_BODIES[0].0)?.chars();
     value.next();

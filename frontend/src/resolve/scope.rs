@@ -1,8 +1,7 @@
 //! Scopes: the symbol that a name refers to at a position in the text.
 //!
-//! [`Scopes`] is updated in the order of the text. Module items are declared in their order. For each function body,
-//! every statement is passed to [`Scopes::pass`]. For the instruction between two such calls, [`Lookup::lookup`]
-//! returns the symbol of a name.
+//! The caller declares the items of a module and passes the statements of each function body to [`Scopes::pass`], in
+//! the order of the text. In between, [`Lookup::lookup`] returns the symbol of a name at the current position.
 //!
 //! The scope rules of PTX:
 //!
@@ -11,7 +10,7 @@
 //! - A name must be declared before its use. Only a label may be declared later, in a scope that is open at
 //!   its use.
 //! - Labels, variables and target lists share one name space.
-//! - `%r<3>` declares `%r0` to `%r2`. The number consists of all digits at the end of a name and may have
+//! - `%r<3>` declares `%r0` to `%r2`. The number of a member consists of all digits at the end of the name and may have
 //!   leading zeros.
 //!
 //! Invariant: `leave` reverts exactly the declarations since the matching `enter`.
@@ -58,14 +57,15 @@ struct Numbered {
     span: Span,
 }
 
-/// What the end of a scope undoes for one declaration: the earlier binding of the name, or a range of names.
+/// An entry of the undo log for the end of a scope, one for each declaration. `Name` contains the earlier binding of
+/// the name, which is restored. `Range` contains the base name of a range, which is removed.
 #[derive(Debug)]
 enum Hidden {
     Name(Name, Option<Binding>),
     Range(Name),
 }
 
-/// A name's base and trailing number, computed once for each name.
+/// The result of splitting a name into base and trailing number. It is cached for each name.
 #[derive(Clone, Copy, Debug)]
 enum Split {
     Unknown,
@@ -78,25 +78,28 @@ enum Split {
 pub struct Scopes<'m> {
     module: &'m Module,
     names: Vec<Option<Binding>>,
-    /// The ranges in scope for each base name, innermost last. An inner range does not hide the members of an outer
-    /// range that have numbers beyond the inner range.
+    /// For each base name, the ranges in scope, innermost last. An inner range hides only those members of an outer
+    /// range whose numbers are also in the inner range.
     ranges: FxHashMap<Name, SmallVec<[RangeBinding; 1]>>,
     splits: Vec<Cell<Split>>,
     /// For each base name, the single names in open scopes that consist of this base name and a number, innermost last.
     numbered: FxHashMap<Name, Vec<Numbered>>,
     hidden: Vec<Hidden>,
-    /// For each open scope except the module's: the length of `hidden` at its start, and its labels.
+    /// For each open scope except the module's: the length of `hidden` when the scope was opened, and the labels in the
+    /// scope.
     open: Vec<(usize, Vec<Name>)>,
     /// For each name, the number of open scopes that contain a label of this name, before or after the current
     /// position.
     labels: FxHashMap<Name, u32>,
-    /// The labels of the scopes of the current body that are not open yet, in reverse order.
+    /// The labels of each scope of the current body that has not been opened yet. The scope that opens next is last.
     label_lists: Vec<Vec<Name>>,
-    /// A cache of the symbols of names, each with its `era`. Most names are used many times.
+    /// A cache of the symbols of names, because most names are used many times. An entry is valid if its first field
+    /// equals `era`.
     found: Vec<Cell<(u32, Symbol)>>,
-    /// The generation of the cache `found`. The generation changes when several names can lose or change their symbol.
-    /// The declaration of a single name only invalidates the entry of this name. Opening a scope only affects names
-    /// without a symbol, which are not cached.
+    /// The generation of the cache `found`. A new generation, which invalidates all entries, starts when the symbols of
+    /// several names can change: at the end of a scope and at the declaration of a range. The declaration of a single
+    /// name only invalidates the entry of this name. Opening a scope invalidates no entry: it can only add labels for
+    /// names without a symbol, which are not cached.
     era: u32,
 }
 
@@ -137,7 +140,8 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// Returns the parameters whose names repeat. A later parameter hides an earlier parameter of the same name.
+    /// Returns the parameters whose names repeat the name of an earlier parameter. The later parameter hides the
+    /// earlier one.
     pub fn enter_function(&mut self, function: &Function) -> Result<(), Vec<Duplicate>> {
         self.label_lists = self.scope_labels(function);
         self.enter();
@@ -159,12 +163,12 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Processes a statement: opens or closes a scope, or adds a declaration.
+    /// Updates the scopes for a statement: opens a scope, closes a scope, or adds a declaration.
     ///
     /// # Errors
     ///
-    /// Returns an error if the name is already declared in this scope. The new declaration hides the earlier
-    /// declaration.
+    /// Returns an error if the statement declares a name that is already declared in this scope. The new declaration
+    /// hides the earlier one.
     pub fn pass(&mut self, statement: &Statement) -> Result<(), Duplicate> {
         match *statement {
             Statement::ScopeBegin(_) => self.enter(),
@@ -269,7 +273,8 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Returns the position of a single name that is a member of `range` and is declared in the same scope.
+    /// If a member of `range` is also declared as a single name in the same scope, returns the position of that
+    /// declaration.
     fn member_of(&self, base: Name, range: RangeBinding) -> Option<Span> {
         let numbered = self.numbered.get(&base)?.iter().rev();
         let mut same_scope = numbered.take_while(|numbered| numbered.depth == range.depth);
@@ -313,7 +318,8 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Returns the position at which this scope, and no outer one, declares the name.
+    /// Returns the position of the declaration of `name` in the scope at `depth`, or `None` if only other scopes
+    /// declare the name.
     fn declared_at(&self, name: Name, depth: u32) -> Option<Span> {
         if let Some(binding) = self.names[name.index()].filter(|b| b.depth == depth) {
             return Some(binding.span);
@@ -322,7 +328,7 @@ impl<'m> Scopes<'m> {
         (range.depth == depth).then_some(range.span)
     }
 
-    /// Returns a name's base and number. The result is cached, because a register is used many times.
+    /// Splits a name into base and trailing number. The result is cached, because most registers are used many times.
     fn split(&self, name: Name) -> Split {
         let cell = &self.splits[name.index()];
         if let Split::Unknown = cell.get() {
@@ -358,7 +364,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Returns the labels of each scope of a body, in the reverse order of the opening braces.
+    /// Returns the labels of each scope of a body. The scopes are in the reverse order of their opening braces.
     fn scope_labels(&self, function: &Function) -> Vec<Vec<Name>> {
         let mut lists = vec![Vec::new()];
         let mut open = vec![0];

@@ -14,7 +14,7 @@ pub(super) struct Shaper<'a, L: ?Sized> {
     pub(super) module: &'a Module,
     pub(super) lookup: &'a L,
     pub(super) shapes: &'a mut OperandShapes,
-    /// Whether some name has no declaration.
+    /// Whether at least one name is undeclared.
     pub(super) missing: bool,
 }
 
@@ -62,7 +62,8 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
 
     fn nested(&mut self, list: List<Operand>) -> Result<Nested, String> {
         let module = self.module;
-        // Nested parts are added first, so that the parts of one operand are contiguous.
+        // Collect the parts before adding them to `nested`, because a part can add its own nested parts. So the parts
+        // of each operand are contiguous.
         let mut parts = smallvec::SmallVec::<[OperandShape; 8]>::new();
         for part in &module[list] {
             parts.push(self.operand(part)?);
@@ -100,7 +101,8 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         }
     }
 
-    /// Returns the shape of a special register without a component: all four components if it is a vector.
+    /// Returns the shape of a special register that is used without a component. A vector such as `%tid` has the shape
+    /// of its four components.
     fn special(&mut self, special: &Special) -> OperandShape {
         if !special.vector {
             return OperandShape::Special(special.ty);
@@ -111,7 +113,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         OperandShape::Vector(Nested { start, len: 4 })
     }
 
-    /// Returns the shape of a register declared `.v2` or `.v4`: its elements.
+    /// Returns the shape of a register that is declared `.v2` or `.v4`: the shape of a vector of its elements.
     fn vector_register(&mut self, variable: &Variable, vector: VectorSize) -> OperandShape {
         let start = self.shapes.nested.len() as u32;
         let len = vector.count();
@@ -209,7 +211,7 @@ fn constant_shape(constant: Constant) -> OperandShape {
     }
 }
 
-/// Returns the index of `.x`, `.r` and so on.
+/// Returns the index of the vector element that a selector names: 0 for `x` or `r`, up to 3 for `w` or `a`.
 pub(crate) fn element(text: &str) -> Option<u32> {
     match text {
         "x" | "r" => Some(0),
@@ -220,8 +222,8 @@ pub(crate) fn element(text: &str) -> Option<u32> {
     }
 }
 
-/// Parses a video selector: `b0` to `b3`, `h0`, `h1`, or several digits for the instructions on halves or
-/// bytes.
+/// Checks a video selector: `b` or `h` and one digit, or several digits for SIMD video instructions on halves or bytes.
+/// [`super::video::takes`] checks the digits.
 fn selected(ty: OpType, text: &str) -> Result<OperandShape, String> {
     let digits = text.strip_prefix(['b', 'h']).unwrap_or_default();
     let known = matches!(digits.len(), 1..=4) && digits.bytes().all(|d| (b'0'..=b'7').contains(&d));

@@ -1,5 +1,5 @@
-//! Special registers by name: types, components, and the version and target that they need (PTX ISA, section
-//! 10).
+//! The table of special registers: their names, types and components, and the PTX version and target that they need
+//! (PTX ISA, section 10).
 
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::OpType;
@@ -16,9 +16,9 @@ pub struct Special {
     pub count: u32,
     /// Type of the register or of a component.
     pub ty: OpType,
-    /// The lowest PTX version.
+    /// The lowest PTX version that has the register.
     pub version: Version,
-    /// The lowest target.
+    /// The lowest target that has the register.
     pub target: Target,
 }
 
@@ -105,7 +105,7 @@ pub fn find(name: &str) -> Option<&'static Special> {
     })
 }
 
-/// The value that a read of a special register returns.
+/// The source of the value that a read of a special register returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
     /// The value of this register.
@@ -114,7 +114,8 @@ pub enum Value {
     Zero,
 }
 
-/// Returns the value of `name` or `name.component`; `None` if there is no such register.
+/// Returns the source of the value of the special register `name` or, if `component` is present, of this component.
+/// Returns `None` if there is no such register.
 pub fn value(name: &str, component: Option<&str>) -> Option<Value> {
     let special = find(name)?;
     let text = match component {

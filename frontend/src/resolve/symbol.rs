@@ -1,4 +1,4 @@
-//! What names in a function's body refer to.
+//! The declarations to which names in a function's body can refer.
 
 use margay_ops::mods::StateSpace as Space;
 use margay_ops::types::OpType;
@@ -6,14 +6,14 @@ use margay_ops::types::OpType;
 use super::special::Special;
 use crate::ast::{Function, Id, Name, Prototype, ScalarType, StateSpace, Targets, Variable};
 
-/// What a name refers to.
+/// The declaration to which a name refers.
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol {
     /// A register: a `.reg` variable, or a member of a range.
     Register {
         /// The declaration.
         variable: Id<Variable>,
-        /// The index in the range; 0 for a single register.
+        /// The register's number in the range, or 0 for a single register.
         index: u64,
     },
     /// A special register.
@@ -42,12 +42,12 @@ impl<F: Fn(Name) -> Option<Symbol>> Lookup for F {
     }
 }
 
-/// Returns the operation type of a register with this declared type; `OpType::None` for opaque references.
+/// Returns the IR type of a register that is declared with this type. Returns `OpType::None` for opaque references.
 pub fn register_type(scalar: ScalarType) -> OpType {
     OpType::from_name(scalar.word()).unwrap_or_default()
 }
 
-/// Returns the state space of a declaration as instructions name it.
+/// Converts the state space of a declaration to the state space of an instruction. Textures are in global memory.
 pub fn state_space(space: StateSpace) -> Space {
     match space {
         StateSpace::Const => Space::Const,

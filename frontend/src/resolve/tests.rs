@@ -109,7 +109,7 @@ const HEAD: &str = ".version 8.3\n.target sm_80\n.address_size 64\n\
     .entry k(.param .u32 n, .param .u64 p) {\n\
     .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .pred %p<9>;\n";
 
-/// Returns the codes of the problems of one line. Each code is followed by the text at its position.
+/// Returns the problems of one instruction: the code of each problem and the source text at its position.
 fn verdict(line: &str) -> Vec<(Code, String)> {
     let source = format!("{HEAD}{line}\nret; }}\n");
     let parsed = crate::parse(SourceFile::new("t.ptx", source.clone()));

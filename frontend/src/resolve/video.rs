@@ -1,16 +1,17 @@
-//! The selectors that operands of video instructions can have.
+//! Checks the selectors of the operands of video instructions.
 
-/// The kinds of operand of a video instruction.
+/// The role of an operand in a video instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// The result, whose selector names the lanes to write, highest first.
+    /// The result. Its selector lists the parts of the register to write, highest part first.
     Result,
     /// A source.
     Source,
 }
 
-/// Whether an operand of a video instruction accepts a selector. Scalar instructions select one part.
-/// Instructions on halves (`vadd2`) or bytes (`vadd4`) select a list of parts.
+/// Whether an operand of a video instruction accepts a selector. In a scalar instruction such as `vadd`, a selector
+/// names one byte or half. In a SIMD instruction on halves (`vadd2`) or bytes (`vadd4`), a selector lists several of
+/// them.
 pub(super) fn takes(opcode: &str, part: Part, selector: &str) -> bool {
     let Some((kind, digits)) = selector.split_at_checked(1) else {
         return false;

@@ -1,12 +1,12 @@
-//! Checks single PTX instructions against the syntax table, for tests. Contains a small operand parser and
-//! the register names that the test data uses: `%rf3` is a `.f32` register, for example.
+//! Checks single PTX instructions against the syntax table, for tests. It has its own small operand parser. The name of
+//! a register in the test data determines its type: for example, `%rf3` is a `.f32` register.
 
 use margay_ops::mods::StateSpace;
 use margay_ops::types::OpType;
 use margay_ptx::{FormError, Forms, Nested, OperandShape, OperandShapes, Target, Version};
 use std::collections::HashMap;
 
-/// Matchers by target and version.
+/// A cache of matchers, one for each target and version.
 #[derive(Default)]
 pub(crate) struct Judge {
     forms: HashMap<(String, String), Forms>,
@@ -152,7 +152,7 @@ fn shape(text: &str, shapes: &mut OperandShapes) -> Option<OperandShape> {
     constant(text).or_else(|| symbol(text))
 }
 
-/// Splits `a|b`, unless the text is an expression.
+/// Splits a pair `a|b`. Returns `None` if there is no `|` or the text is a constant expression.
 fn pair(text: &str) -> Option<(&str, &str)> {
     let depth = text.rfind('}').map_or(0, |at| at + 1);
     let at = depth + text[depth..].find('|')?;
@@ -185,7 +185,7 @@ fn constant(text: &str) -> Option<OperandShape> {
     if decimal && text.parse::<f64>().is_ok() {
         return Some(OperandShape::Double);
     }
-    // An expression: its value does not matter in the test data.
+    // A constant expression. Its value does not affect the results for the test data.
     text.starts_with(|c: char| c.is_ascii_digit() || "+-~!(W".contains(c))
         .then_some(OperandShape::Int(0))
 }
