@@ -188,8 +188,8 @@ fn try_run(
     environment: &[(&str, &str)],
 ) -> Result<String, String> {
     let binary = build::binary(program, variant);
-    // Programs that a shell starts in the background ignore interrupts, as do their children; `env` restores the
-    // default.
+    // If a shell started this program in the background, it ignores interrupts, and its children would ignore them too.
+    // `env` restores the default handling.
     let mut command = std::process::Command::new("env");
     command
         .arg("--default-signal=INT,QUIT")
