@@ -142,8 +142,8 @@ fn child() {
         }
         let code = call(&driver, row.export, &arguments);
         if row.export.contains("BeginCapture") && code == 0 {
-            // The thread's stream is capturing now. The capture would forbid many of the following calls, so it ends
-            // here.
+            // The thread's stream is capturing now. The capture would forbid many of the following calls, so the test
+            // ends the capture.
             let mut graph = 0usize;
             let end = [0, &raw mut graph as usize];
             assert_eq!(driver.call("cuStreamEndCapture_ptsz", &end), 0);
