@@ -1,5 +1,5 @@
-//! `margay doctor`: lists the CUDA code and the libraries that a program would load, explains why the program would not
-//! run, or describes this machine.
+//! `margay doctor`: lists the CUDA code and the libraries that a program would load, and states whether the program
+//! would run. Without a program, the command describes this machine.
 //!
 //! Invariant: the command does not execute code of the program.
 

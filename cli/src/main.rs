@@ -1,4 +1,5 @@
-//! The program `margay`: runs CUDA programs and single kernels on the CPU, and describes what a program would load.
+//! The program `margay`: runs CUDA programs and single kernels on the CPU, and lists the CUDA code and libraries that a
+//! program would load.
 //!
 //! Each subcommand has one file with the command's arguments and a function `run`, which returns the text to print and
 //! the exit status. Invariant: no subcommand ends the process. Two subcommands replace it: `margay run` by the program,

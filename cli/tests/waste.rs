@@ -12,7 +12,8 @@ fn source() -> PathBuf {
     file.canonicalize().unwrap()
 }
 
-/// Returns the compiled program. Each process compiles its own, because nextest runs every test in its own process.
+/// Returns the path of the compiled program. Each test process compiles a separate copy, because nextest runs every
+/// test in its own process.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
