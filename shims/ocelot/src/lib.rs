@@ -1,4 +1,4 @@
-//! `libgpuocelot.so`: implements the one function of gpuocelot that tinygrad's emulated CUDA device calls.
+//! `libgpuocelot.so`: implements `ptx_run`, the only function of gpuocelot that tinygrad's emulated CUDA device calls.
 //!
 //! `ptx_run` compiles a PTX text and runs its kernel on memory of this process: pointer arguments are addresses of the
 //! host. For this, the function calls the driver library `libcuda.so`. The driver library is loaded from the folder of
