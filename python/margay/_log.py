@@ -1,8 +1,8 @@
 """Reads the findings of a checking run from its log.
 
-The processes of a run append lines of JSON to one file. A line with ``kind`` is a finding. A line without ``kind`` states
-how often the finding with this ``id`` has occurred so far. Each process of pytest has a label, which its child processes
-inherit, and reads only the lines with this label.
+The processes of a run append lines of JSON to one file. A line with ``kind`` is a finding. A line without ``kind``
+states how often the finding with this ``id`` has occurred so far. Each process of pytest has a label, which its child
+processes inherit, and reads only the lines with this label.
 """
 
 import json
@@ -11,7 +11,7 @@ SEVERITIES = ("info", "warning", "error")
 
 
 class Log:
-    """Reads the findings with one label from the file ``path``, each finding once."""
+    """Reads the findings with one label from the file ``path``."""
 
     def __init__(self, path, label):
         self.path = path
