@@ -134,7 +134,7 @@ fn list_passes(json: bool) -> String {
     }
     let mut text = String::new();
     for pass in passes() {
-        // Writing to a string does not fail.
+        // The result is ignored, because writing to a string cannot fail.
         let _ = writeln!(text, "{:<18} {}", pass.name, pass.about);
     }
     text

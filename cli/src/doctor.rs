@@ -1,5 +1,5 @@
-//! `margay doctor`: lists the CUDA code and the libraries that a program would load, explains why the program would not
-//! run, or describes this machine.
+//! `margay doctor`: lists the CUDA code and the libraries that a program would load, and states whether the program
+//! would run. Without a program, the command describes this machine.
 //!
 //! Invariant: the command does not execute code of the program.
 
@@ -221,7 +221,7 @@ fn verdict(held: &[Held], libraries: &[String]) -> Result<String, String> {
         Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be installed"),
         None => "NVIDIA's runtime, if used, is linked statically".to_owned(),
     };
-    // CUDA toolkits link a fat binary without code into programs. No program loads it.
+    // CUDA toolkits link a fat binary without code into programs. No program loads this fat binary, so it needs no PTX.
     let (stubs, full): (Vec<&Held>, Vec<&Held>) = held.iter().partition(|h| h.is_stub);
     let bad = full.iter().filter(|h| h.choice.is_err()).count();
     match (full.len(), bad) {

@@ -1,10 +1,10 @@
-//! Types of scalars and of buffers' elements on the command line.
+//! The types of scalars and buffer elements that the command line can specify.
 //!
-//! Invariant: all bytes are little-endian on every machine.
+//! Invariant: the bytes of a value are little-endian on every machine.
 
 use half::f16;
 
-/// A type of scalars and buffer elements.
+/// The type of a scalar or of a buffer's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     U8,
@@ -107,7 +107,7 @@ impl Element {
         }
     }
 
-    /// Returns the bytes of a small whole number, wrapped to the type.
+    /// Returns the bytes of `value` in this type. For an integer type, only the low bits of `value` are used.
     pub(crate) fn counted(self, value: u64) -> Vec<u8> {
         match self {
             Element::F16 => f16::from_f64(value as f64).to_le_bytes().to_vec(),
@@ -169,9 +169,9 @@ impl Element {
         serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
     }
 
-    /// Returns whether two values agree: both are equal, both are NaN, or they differ by at most the tolerance. The
-    /// tolerance is `tolerance` for integers, and `tolerance` times the larger of 1 and the absolute expected value
-    /// for floating-point values.
+    /// Returns whether two values agree. They agree if they are equal, if both are NaN, or if they differ by at most
+    /// the tolerance. The tolerance is `tolerance` for integers, and `tolerance` times the larger of 1 and the absolute
+    /// expected value for floating-point values.
     pub(crate) fn agree(self, found: &[u8], expected: &[u8], tolerance: f64) -> bool {
         if found == expected {
             return true;
@@ -197,7 +197,7 @@ fn integer(text: &str) -> Option<i128> {
         Some(digits) => (digits, 16),
         None => (digits, 10),
     };
-    // The parser of the standard library accepts a second sign.
+    // The parser of the standard library would accept a second sign here.
     if !digits.starts_with(|first: char| first.is_digit(radix)) {
         return None;
     }

@@ -38,9 +38,9 @@
 //! exactly the findings that the directives list.
 //!
 //! Types have their PTX names (`u32`, `b64`, `f16`, ...). A value is either `0x` followed by its bits, or a number that
-//! the type represents exactly; expectations may also use `nan` (any NaN) and `_` (any value). `5*3` is `5 5 5`, `4..6`
-//! is `4 5 6`. With a tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) the harness compares decimal numbers
-//! approximately, and bits exactly.
+//! the type represents exactly; expectations may also use `nan` (any NaN) and `_` (any value). In a list, `5*3` means
+//! `5 5 5`, and `4..6` means `4 5 6`. With a tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) the harness
+//! compares values that are written as decimal numbers approximately, and values that are written as bits exactly.
 //!
 //! # Textures and surfaces
 //!
@@ -68,9 +68,9 @@
 //! If the environment variable `BLESS` is `1` and the lines of the diagnostics are correct, the harness updates the
 //! text of these directives. It never updates values, lines or faults, because these follow from the specification.
 //!
-//! The harness is in the library target of the crate `cli`, so that the program and the crate `tests` share it. Of
-//! Margay's crates, it depends only on the runtime. The modules `directive` and `value` depend only on the standard
-//! library, because the tests of the front end compile them without the code generator.
+//! The harness is in the library target of the crate `cli`, so that the program and the crate `tests` share it. The
+//! library target depends on no crate of Margay except the runtime. The modules `directive` and `value` depend only on
+//! the standard library, because the tests of the front end compile them without the code generator.
 
 pub mod directive;
 pub mod driver;

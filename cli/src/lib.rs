@@ -1,5 +1,5 @@
 //! The part of the program `margay` that the project's tests also use: the harness for file tests, and functions that
-//! read files.
+//! read files with a size limit.
 
 pub use margay::input;
 pub mod filetest;

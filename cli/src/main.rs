@@ -1,8 +1,9 @@
-//! The program `margay`: runs CUDA programs and single kernels on the CPU, and describes what a program would load.
+//! The program `margay`: runs CUDA programs and single kernels on the CPU, and lists the CUDA code and libraries that a
+//! program would load.
 //!
 //! Each subcommand has one file with the command's arguments and a function `run`, which returns the text to print and
-//! the exit status. Invariant: only `main` ends the process, except that `margay run` replaces the process by the
-//! program.
+//! the exit status. Invariant: no subcommand ends the process. Two subcommands replace it: `margay run` by the program,
+//! and `margay launch --engine` by a new instance of `margay`.
 
 mod bench;
 mod check;
@@ -89,8 +90,8 @@ enum Command {
 /// Size in bytes of the stack of the thread that runs the commands: the usual size of a main thread's stack.
 const STACK: usize = 8 << 20;
 
-/// Runs the command on a thread, because `ulimit -s` can make the stack of this thread too small. If no further thread
-/// can be started, runs the command on this thread.
+/// Runs the command on a new thread, because `ulimit -s` can make the stack of the main thread too small. If no thread
+/// can be started, runs the command on the main thread.
 fn main() -> ExitCode {
     let thread = std::thread::Builder::new().stack_size(STACK);
     match thread.spawn(run_command) {

@@ -69,7 +69,8 @@ fn render(page: clap::Command) -> Result<String, Failure> {
     Ok(examples_as_they_are(&String::from_utf8_lossy(&text)))
 }
 
-/// Marks the text after the options (examples and notes) as preformatted, so that `man` does not join its lines.
+/// Marks the text after the options (examples and notes) as preformatted, so that `man` does not join the lines of this
+/// text.
 fn examples_as_they_are(page: &str) -> String {
     let Some((before, rest)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();

@@ -87,7 +87,7 @@ pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }
 
-/// The colour of a word of a report on a terminal.
+/// The meaning of a word in a report, which determines the word's colour on a terminal.
 #[derive(Clone, Copy)]
 pub(crate) enum Paint {
     Good,

@@ -1,6 +1,6 @@
 //! Lists the libraries that the dynamic linker would load for a program. The program's ELF file contains their names.
 //!
-//! Invariant: for a damaged file, the list has fewer names, but the functions do not panic.
+//! Invariant: the functions do not panic for a damaged file; the list then contains fewer names or none.
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;

@@ -167,7 +167,7 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     held(&program)
 }
 
-/// Writes the embedded library to a folder, and returns the path of the library.
+/// Writes the embedded libraries to a folder, and returns the path of the driver library.
 #[cfg(feature = "embedded")]
 fn held(program: &Path) -> Result<PathBuf, Failure> {
     embedded::libcuda(program)

@@ -1,10 +1,10 @@
-//! Replacements of NVIDIA's tools: this program acts as a tool if it is started under the tool's name or by a
+//! Replacements of NVIDIA's tools: this program acts as `ptxas` or `nvcc` if it is started under that name or by a
 //! replacement script.
 //!
 //! `margay run` puts a folder with scripts of these names first in `PATH`, for clients that start an assembler or a
-//! compiler. The replacements accept the tools' options and return the exit statuses of the tools. They are scripts and
-//! not links to this program, because clients that follow links, such as CuPy, would start the program under its own
-//! name.
+//! compiler. The replacements accept the tools' options and return the exit statuses of the tools. The replacements are
+//! scripts and not links to this program, because clients that follow links, such as CuPy, would start the program
+//! under its own name.
 
 mod nvcc;
 mod ptxas;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// the variable.
 pub(crate) const NVCC_VARIABLE: &str = "MARGAY_NVCC";
 
-/// The start of the first argument with which a replacement script starts this program; the tool's name follows.
+/// A replacement script starts this program with a first argument that consists of this text and the tool's name.
 const STAND_IN: &str = "--stand-in-for=";
 
 /// Returns a script that starts `program` instead of a tool.

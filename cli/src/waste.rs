@@ -1,5 +1,5 @@
 //! `margay waste`: runs a CUDA program with red zones around its memory, and reports wrong calls when they happen. The
-//! options have the letters of WASTE, an emulator of the years in which CUDA had version 5.
+//! options have the same letters as those of WASTE, an emulator from the time of CUDA 5.
 //!
 //! The command uses the checks of `margay check`: the program runs as a child process, and it and its own children
 //! append findings and calls to a file. This process reads the file while the program runs, and prints each finding in
@@ -135,7 +135,8 @@ fn byte(text: &str) -> Result<u8, String> {
     byte.map_err(|_| "not a number from 0 to 255".to_owned())
 }
 
-/// The long forms of the options that clap does not parse: options of one letter with `=`, and one of two letters.
+/// Options that clap cannot parse, each with an equivalent long option. They are the options of one letter with `=`,
+/// and one option of two letters.
 const LONG_FORMS: [(&str, &str); 6] = [
     ("-t=", "--trace="),
     ("-s=", "--padding-size="),
@@ -145,7 +146,7 @@ const LONG_FORMS: [(&str, &str); 6] = [
     ("-ne", "--no-emulate"),
 ];
 
-/// Returns the command line with the long forms of [`LONG_FORMS`].
+/// Replaces the options in [`LONG_FORMS`] on a command line by the equivalent long options.
 pub(crate) fn canonical(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = arguments.collect();
     if all.get(1).is_none_or(|command| command != "waste") {
@@ -259,7 +260,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
-/// Prints what the program's processes write until the program has ended.
+/// Prints the findings and calls that the program's processes write to the file, until the program has ended.
 fn follow(mut child: Child, mut lines: Lines) -> std::io::Result<ExitStatus> {
     let mut print = || {
         for line in lines.take() {
@@ -269,7 +270,7 @@ fn follow(mut child: Child, mut lines: Lines) -> std::io::Result<ExitStatus> {
         }
     };
     loop {
-        // The program can write before it ends, so the file is read once more after its end.
+        // The program can write shortly before it ends, so the file is read once more after the program's end.
         let status = child.try_wait()?;
         print();
         if let Some(status) = status {

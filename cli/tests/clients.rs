@@ -16,7 +16,7 @@ impl Folder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
-        // Any file can replace the library, because the started program does not load it.
+        // The library can be an empty file, because the started program does not load it.
         std::fs::write(path.join("libcuda.so"), "").unwrap();
         Folder(path.canonicalize().unwrap())
     }
@@ -132,7 +132,7 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
         env!("CARGO_BIN_EXE_margay")
     );
     assert!(out(&folder.shell(&["--plain"], &users)).ends_with("mine\n"));
-    // Some clients resolve links before they start a file.
+    // Some clients resolve links before they start a tool.
     let followed = "$(readlink -f $CUDA_HOME/bin/nvcc) --version; $(readlink -f $(command -v ptxas)) --version";
     let shown = out(&folder.shell(&[], followed));
     assert!(

@@ -1,4 +1,4 @@
-//! Runs the file tests with native code that another process left on disk.
+//! Runs the file tests with native code that an earlier process wrote to the cache on disk.
 
 use std::collections::BTreeMap;
 use std::fs;

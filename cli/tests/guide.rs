@@ -1,12 +1,12 @@
 //! Checks the programs and the reports in `docs/checks.md`.
 //!
-//! The document contains the programs of `tests/checks/guide`. A line `<!-- program NAME -->` stands above the program
-//! and its report, each a block between fences. The test compares the program with the file, runs it under
-//! `margay check` and compares the report. `BLESS=1` writes programs and reports into the document.
+//! The document contains the programs of `tests/checks/guide`. After a line `<!-- program NAME -->` follow two fenced
+//! blocks: the program and its report. The test compares the program with its file, runs the program under `margay
+//! check` and compares the report. With `BLESS=1`, it writes programs and reports into the document.
 //!
-//! No CUDA compiler is needed: the kernels are compiled PTX, and a C compiler builds `main` with a header that stands
-//! for CUDA's runtime. Of the host's stack only `main` is compared, and addresses are replaced by one that does not
-//! change.
+//! No CUDA compiler is needed: the kernels are available as PTX, and a C compiler builds `main` with a header that
+//! replaces the header of CUDA's runtime. Of the host's stack, only frames in the program's source file are compared.
+//! Addresses are replaced by a constant address.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MARK: &str = "<!-- program ";
-/// The address in reports.
+/// The address that replaces all addresses in reports.
 const ADDRESS: &str = "0x7f0000000000";
 
 fn root() -> PathBuf {
@@ -42,7 +42,7 @@ fn mangled<'a>(ptx: &'a str, kernel: &str) -> &'a str {
     words.find(|word| word.starts_with(&start)).unwrap()
 }
 
-/// Returns a line of `main` as C: `k<<<1, 2>>>(p)` becomes a call of the function that launches.
+/// Returns a line of `main` as C: `k<<<1, 2>>>(p)` becomes a call of `launch_`.
 fn as_c(line: &str, ptx: &str) -> String {
     let Some((before, rest)) = line.split_once("<<<") else {
         return line.to_owned();
@@ -66,7 +66,7 @@ fn as_c(line: &str, ptx: &str) -> String {
     )
 }
 
-/// Returns `main` as C. The lines keep their numbers.
+/// Returns `main` as C. A `#line` directive preserves the line numbers.
 fn host_part(name: &str, text: &str) -> String {
     let ptx = guide().join(format!("{name}.ptx"));
     let kernels = fs::read_to_string(&ptx).unwrap_or_default();
@@ -130,7 +130,7 @@ fn report(name: &str, text: &str) -> String {
     shown(&String::from_utf8(output.stderr).unwrap())
 }
 
-/// Returns the part of a report that the document shows: the findings, without what differs from run to run.
+/// Returns the part of a report that the document shows: the findings, without the text that differs between runs.
 fn shown(report: &str) -> String {
     let mut out = String::new();
     for line in report.lines() {
@@ -167,7 +167,7 @@ fn with_address(line: &str) -> String {
     out
 }
 
-/// Returns the two blocks below a mark.
+/// Returns the two blocks that the document must contain after the mark of a program.
 fn blocks(name: &str, text: &str) -> String {
     format!(
         "\n```cuda\n{}\n```\n\n```text\n{}\n```\n",
@@ -191,7 +191,7 @@ fn the_document_shows_the_programs_and_their_reports() {
         if !is_same {
             wrong += &format!("{name}:{wanted}");
         }
-        // The blocks end behind the fourth fence.
+        // The two blocks end after the fourth fence.
         let fences: Vec<usize> = rest
             .match_indices("\n```")
             .map(|(at, _)| at)

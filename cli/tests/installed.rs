@@ -127,7 +127,7 @@ fn old_builds_go_and_no_home_is_needed() {
     assert!(prefix.library("home").starts_with(&cache));
     assert!(!old.exists() && new.exists());
 
-    // A file is in place of the home folder.
+    // The path of the home folder leads to a file.
     fs::write(prefix.0.join("none"), "").unwrap();
     let library = prefix.library("none");
     assert!(

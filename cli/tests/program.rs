@@ -47,7 +47,7 @@ impl Folder {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_margay"));
-        // Any file can replace the library, because the started program does not load it.
+        // The library can be an empty file, because the started program does not load it.
         std::fs::write(self.0.join("libcuda.so"), "").unwrap();
         command
             .args(args)
@@ -315,7 +315,8 @@ fn check_passes_the_exit_code_of_the_program() {
     );
 }
 
-/// Threads 6 and 7 read behind two buffers of 6 elements in PTX line 15, and write behind one in line 17.
+/// A launch in which threads 6 and 7 access memory after the end of two buffers of 6 elements: they read after both
+/// buffers in PTX line 15, and write after one buffer in line 17.
 const TOO_FAR: &str =
     "launch k.ptx -k saxpy --grid 2 --block 4 -a u32:8 -a f32:2 -a iota:f32:6 -a zeros:f32:6";
 
@@ -355,7 +356,7 @@ fn check_reports_after_a_signal() {
     assert_eq!(output.status.code(), Some(128 + 15), "{}", err(&output));
     assert!(err(&output).contains("ERROR SUMMARY: 0 errors"));
     assert!(err(&output).contains("ended by signal 15"));
-    // A terminal sends this signal to the program, too, so the command does not pass it on.
+    // The command does not pass this signal on, because a terminal sends it to the program too.
     let script = "echo ready; sleep 1; exit 3";
     let output = signalled("check-interrupt", "-INT", script);
     assert_eq!(output.status.code(), Some(3), "{}", err(&output));
@@ -652,7 +653,7 @@ fn a_kernel_goes_on_after_a_wrong_access_and_then_calls_return_its_error() {
     let options = "--tool memcheck,apicheck --error-exitcode 9";
     let (code, said) = check(&folder, options, TOO_FAR);
     assert_eq!(code, Some(1), "the program fails: {said}");
-    // The write that follows the first wrong access is found, and the failing call is no finding of its own.
+    // The wrong write after the first wrong read is also reported. The call that then fails has no finding of its own.
     assert!(said.contains("Invalid __global__ write"), "{said}");
     assert!(said.contains("ERROR SUMMARY: 2 errors"), "{said}");
     let options = format!("{options} --destroy-on-device-error nothing");

@@ -1,5 +1,5 @@
-//! Runs the programs of `tests/abi/waste.c` under `margay waste`: each option, and each finding with the lines that it
-//! names.
+//! Runs the programs of `tests/abi/waste.c` under `margay waste`. The tests cover each option, and each kind of finding
+//! with the line numbers in its text.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,8 @@ fn source() -> PathBuf {
     file.canonicalize().unwrap()
 }
 
-/// Returns the compiled program. Each process compiles its own, because nextest runs every test in its own process.
+/// Returns the path of the compiled program. Each test process compiles a separate copy, because nextest runs every
+/// test in its own process.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -57,7 +58,7 @@ fn command(options: &str, arguments: &str) -> Command {
     command
 }
 
-/// What a run has printed.
+/// The exit code and the output of a run.
 struct Run {
     status: i32,
     out: String,
@@ -84,8 +85,8 @@ fn at(mark: &str) -> String {
     format!("file waste.c, line {}", line.unwrap() + 1)
 }
 
-/// Runs a program whose exit code must be its own, and compares the findings. Each wanted line is a list of parts in
-/// their order.
+/// Runs a program and compares the findings. The exit code must be the program's own code, 5. `wanted` contains, for
+/// each line, the texts that must occur in this order.
 #[track_caller]
 fn finds(options: &str, arguments: &str, wanted: &[&[&str]]) -> Run {
     let run = run(options, arguments);
@@ -106,7 +107,7 @@ fn finds(options: &str, arguments: &str, wanted: &[&[&str]]) -> Run {
     run
 }
 
-/// Returns the parts of a finding about a changed zone.
+/// Returns the texts that must occur in a finding about a changed red zone.
 fn changed<'a>(side: &'a str, alloc: &'a str, place: &'a str) -> [&'a str; 5] {
     [side, ". Pointer 0x", " was allocated in ", alloc, place]
 }
@@ -179,7 +180,7 @@ fn zones_have_the_size_of_the_option() {
     finds("-s=8", "zones near", &[&header, &footer]);
     finds("--padding-size=8", "zones near", &[&header, &footer]);
     finds("-s=0", "zones set", &[]);
-    // With 32 bytes, the fill finds the first writes.
+    // Red zones of 32 bytes also contain the addresses of the first two writes, so the fill reports these writes too.
     assert_eq!(run("", "zones near").lines.len(), 4);
 }
 
@@ -314,7 +315,7 @@ fn pointers_inside_blocks_need_an_option() {
         finds("--non-standard-ptr", "interior", &[]).out,
         "0\n0\n5\nPASS\n"
     );
-    // A call that is skipped returns 1, and the memory stays zero.
+    // A skipped copy or fill returns 1 (`cudaErrorInvalidValue`), and the memory stays zero.
     assert_eq!(finds("-k", "interior", &wanted).out, "1\n1\n0\nPASS\n");
     assert_eq!(
         finds("--skip-on-error", "interior", &wanted).out,
@@ -329,7 +330,7 @@ fn the_first_finding_can_end_the_program() {
         assert_eq!((run.status, run.lines.len()), (1, 1), "{:#?}", run.lines);
         assert_eq!(run.out, "");
     }
-    // What the program has printed is not lost.
+    // The output of the program before the finding is not lost.
     let at_exit = run("-q", "unfreed");
     assert_eq!((at_exit.status, at_exit.lines.len()), (1, 1));
     assert_eq!(at_exit.out, "PASS\n");
@@ -422,7 +423,7 @@ fn the_device_has_the_properties_of_the_options() {
 fn a_debugger_gets_a_signal_before_the_first_call() {
     assert_eq!(run("-x", "traced").out, "stopped by SIGTRAP\nended\n");
     assert_eq!(run("", "traced").out, "ended\n");
-    // Without a debugger, the program waits.
+    // Without a debugger, the program waits until one is attached.
     let mut child = command("-x", "describe")
         .stderr(Stdio::piped())
         .stdout(Stdio::piped())

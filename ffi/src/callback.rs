@@ -1,10 +1,11 @@
 //! Calls of functions that the program passes to the driver. Such a function may end the thread that executes it.
 //!
-//! A callback may call `pthread_exit`. CPython calls it in threads that wait for the interpreter's lock while the
-//! interpreter ends. The C library then unwinds the stack of the thread. Rust stops such unwinding in `catch_unwind`
-//! and aborts the process. Callbacks are therefore called through a routine without unwind information. When the C
-//! library reaches this routine, it stops unwinding and ends the thread, without unwinding the frames of the callers.
-//! If a callback ends a thread of this library, `margay::service` starts another thread for the remaining work.
+//! A callback may call `pthread_exit`. For example, CPython ends a thread in this way if the thread waits for the
+//! interpreter's lock while the interpreter ends. The C library then unwinds the stack of the thread. If such unwinding
+//! reaches `catch_unwind`, Rust aborts the process. Callbacks are therefore called through a routine without unwind
+//! information. When the C library reaches this routine, it stops unwinding and ends the thread, without unwinding the
+//! frames of the callers. If a callback ends a thread of this library, `margay::service` starts another thread for the
+//! remaining work.
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_uint, c_void};

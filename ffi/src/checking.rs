@@ -113,15 +113,16 @@ pub(crate) fn note_stale(what: &'static str, handle: usize, destroyed: Option<Ca
     }
 }
 
-/// Results that are no failures: the answer of a query, and results of calls that found nothing to change.
+/// Results that are not failures: `NOT_READY` is a regular result of a query, and the other two results mean that the
+/// call had nothing to change.
 const NO_FAILURES: [CuResult; 3] = [
     CuResult::NOT_READY,
     CuResult::PEER_ACCESS_ALREADY_ENABLED,
     CuResult::PEER_ACCESS_NOT_ENABLED,
 ];
 
-/// Functions whose failure can be a regular answer. For example, NVIDIA's runtimes request functions, tables and
-/// attributes that a driver need not have.
+/// Functions that programs call to test whether something exists, so a failed call is not necessarily an error. For
+/// example, NVIDIA's runtimes request functions, tables and attributes that a driver need not have.
 const QUESTIONS: [&str; 9] = [
     // NVIDIA's runtime requests the current device before it has made a context current.
     "cuCtxGetDevice",
@@ -139,8 +140,7 @@ const QUESTIONS: [&str; 9] = [
 /// the driver API.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
-/// Returns whether the options of the run select the failure of the current call, which is a call of `name`, for a
-/// report.
+/// Returns whether the options of the run require a report of the current call, a failed call of the function `name`.
 fn is_selected(name: &str) -> bool {
     let level = options().map_or_else(ApiErrors::default, |options| options.api_errors);
     match level {
@@ -150,8 +150,8 @@ fn is_selected(name: &str) -> bool {
     }
 }
 
-/// Returns whether contexts return `code` because of wrong accesses in kernels or faults of kernels. These have findings
-/// of their own.
+/// Returns whether contexts return `code` because of an earlier wrong access or fault in a kernel. Each such access or
+/// fault already has a finding of its own.
 fn is_reported(code: CuResult) -> bool {
     Runtime::global()
         .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))
@@ -279,7 +279,7 @@ fn is_wrong_copy(transfer: &Transfer) -> bool {
     false
 }
 
-/// Reports a pointer that is inside an allocation, if the run permits only pointers to the start of allocations.
+/// Reports a pointer that does not point to the start of its allocation, if the run permits only pointers to the start.
 /// Returns whether there is a finding.
 fn interior(what: &str, address: u64, memory: &Memory) -> bool {
     let (Memory::Device(block) | Memory::Shared(block)) = memory else {
@@ -296,8 +296,8 @@ fn interior(what: &str, address: u64, memory: &Memory) -> bool {
     true
 }
 
-/// Returns a message about a copy whose addresses contradict its direction, and the wrong address. The address is
-/// `None` if source and destination are swapped.
+/// If the addresses of a copy contradict its direction, returns a message and the wrong address. The address is `None`
+/// if source and destination are swapped. Returns `None` if there is no contradiction.
 fn wrong_direction(
     transfer: &Transfer,
     name: &str,
@@ -309,7 +309,7 @@ fn wrong_direction(
         Direction::DeviceToHost => (false, true),
         Direction::DeviceToDevice => (false, false),
         Direction::HostToHost => (true, true),
-        // The pointers determine the direction.
+        // Such a copy states no direction that the pointers could contradict.
         Direction::Unified => return None,
     };
     let (src, dst) = (transfer.src, transfer.dst);
@@ -360,7 +360,7 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     true
 }
 
-/// Reports bytes that are not inside one allocation. Returns whether there is a finding.
+/// Reports a range of bytes that is not inside one allocation. Returns whether there is a finding.
 fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
     let (text, kind) = match memory {
         Memory::Unallocated => (
@@ -417,7 +417,7 @@ fn is_wrong_fill(address: u64, span: Option<u64>) -> bool {
     }
 }
 
-/// Reports a free of a null pointer, if the run asks for this.
+/// Reports a free of a null pointer, if the options of the run request such reports.
 pub(crate) fn null_free() {
     if selected(Tool::Api) && options().is_some_and(|options| options.null_frees) {
         let text = format!(
@@ -465,14 +465,15 @@ const CHANGES: [&str; 14] = [
     "cuStream",
 ];
 
-/// Returns whether the function `name` changes state. Other functions only query it.
+/// Returns whether the function `name` changes the state of the program's objects. All other functions only query
+/// state.
 fn changes(name: &str) -> bool {
     let asks = ["Get", "Query", "IsCapturing"];
     CHANGES.iter().any(|start| name.starts_with(start))
         && !asks.iter().any(|part| name.contains(part))
 }
 
-/// Writes a completed call to the log, if the run asks for this.
+/// Writes a completed call to the log, if the options of the run request this.
 #[cold]
 pub(crate) fn list_call(
     name: &'static str,

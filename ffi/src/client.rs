@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-/// Pairs of a part of a mapped file's path and the advice for programs that load this file. The first match is used.
+/// Each entry contains a part of a file path, and the advice for programs that have mapped such a file. The first match
+/// is used.
 const WAYS_OUT: &[(&str, &str)] = &[
     (
         "/libtorch_cuda.so",
@@ -65,8 +66,8 @@ fn name_of(words: &[String]) -> Option<String> {
     Some(program)
 }
 
-/// Returns advice about an image without PTX if the process has mapped a file of a recognised library. Otherwise the
-/// error message itself explains how to build an image with PTX.
+/// Returns advice about an image without PTX if the process has mapped a file of a recognised library. Without advice,
+/// the error message itself explains how to build an image with PTX.
 pub(crate) fn way_out() -> Option<&'static str> {
     way_out_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }

@@ -30,7 +30,7 @@ fn entries() -> &'static RwLock<Entries> {
     ENTRIES.get_or_init(RwLock::default)
 }
 
-/// The number of changes of entries so far, plus 1. It is never 0, because an empty cache contains 0.
+/// The number of changes of entries so far, plus 1. It is never 0, because 0 marks an empty cache.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Clone, Copy, Default)]

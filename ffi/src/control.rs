@@ -1,7 +1,8 @@
-//! Functions of Margay's own programs that run in the process of a CUDA program, such as the plugin for pytest.
+//! The function that Margay's own tools call inside the process of a CUDA program. One such tool is the plugin for
+//! pytest.
 //!
-//! They are no part of the driver API, so they are not in the table of entry points, and checking runs do not examine
-//! their calls.
+//! The function is not part of the driver API, so it is not in the table of entry points, and checking runs do not
+//! examine calls of it.
 
 use std::ffi::{c_int, c_uint};
 use std::panic::catch_unwind;

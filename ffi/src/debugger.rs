@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use margay::files::tell;
 
-/// Time between two tests whether a debugger is attached.
+/// The time between two checks for an attached debugger.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// If `MARGAY_CHECK_DEBUGGER=1`, waits until a debugger is attached to this process, and raises `SIGTRAP`, at which the

@@ -32,7 +32,7 @@ struct Dump {
     folder: PathBuf,
     program: String,
     images: Vec<Value>,
-    /// The index in `images` of each image, by its digest.
+    /// Maps the digest of an image to the index of the image in `images`.
     known: HashMap<u64, usize>,
     problems: Vec<Value>,
     broken: bool,

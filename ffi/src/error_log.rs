@@ -3,8 +3,8 @@
 //! An entry is one line. It contains the severity, the time since the first entry, and either the failed call with its
 //! result or a warning of the library. Entries are numbered.
 //!
-//! Invariants: the kept entries have consecutive numbers, and at most [`ROOM`] bytes in total. No lock is held while
-//! callbacks run. A call that fails inside a callback does not invoke callbacks.
+//! Invariants: the kept entries have consecutive numbers, and occupy at most [`ROOM`] bytes in total. No lock is held
+//! while callbacks run. A call that fails inside a callback does not invoke callbacks.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -112,8 +112,8 @@ fn tell(level: Level, line: String) {
     CALLING.set(false);
 }
 
-/// Registers a callback for each new entry until [`unsubscribe`] removes the callback. Returns the handle of the
-/// callback, or `None` if there are too many callbacks.
+/// Registers a callback. The log calls it for each new entry until [`unsubscribe`] removes it. Returns the handle of
+/// the callback, or `None` if there are too many callbacks.
 pub(crate) fn subscribe(callback: LogCallback) -> Option<usize> {
     let handle = callbacks().insert(callback)?;
     LISTENERS.store(true, Ordering::Release);

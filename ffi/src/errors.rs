@@ -1,5 +1,5 @@
-//! Translates errors of the runtime into result codes. No other module does this; only the codes of faults are listed
-//! elsewhere ([`CuResult::of_fault`]).
+//! Translates errors of the runtime into result codes. No other module translates errors; [`CuResult::of_fault`] lists
+//! the codes of faults.
 //!
 //! Invariant: each variant of [`margay::Error`] and each [`margay::FaultKind`] has one code. Details that a code cannot
 //! express (a diagnostic, the name of an unsupported feature) go to standard error. The runtime itself reports the
@@ -68,7 +68,8 @@ pub(crate) fn code_of(error: &Error) -> CuResult {
         Error::GraphUpdate(_) => CuResult::GRAPH_EXEC_UPDATE_FAILURE,
         Error::Unsupported { .. } => CuResult::NOT_SUPPORTED,
         Error::Fault(fault) => CuResult::of_fault(fault.kind),
-        // `Error::Internal`. `Error` is non-exhaustive: if another variant reaches this arm, its row is missing.
+        // This arm is for `Error::Internal`. Because `Error` is non-exhaustive, the compiler does not report that a new
+        // variant needs an arm of its own.
         _ => CuResult::UNKNOWN,
     }
 }

@@ -1,6 +1,7 @@
 //! The checks around every entry point: the initialisation state, stream capture, panics and the trace.
 //!
-//! Invariants: no panic crosses the C boundary. In the child of a fork, calls neither take a lock nor use the runtime.
+//! Invariants: no panic crosses the C boundary. In a forked child process, calls neither take a lock nor use the
+//! runtime.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -46,9 +47,9 @@ impl Call {
     }
 }
 
-/// Functions that may synchronise with work that is not captured, by symbol: the name of an export without version and
-/// stream suffix. A symbol stands for all versions of the export. Functions of events are absent: `serve::event`
-/// performs this check itself, after the check whether the event was recorded in a capture.
+/// The symbols of functions that may synchronise with work that is not captured. A symbol is the name of an export
+/// without version and stream suffix, and stands for all versions of the export. Functions of events are not in this
+/// list, because `serve::event` must first check whether the event was recorded in a capture.
 const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuArray3DCreate",
     "cuArrayCreate",
@@ -82,7 +83,8 @@ const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuStreamSynchronize",
 ];
 
-/// Returns whether an export is a version of one of `symbols`. The compiler evaluates the calls of this function.
+/// Returns whether an export is a version of one of `symbols`. The initialiser of each static [`Call`] evaluates this
+/// function at compile time.
 const fn is_in(export: &str, symbols: &[&str]) -> bool {
     let mut at = 0;
     while at < symbols.len() {
@@ -201,7 +203,7 @@ const HANDLES_ARE_VALUES: &[&str] = &[
 ];
 
 impl Call {
-    /// Returns the result for an invalid handle.
+    /// Returns the result of this call for an invalid handle.
     #[cold]
     pub(crate) fn bad_handle(&self) -> CuResult {
         let symbol = symbol_of(self.name);
@@ -221,7 +223,7 @@ fn is_of_graphs(symbol: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with("ics"))
 }
 
-/// Functions that only read constants. They work in the child of a fork, too.
+/// Functions that only read constants. They also work in a forked child process.
 const CONSTANT: &[&str] = &[
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -251,7 +253,7 @@ const BEFORE_INIT: &[&str] = &[
     ERROR_LOG_SWITCH,
 ];
 
-/// The name of the slot of an export table that runtimes call before `cuInit`.
+/// The name of the export table slot whose function NVIDIA's runtimes call before `cuInit`.
 pub(crate) const ERROR_LOG_SWITCH: &str = "error log switch";
 
 const UNINITIALIZED: u8 = 0;
@@ -281,7 +283,7 @@ pub(crate) fn set_ready() -> Served {
     Ok(())
 }
 
-/// Returns whether the library is initialised and this process is not the child of a fork.
+/// Returns whether the library is initialised and this process is not a forked child process.
 pub(crate) fn is_ready() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
@@ -371,8 +373,9 @@ fn check_capture(call: &Call) -> Served {
     }
 }
 
-/// Runs the body of a function that only reads constants in the child of a fork. A thread that the child lacks may
-/// hold any lock of the library, so a failed call is neither logged nor checked.
+/// Runs a call in a forked child process. Only functions in [`CONSTANT`] run; other calls return `NOT_INITIALIZED`.
+/// Threads of the parent process, which the child does not have, may have held locks of the library during the fork. A
+/// failed call is therefore neither logged nor checked.
 #[cold]
 fn in_child(call: &Call, body: impl FnOnce() -> Served) -> CuResult {
     if !CONSTANT.contains(&call.name) {
@@ -404,7 +407,8 @@ fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
     }
 }
 
-/// Writes a failed call into the log, except `NOT_READY`, which is no failure.
+/// Writes a failed call to the driver's log and passes it to the checks. `NOT_READY` is not a failure, so it is not
+/// logged.
 #[cold]
 fn failed(call: &'static Call, code: CuResult) -> CuResult {
     if code != CuResult::NOT_READY {
@@ -484,7 +488,8 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     code
 }
 
-/// Returns `code`, which is the result that CUDA documents for an entry point that is not implemented here.
+/// Returns `code` for an entry point that is not implemented. `code` is the result that CUDA documents for devices
+/// without the feature.
 #[cold]
 pub(crate) fn refuse(call: &'static Call, arguments: Arguments<'_>, code: CuResult) -> CuResult {
     enter(call, arguments, || Err(code))

@@ -2,7 +2,8 @@
 //!
 //! A handle is a word that contains slot index, kind and generation. The generation of a slot changes when its object
 //! is removed, so a stale handle never matches a newer object. Slots never move: each chunk of slots has twice the size
-//! of the previous chunk and is never freed. A lookup therefore takes only the (uncontended) read lock of its own slot.
+//! of the previous chunk and is never freed. A lookup therefore takes only the read lock of the handle's slot, which is
+//! usually uncontended.
 //!
 //! Invariant: a handle is never 0, 1 or 2 (the handles of the default streams), is divisible by 8, and its top bit is
 //! 0.
@@ -36,8 +37,8 @@ type Slot<T> = RwLock<Entry<T>>;
 struct Entry<T> {
     generation: u32,
     object: Option<T>,
-    /// In checking runs, the call stack at the creation of the object, or, if the slot is empty, at the destruction of
-    /// its last object.
+    /// In checking runs, the stack of the call that created the object. If the slot is empty, the stack of the call
+    /// that destroyed the slot's last object.
     call: Option<CallStack>,
 }
 
@@ -142,7 +143,8 @@ impl<T: Clone> HandleTable<T> {
         entries.collect()
     }
 
-    /// Notes the use of a stale handle for the report of a checking run.
+    /// In checking runs, notes that the current call uses a stale handle, so that a finding about the call can say
+    /// this.
     #[cold]
     fn note_stale(&self, handle: usize, generation: u32, entry: &Entry<T>) {
         if generation < entry.generation {
@@ -211,7 +213,7 @@ impl<T: Clone> HandleTable<T> {
     }
 }
 
-/// Returns the name of the objects with handles of a kind.
+/// Returns the name that findings use for an object whose handle contains `kind`.
 fn name_of(kind: usize) -> &'static str {
     match kind {
         1 => "context",

@@ -1,8 +1,7 @@
-//! Converts the bare pointer of an image into byte slices.
+//! Determines the length of an image that is passed as a bare pointer, and returns the image as byte slices.
 //!
-//! The caller passes no length. A wrapper points to fat binary containers. Containers and ELF files contain their
-//! length in their headers. Text ends at its NUL. The module `margay::container` interprets the bytes. This module only
-//! determines how many bytes belong to the image.
+//! Fat binary containers and ELF files contain their length in their headers. PTX text ends at its NUL. A wrapper
+//! contains pointers to fat binary containers. The module `margay::container` interprets the bytes.
 //!
 //! Invariant: each length and address in an image is checked against the readable memory ([`readable`]) before anything
 //! is read there. A damaged image gives an error and never a fault.

@@ -20,18 +20,17 @@ const ERROR_LOG_BUFFER_SIZE: u32 = 6;
 const GENERATE_DEBUG_INFO: u32 = 11;
 const LOG_VERBOSE: u32 = 12;
 
-/// The options of one call. The caller's arrays stay in use until the call returns. The arrays of a link stay in use
-/// until the link is destroyed, as CUDA documents.
+/// The options of one call. The caller's array of values is accessed until the call returns. The array of a link is
+/// accessed until the link is destroyed, as CUDA documents.
 pub(crate) struct JitOptions {
     options: Vec<CUjit_option>,
     values: *mut *mut c_void,
 }
 
-// SAFETY: the pointer belongs to the caller and is used only inside calls with the same object; CUDA requires that
-// callers do not use one link from two threads at once.
+// SAFETY: the pointer refers to the caller's array, and only the call or the link with these options uses it. CUDA
+// requires that programs do not use one link from two threads at once.
 unsafe impl Send for JitOptions {}
-// SAFETY: the pointer is used only inside calls with the same object, which callers do not make from two threads at
-// once.
+// SAFETY: as for `Send`.
 unsafe impl Sync for JitOptions {}
 
 impl JitOptions {

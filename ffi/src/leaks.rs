@@ -15,8 +15,8 @@ use crate::handles::{
     streams, surf_objects, tex_objects, user_objects,
 };
 
-/// The handler that the dynamic loader calls after all exit handlers and destructors of the program, so that memory
-/// that a destructor of a global variable frees is not reported.
+/// The handler that reports leaks when the process exits. The dynamic loader calls it after all exit handlers and
+/// destructors of the program, so memory that the destructor of a global variable frees is not reported.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;

@@ -4,9 +4,9 @@
 //! to unmapped memory, so every length is checked here before bytes are read.
 //!
 //! Small ranges are probed: the system copies one byte of each page (`process_vm_readv` of this process). The copy
-//! fails for unmapped pages and for pages after the end of a mapped file. If the system call is forbidden, writing the
-//! byte to a pipe has the same effect. Large ranges are looked up in `/proc/self/maps`, because probing would read
-//! whole files from disk. In this case only the last page of each mapping is probed.
+//! fails for unmapped pages and for pages after the end of a mapped file. If this system call is forbidden, the byte is
+//! written to a pipe instead, which fails for the same pages. Large ranges are looked up in `/proc/self/maps`, because
+//! probing would read whole files from disk. In this case only the last page of each mapping is probed.
 //!
 //! Invariant: this module reads memory only after it has determined that the memory is readable, so callers may pass
 //! any address. The caller ensures that no other thread unmaps the memory afterwards.
@@ -76,7 +76,7 @@ pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResu
     }
 }
 
-/// Returns how many of the `len` bytes at `address` are readable, counted from the first.
+/// Returns the number of readable bytes between `address` and the first unreadable byte, at most `len`.
 pub(crate) fn readable(address: usize, len: usize) -> usize {
     if address.checked_add(len).is_none() {
         return 0;
@@ -121,7 +121,7 @@ fn mapped(address: usize, len: usize) -> Option<usize> {
             break;
         }
         let last = stop.min(end);
-        // A file can be shorter than its mapping.
+        // The last pages are not readable if the file is shorter than its mapping.
         if probed(last - 1, 1) == 0 {
             known += in_batches(known, last - known);
             break;
@@ -165,7 +165,7 @@ fn probed(address: usize, len: usize) -> usize {
     }
 }
 
-/// Returns how many of the bytes at these addresses the system can copy, counted from the first.
+/// Returns how many addresses in `places` precede the first address whose byte the system cannot copy.
 ///
 /// # Errors
 /// Returns the system's error if the system call is forbidden.

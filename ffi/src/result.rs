@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use margay::FaultKind;
 
-/// A result of the driver API, `CUresult` in C. It can contain any number.
+/// A result of the driver API, `CUresult` in C. The number need not be one of the defined results.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 #[must_use]
@@ -16,7 +16,7 @@ pub struct CuResult(pub u32);
 pub(crate) type Served = Result<(), CuResult>;
 
 impl CuResult {
-    /// Returns the code of a fault.
+    /// Returns the result code for a kind of kernel fault.
     pub(crate) fn of_fault(kind: FaultKind) -> CuResult {
         match kind {
             FaultKind::IllegalAddress => CuResult::ILLEGAL_ADDRESS,
@@ -170,7 +170,7 @@ impl CuResult {
             .and_then(|row| CStr::from_bytes_with_nul(row.1.as_bytes()).ok())
     }
 
-    /// Returns the description.
+    /// Returns the description, or `None` if the number is not a known result.
     pub fn text(self) -> Option<&'static CStr> {
         self.row()
             .and_then(|row| CStr::from_bytes_with_nul(row.2.as_bytes()).ok())

@@ -1,7 +1,7 @@
 //! Runs C programs that use the library, each in a process of its own.
 //!
-//! The programs are compiled with a header written for them (`c/driver.h`), so they use the interface of C: names,
-//! argument widths and structure layouts.
+//! The programs are compiled with a header that was written for these tests (`c/driver.h`). They test the C interface:
+//! names, argument widths and structure layouts.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Runs C programs with planted defects in checking runs, and clean programs beside them. The library reports each
-//! defect with the line of the call.
+//! Runs C programs with deliberate defects, and correct programs, in checking runs. The library must report each defect
+//! with the line of the call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/abi/checked.c")
 }
 
-/// Returns the program whose only subject is wrong calls.
+/// Returns the path of the program whose only defects are wrong calls of the driver API.
 fn calls() -> PathBuf {
     source().with_file_name("checked_calls.c")
 }
@@ -105,7 +105,7 @@ fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>
     (output.stdout.ends_with(b"PASS\n"), lines.collect())
 }
 
-/// Returns the number of the line with a mark.
+/// Returns the number of the source line that ends with the comment `// @mark`.
 fn line(mark: &str) -> u64 {
     line_of(&source(), mark)
 }
@@ -118,7 +118,8 @@ fn line_of(source: &Path, mark: &str) -> u64 {
     found.unwrap_or_else(|| panic!("no mark {mark}")) as u64 + 1
 }
 
-/// Removes the finding of this kind whose innermost host frame is at a mark, and whose message contains `text`.
+/// Removes and returns the finding of this kind whose innermost host frame is at the line of `mark`, and whose message
+/// contains `text`.
 #[track_caller]
 fn take(findings: &mut Vec<Value>, kind: &str, mark: &str, text: &str) -> Value {
     let wanted = line(mark);
@@ -268,7 +269,7 @@ fn found_calls(arguments: &str) -> Vec<(String, u64, String)> {
     parts.collect()
 }
 
-/// The kind, the mark of the line, and a part of the message of a finding.
+/// An expected finding: its kind, the mark of its line, and a part of its message.
 type Expected = (&'static str, &'static str, &'static str);
 
 #[test]
@@ -525,8 +526,8 @@ fn a_wrong_access_ends_what_the_option_says() {
     }
 }
 
-/// Without a finding about the fault, only a failed call would be reported, and nothing if the program makes no later
-/// call.
+/// If the fault itself had no finding, the run would report only the next failed call, and nothing if the program makes
+/// no later call.
 #[test]
 fn a_fault_of_a_kernel_is_reported_once_with_its_place() {
     for engine in ["native", "interpreter"] {

@@ -71,7 +71,7 @@ const FORGOTTEN: &[(&str, u32)] = &[
     ("cuStreamAddCallback", INVALID_VALUE),
 ];
 
-/// Makes the calls, and collects the results that differ from the expected results.
+/// Makes the calls of a test, and collects the results that differ from the expected results.
 struct Checker {
     documented: BTreeMap<&'static str, Vec<&'static str>>,
     wrong: Vec<String>,

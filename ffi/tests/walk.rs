@@ -2,9 +2,9 @@
 //! too large. No call may crash, and the documentation of the function must list the result.
 //!
 //! A child process, which is a new instance of this program, makes the calls. It prints the index of each call before
-//! it makes the call. If the child crashes, the parent therefore knows which call failed, and continues with the next
-//! call in a new child. Pointers are null or point to zeroed memory of the child, because a driver may access the
-//! memory that valid pointers refer to.
+//! it makes the call. If the child crashes, the parent can therefore determine which call failed, and continues with
+//! the next call in a new child. Pointers are null or point to zeroed memory of the child, because a driver may access
+//! the memory that valid pointers refer to.
 
 mod common;
 
@@ -78,7 +78,7 @@ fn kinds(parameters: &str) -> Vec<Kind> {
             {
                 Kind::Number
             }
-            // Enumerations are numbers too, but the value for handles tests them equally well.
+            // Enumerations are numbers too, but the values for handles test them equally well.
             _ => Kind::Handle,
         })
         .collect()
@@ -142,8 +142,8 @@ fn child() {
         }
         let code = call(&driver, row.export, &arguments);
         if row.export.contains("BeginCapture") && code == 0 {
-            // The thread's stream is capturing now. The capture would forbid many of the following calls, so it ends
-            // here.
+            // The thread's stream is capturing now. The capture would forbid many of the following calls, so the test
+            // ends the capture.
             let mut graph = 0usize;
             let end = [0, &raw mut graph as usize];
             assert_eq!(driver.call("cuStreamEndCapture_ptsz", &end), 0);

@@ -1,8 +1,8 @@
 """Reads the findings of a checking run from its log.
 
-The processes of a run append lines of JSON to one file. A line with ``kind`` is a finding, a line with ``id`` alone states
-how often a known finding has occurred so far. Each process of pytest has a label, which its child processes inherit, and
-reads only the lines with this label.
+The processes of a run append lines of JSON to one file. A line with ``kind`` is a finding. A line without ``kind``
+states how often the finding with this ``id`` has occurred so far. Each process of pytest has a label, which its child
+processes inherit, and reads only the lines with this label.
 """
 
 import json
@@ -11,7 +11,7 @@ SEVERITIES = ("info", "warning", "error")
 
 
 class Log:
-    """The findings with one label. ``path`` is the file; the reader keeps its place in it."""
+    """Reads the findings with one label from the file ``path``."""
 
     def __init__(self, path, label):
         self.path = path
@@ -34,7 +34,7 @@ class Log:
         return [one for one in found.values() if SEVERITIES.index(one.get("severity", "error")) >= wanted]
 
     def _update(self, key, line, found):
-        """Adds the occurrences that ``line`` states to what was found."""
+        """Adds the new occurrences of a known finding, which ``line`` counts, to ``found``."""
         known = self._known[key]
         more = line["count"] - known.get("count", 1)
         known.update(count=line["count"], severity=line.get("severity", known.get("severity")))

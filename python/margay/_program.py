@@ -10,11 +10,11 @@ import sysconfig
 import tempfile
 
 UNCHECKED = 2
-"""The library was initialised before checks were turned on."""
+"""The result of ``margay_settle`` if the driver library was initialised without checks."""
 
 
 def margay():
-    """Returns the path of the program, or None."""
+    """Returns the path of the program ``margay``, or None if it is not found."""
     beside = os.path.join(sysconfig.get_path("scripts"), "margay")
     return beside if os.access(beside, os.X_OK) else shutil.which("margay")
 
@@ -55,7 +55,7 @@ def _sentence(finding):
 
 
 def restart(arguments):
-    """Replaces this process by pytest under ``margay run``. Returns only if there is no such program."""
+    """Replaces this process by pytest under ``margay run``. Returns only if ``margay`` is not found."""
     program = margay()
     if program:
         os.execv(program, [program, "run", "--", sys.executable, "-m", "pytest", *arguments])

@@ -1,6 +1,6 @@
-"""A plugin for pytest: ``pytest --margay-check`` fails the test during which a kernel or a call does something wrong.
+"""A plugin for pytest: ``pytest --margay-check`` fails each test during which a kernel or call has an error.
 
-The plugin turns the checks of Margay's driver library on and reads what they find after each phase of a test (setup,
+The plugin turns the checks of Margay's driver library on and reads the findings after each phase of a test (setup,
 call, teardown). It works under ``margay run`` and ``margay check``; otherwise it starts pytest again under ``margay run``.
 With pytest-xdist, each worker reads its own findings and those of its child processes.
 """
@@ -20,10 +20,10 @@ TOOLS = "memcheck,initcheck,racecheck,synccheck,apicheck"
 """The default tools. Leaks are found when a process ends, so they belong to no test."""
 
 RAISED = ["failed-call"]
-"""Kinds of findings that fail no test: Python clients raise an exception, which the test may expect."""
+"""Kinds of findings that fail no test, because Python clients raise an exception, which the test may expect."""
 
 SETTLE_MILLISECONDS = 60_000
-"""How long a phase of a test waits for the kernels that it has launched."""
+"""The maximum time for which the plugin waits, after a phase of a test, for the kernels that the test has launched."""
 
 
 def pytest_addoption(parser):
@@ -58,7 +58,7 @@ def _begin(config):
     if _program.library() is None:
         _start_again(config)
     if "MARGAY_CHECK_LOG" not in os.environ:
-        # Workers inherit the variable, so only the first process creates and removes the folder.
+        # Workers of pytest-xdist inherit the variable, so only the first process creates and removes the folder.
         folder = tempfile.mkdtemp(prefix="margay-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         os.environ["MARGAY_CHECK_LOG"] = os.path.join(folder, "log")
@@ -66,7 +66,7 @@ def _begin(config):
     if tools:
         os.environ["MARGAY_CHECK"] = tools
     else:
-        # `margay check` has its own option for the tools.
+        # Under `margay check`, the variable already contains the tools that its option selects.
         os.environ.setdefault("MARGAY_CHECK", TOOLS)
     os.environ["MARGAY_CHECK_LABEL"] = "pytest-%d" % os.getpid()
 
@@ -90,7 +90,7 @@ def pytest_configure(config):
 
 
 class Checks:
-    """Fails tests because of findings."""
+    """Fails each phase of a test during which the checks report findings."""
 
     def __init__(self, config):
         self.level = config.getoption("margay_check_level")
@@ -113,7 +113,7 @@ class Checks:
         self._examine(item, "teardown", outcome)
 
     def _examine(self, item, when, outcome):
-        """Fails a phase of a test if there are findings. A phase that has failed already gets a section with them."""
+        """Fails a phase of a test if there are findings. If the phase has already failed, adds them to its report."""
         if self.library.margay_settle(SETTLE_MILLISECONDS) == _program.UNCHECKED:
             pytest.exit("--margay-check: the driver was initialised before pytest has read its options", 4)
         findings = [found for found in self.log.new(self.level) if found.get("kind") not in RAISED]

@@ -1,4 +1,4 @@
-//! Sets the soname of the library, under which programs load it.
+//! Sets the library's soname, the name under which programs load the library.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

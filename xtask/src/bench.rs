@@ -1,8 +1,8 @@
 //! `cargo xtask bench [--print] [OPTION...] [NAME...]`: runs the benchmarks and writes the tables of `BENCHMARKING.md`.
 //!
-//! The command builds with the usual features, so that the code generator is not compiled a second time, and starts
-//! `margay bench`, which parses the other options. With names, `--check` or `--print` it does not write the tables. CI
-//! never measures times.
+//! The command builds the programs with the same features as the tests, so that Cargo compiles the code generator only
+//! once. It then starts `margay bench`, which parses the other options. If the arguments contain a name, `--check` or
+//! `--print`, the tables are not written. CI never measures times.
 
 use std::process::Command;
 
@@ -20,8 +20,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     exec::run(command.args(args.iter().filter(|a| *a != "--print")))
 }
 
-/// Returns whether all kernels are measured at full size: the arguments contain no names, and their options only name
-/// files to read or write.
+/// Returns whether the tables are written. This requires that all kernels are measured at full size, so the arguments
+/// may contain only options that name files.
 fn writes(args: &[String]) -> bool {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

@@ -26,7 +26,7 @@ const ROOT_PAGES: &[&str] = &[
     "CONTRIBUTING.md",
 ];
 
-/// The start page of the book, which redirects to the introduction.
+/// The HTML text of the book's start page, which redirects to the introduction.
 const INDEX: &str = "<!DOCTYPE html>\n<meta charset=\"utf-8\"><title>Margay</title>\n\
     <meta http-equiv=\"refresh\" content=\"0; url=docs/introduction.html\">\n\
     <a href=\"docs/introduction.html\">Margay</a>\n";

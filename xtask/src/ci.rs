@@ -1,10 +1,10 @@
 //! `cargo xtask ci [--full]`: runs every check that a change must pass, one after another.
 //!
 //! `.ci/run` installs missing tools and calls this command. All steps except the last one ("tests, checked") use the
-//! release profile, so that Cargo compiles the code generator for the tests and the program only once. If a step
-//! fails, the remaining steps still run; the exit code and the last lines of the output report the failed steps.
-//! `--full` runs every conformance form, and every CUDA program in all settings. Without it, the command runs random
-//! samples, with the commit's hash as the random seed.
+//! release profile, so that Cargo compiles the code generator for the tests and the program only once. If a step fails,
+//! the remaining steps still run. The exit code reports that a step failed, and the last lines of the output list the
+//! failed steps. `--full` runs every conformance form, and every CUDA program in all settings. Without `--full`, the
+//! command runs a random sample of them, with the commit's hash as the random seed.
 
 use std::process::Command;
 use std::time::Instant;
@@ -67,23 +67,23 @@ const STEPS: &[Step] = &[
     Step::new("dependencies", &["xtask", "dependencies"]),
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
-    // The commit's hash is the seed, so different commits try different mutations.
+    // The random seed is the commit's hash, so different commits try different mutations.
     Step::new("mutants", &["xtask", "mutants", "--count", "20"]),
-    // The commit's hash is also the seed of the random kernels.
+    // The random kernels also depend on the commit's hash.
     Step::new("random kernels", &["xtask", "generate", "--count", "200"]),
     // Short kernels are compiled for single lanes by default, so these steps request vector code.
     in_slices("random kernels, 16 lanes", RANDOM_KERNELS, "16"),
     in_slices("random kernels, 32 lanes", RANDOM_KERNELS, "32"),
     in_slices("file tests, 8 lanes", FILE_TESTS, "8"),
     in_slices("file tests, 32 lanes", FILE_TESTS, "32"),
-    // Runs with 1, 8 and 32 lanes.
+    // This step runs the instructions with chunks of 1, 8 and 32 lanes.
     Step::new(
         "sweeps, sampled",
         &["xtask", "sweep", "--sample", "200000", "--threads", "2"],
     ),
     Step::new("CUDA programs", CUDA_PROGRAMS),
     Step::new("clients", &["xtask", "clients", "--quick"]),
-    // Runs the tests with assertions, overflow checks and both verifiers.
+    // This step runs the tests with assertions, overflow checks and both verifiers.
     Step::new("tests, checked", CHECKED),
 ];
 
@@ -104,11 +104,11 @@ const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
-/// Runs both builds of every program, most programs in one setting. `cargo xtask e2e` without options and
-/// `cargo xtask ci --full` run every program in all settings.
+/// The arguments that run both builds of every program; most programs run in one setting only. `cargo xtask e2e`
+/// without options and `cargo xtask ci --full` run every program in all settings.
 const CUDA_PROGRAMS: &[&str] = &["xtask", "e2e", "--sample"];
 
-/// Runs every Criterion benchmark once, with its checks and without measurements.
+/// The arguments that run every Criterion benchmark once, with its checks and without measurements.
 const BENCHES: &[&str] = &[
     "test",
     "--release",
@@ -121,7 +121,7 @@ const BENCHES: &[&str] = &[
     "kernels",
 ];
 
-/// All tests except documentation tests, which nextest does not run.
+/// The arguments that run all tests except documentation tests, which nextest does not support.
 const TESTS: &[&str] = &[
     "nextest",
     "run",

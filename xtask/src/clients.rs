@@ -7,13 +7,13 @@
 //! `docs/clients.md` lists them.
 //!
 //! A suite may be split into pieces. The results of each piece are stored in the environment's folder `reports`; with
-//! `--resume`, pieces whose results are newer than the driver library do not run again. With `--collect` the command
-//! runs no client and uses the stored results, whatever their age; the table then states how many pieces have results.
+//! `--resume`, a piece does not run again if its results are newer than the driver library. With `--collect` the
+//! command runs no suite and uses the stored results of any age. The table then states how many pieces have results.
 //!
 //! `--quick` runs the first program of each client that the manifest marks as `quick`, as CI does, and writes nothing.
 //! Without a name or `--all`, clients whose wheels have over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder
-//! of the environments. The command fails if a test fails that is not a known failure, or if a known failure does not
-//! occur.
+//! of the environments. The command fails in two cases: a test fails that is not a known failure, or a known failure
+//! does not occur.
 
 mod junit;
 mod manifest;
@@ -31,13 +31,14 @@ use manifest::{Client, Suite};
 use table::{Row, Table};
 use venv::Venv;
 
-/// Time limit of a minimal program. Even on a slow machine, no program takes this long.
+/// Time limit of a minimal program. It is so long that every program completes even on a slow machine.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 /// The time limit of a suite is its cost in the manifest (in minutes) times this factor.
 const PATIENCE: u32 = 6;
 /// The message for a known failure that did not occur.
 const GONE: &str = "no failure any more";
-/// The prefix of the reason of a known failure that does not concern Margay; such failures are counted separately.
+/// The reason of a known failure begins with this prefix if Margay does not cause the failure. Such failures are
+/// counted separately.
 const APART: &str = "apart:";
 /// Minimum time limit of a piece of a suite, in seconds.
 const SHORTEST: u64 = 1200;
@@ -81,7 +82,7 @@ impl Options {
     }
 }
 
-/// Returns the folder of the manifest.
+/// Returns the folder of the manifest and of the clients' files.
 fn here() -> PathBuf {
     exec::root().join("tests/clients")
 }
@@ -235,7 +236,8 @@ fn run_suite(
     let known = known_failures(&here().join(&client.name))?;
     let (mut row, mut news) = judge(client, &results, &known);
     if !missing.is_empty() {
-        // A known failure can be in a piece that did not run, so it is not reported if it does not occur.
+        // A known failure may be in a piece without results. Known failures that do not occur are therefore not
+        // reported.
         news.retain(|what| !what.starts_with(GONE));
         let (all, ran) = (pieces(suite).len(), pieces(suite).len() - missing.len());
         let missing = missing.join(" ");
@@ -270,7 +272,7 @@ fn is_fresh(report: &Path) -> bool {
         .is_some_and(|(library, report)| report > library)
 }
 
-/// Runs a piece and returns a description of its end.
+/// Runs a piece of a suite, and returns how the process ended with the last lines of its error output.
 fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String, String> {
     command
         .current_dir(venv.folder())
@@ -283,7 +285,7 @@ fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String,
     Ok(format!("ended with {}: {}", ended.how(), last.join(" | ")))
 }
 
-/// Known failures: parts of names of tests, each with the reason for the failure.
+/// Known failures: each entry contains a part of a test's name, and the reason for the failure.
 type Known = Vec<(String, String)>;
 
 fn known_failures(folder: &Path) -> Result<Known, String> {

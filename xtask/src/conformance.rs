@@ -1,7 +1,7 @@
 //! `cargo xtask import-conformance [FOLDER]`: packs conformance data into `tests/data/conformance`.
 //!
 //! FOLDER (by default `../shared/conformance`) contains CSV tables and one file for each program. The command writes
-//! one compressed file of JSON lines for each set; each line contains the text of a program and facts about it.
+//! one compressed file of JSON lines for each set; each line contains the text of a program and data about the program.
 //! `margay_tests::conformance` reads these files. They do not contain the messages of other compilers, because tests
 //! compare only the lines and kinds of errors.
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     write(&to.join("modules.jsonl.gz"), modules(&from)?)
 }
 
-/// A line of the file of a set.
+/// One line of a written file: the text of a program and data about the program.
 type Record = Map<String, Value>;
 
 fn forms(from: &Path) -> Result<Vec<Record>, String> {

@@ -1,7 +1,8 @@
 //! `cargo xtask dependencies`: checks that each declared dependency is used.
 //!
 //! A dependency counts as used if its name is a word in the crate's sources. The workspace's table of dependencies must
-//! name only dependencies of its crates. [`BUILT`] lists dependencies whose libraries are built but not called.
+//! contain only dependencies that a crate of the workspace declares. [`BUILT`] lists dependencies whose libraries are
+//! built but not called.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +76,7 @@ fn unused(member: &str, declared: &BTreeSet<String>, words: &BTreeSet<String>) -
 fn add_words(folder: &Path, words: &mut BTreeSet<String>) -> Outcome {
     for path in exec::entries(folder)? {
         if path.is_dir() {
-            // The words of a nested crate do not count for this crate.
+            // A nested crate has its own dependencies, so its words do not count for this crate.
             if !path.join("Cargo.toml").exists() && !path.ends_with("target") {
                 add_words(&path, words)?;
             }

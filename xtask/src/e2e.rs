@@ -5,10 +5,13 @@
 //! and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits it computed; unless
 //! the manifest marks the program as order-dependent, the hash must be the same in all runs.
 //!
-//! Options: names of programs (default: all), `--quick` (one build, one run), `--sample` (both builds; a few programs
-//! run in all settings and the other programs in one; `MARGAY_SEED` is the random seed of this choice, and with
-//! `MARGAY_FULL=1` all programs run in all settings), `--bless-ptx` (compiles the programs to the PTX files in
-//! `tests/cuda/ptx` and runs none of them).
+//! Options:
+//!
+//! - names of programs (default: all programs);
+//! - `--quick`: one build, one run;
+//! - `--sample`: both builds. A few programs run in all settings, and the other programs run in one setting.
+//!   `MARGAY_SEED` is the random seed of this choice. With `MARGAY_FULL=1` all programs run in all settings;
+//! - `--bless-ptx`: compiles the programs to the PTX files in `tests/cuda/ptx` and runs none of them.
 
 mod build;
 mod manifest;
@@ -188,8 +191,8 @@ fn try_run(
     environment: &[(&str, &str)],
 ) -> Result<String, String> {
     let binary = build::binary(program, variant);
-    // Programs that a shell starts in the background ignore interrupts, as do their children; `env` restores the
-    // default.
+    // If a shell started this program in the background, it ignores interrupts, and its children would ignore them too.
+    // `env` restores the default handling.
     let mut command = std::process::Command::new("env");
     command
         .arg("--default-signal=INT,QUIT")

@@ -56,8 +56,8 @@ pub(crate) fn cargo() -> Command {
 
 /// Arguments for cargo that build the library, the program and the demonstration.
 ///
-/// One target is an example, so cargo builds the dependencies with the same features as for tests and compiles the code
-/// generator only once for both.
+/// Because one target is an example, Cargo enables the same features of the dependencies as for tests. It therefore
+/// compiles the code generator only once for both.
 pub(crate) const BUILD_PROGRAMS: &[&str] = &[
     "build",
     "--release",
@@ -91,7 +91,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
         .output()
         .map_err(|e| format!("{}: {e}", show(command)))?;
     if !output.status.success() {
-        // Some programs, such as pytest, report errors on standard output.
+        // Some programs, such as pytest, report errors on standard output, so this output is used if standard error is
+        // empty.
         let said = match output.stderr.trim_ascii() {
             [] => String::from_utf8_lossy(&output.stdout),
             said => String::from_utf8_lossy(said),

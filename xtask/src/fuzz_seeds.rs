@@ -19,11 +19,11 @@ const MAX_SEED: usize = 12_000;
 enum Source {
     /// A folder, and the extension of the files to use.
     Files(&'static str, &'static str),
-    /// A conformance set, and a number n: every n-th text is used.
+    /// A conformance set, and a number n. Every n-th text of the set is used.
     Texts(&'static str, usize),
-    /// A number of byte sequences, which are the same on every machine.
+    /// This number of pseudorandom byte sequences, which are the same on every machine.
     Bytes(usize),
-    /// All pairs of a first byte in the range and a second byte in the list.
+    /// All sequences of two bytes: the first byte is in the range, and the second byte is in the list.
     Pairs(Range<u8>, &'static [u8]),
 }
 

@@ -1,8 +1,8 @@
 //! `cargo xtask guards [ROUNDS]`: measures the cost of guard pages and fault handling.
 //!
 //! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The choice of physical pages
-//! for an array changes the times more than guards do. The command therefore runs the program several times, with
-//! guarded and plain memory alternately written first, and reports the medians.
+//! for an array changes the times more than guard pages do. The command therefore runs the program several times and
+//! reports the medians. The runs alternate between writing guarded memory first and writing plain memory first.
 
 use std::process::Command;
 
@@ -13,7 +13,8 @@ const ROUNDS: &str = "25";
 /// Number of processes. The system allocates different physical pages for each process.
 const PROCESSES: usize = 16;
 
-/// The result of one process for one kind of work: name, milliseconds with guards, milliseconds without.
+/// The result of one process for one kind of work: name, milliseconds with guard pages, milliseconds without guard
+/// pages.
 type Row = (String, f64, f64);
 
 pub(crate) fn run(args: &[String]) -> Outcome {

@@ -3,8 +3,8 @@
 //! `imports/layers.txt` lists the top-level modules of each crate, lowest layer first: a module may import only modules
 //! that precede it in the list. Tests (files and modules under `cfg(test)`) may import anything.
 //!
-//! Imports are the paths that begin with `crate::` in code: in `use` items, with nested braces, and in expressions. An
-//! import of a name that the crate's root re-exports counts as an import of the module that defines it.
+//! Every path in code that begins with `crate::` is an import, both in `use` items (also with nested braces) and in
+//! expressions. An import of a name that the crate's root re-exports counts as an import of the module that defines it.
 
 mod layers;
 mod paths;
@@ -59,7 +59,7 @@ fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// Returns the top-level modules: files and folders beside the crate's root.
+/// Returns the top-level modules of a crate: the files and folders in the folder of the crate's root file.
 fn modules_of(sources: &Path) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = exec::entries(sources)?
         .iter()

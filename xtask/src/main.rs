@@ -1,7 +1,7 @@
 //! The project's development commands: `cargo xtask COMMAND`.
 //!
-//! Each command is a module with a function `run`, listed in [`COMMANDS`]. This crate does not depend on the compiler
-//! and the runtime, so that it builds in seconds; commands that need them build and start the `margay` program.
+//! Each command is a module with a function `run`, listed in [`COMMANDS`]. To build in seconds, this crate depends
+//! neither on the compiler nor on the runtime. Commands that need them build and start the program `margay`.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"

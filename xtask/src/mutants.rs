@@ -6,8 +6,8 @@
 //! tables of `margay-ops` run first, then the file tests in the interpreter ([`trial`]). The command fails if no test
 //! fails for a mutation, unless [`EQUIVALENT`] lists the mutation with the reason why its results are the same. Without
 //! `--all`, the command tries `--count` random mutations (default: 20), with `--seed` as the random seed; CI uses the
-//! commit's hash. For the present meanings, tests fail for all mutations, so CI fails only if a test becomes weaker or
-//! a new meaning has too few tests, whatever the sample.
+//! commit's hash. Currently, a test fails for every mutation that is not listed. CI therefore fails only if a test
+//! becomes weaker or if a new meaning has too few tests.
 
 mod find;
 mod trial;
@@ -23,12 +23,12 @@ use trial::{Verdict, Workspace};
 /// The mutated folder, relative to the repository's root.
 const SOURCES: &str = "ir/ops/src/meaning";
 
-/// Files that are not mutated, because they contain no meaning. Each contains a faster implementation with the same
-/// results, and its own test compares it with the meaning. In cases that they do not support the meaning is used, so most
-/// mutations would not change results.
+/// Files that are not mutated, because they contain no meaning. Each file contains a faster implementation with the
+/// same results, and a test of its own compares this implementation with the meaning. The meaning is used in cases that
+/// the implementation does not support, so most mutations of the file would not change results.
 const NO_MEANING: [&str; 2] = ["matrix/plan.rs", "float/host.rs"];
 
-/// Mutations that do not change results, each with file, line, change and reason.
+/// Mutations that do not change results. Each entry contains the file, the line, the change, and the reason.
 const EQUIVALENT: &str = include_str!("mutants/equivalent.txt");
 
 struct Options {
@@ -67,7 +67,7 @@ fn options(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Returns a random seed computed from any text.
+/// Converts a text, such as a commit's hash, to a random seed.
 fn seed_of(text: &str) -> u64 {
     text.bytes().fold(17, |seed: u64, byte| {
         seed.wrapping_mul(31).wrapping_add(u64::from(byte))
@@ -95,7 +95,8 @@ fn names([file, source, from, to, _]: &[&str; 5], mutation: &Mutation) -> bool {
         && (mutation.from.trim(), mutation.to.trim()) == (*from, *to)
 }
 
-/// Returns all mutations except those that [`EQUIVALENT`] lists.
+/// Returns all mutations except those that [`EQUIVALENT`] lists. Returns an error if an entry of [`EQUIVALENT`]
+/// describes no mutation.
 fn noticeable() -> Result<Vec<Mutation>, String> {
     let mut all = find::all(&exec::root().join(SOURCES), Path::new(SOURCES))?;
     all.retain(|mutation| !NO_MEANING.iter().any(|file| mutation.file.ends_with(file)));

@@ -17,9 +17,9 @@
 //! ```
 //!
 //! Each program runs alternately with one worker and with two, three times with each number (fewer times if a run takes
-//! long). The shortest times count. With `--once` each program runs once. A program passes if it ends with exit code 0
-//! and its own check succeeds. It must not be slower with two workers than with one by more than 5 % and 20 ms.
-//! `--as-built` does not build Margay first.
+//! long). The shortest time with each number of workers counts. With `--once` each program runs once. A program passes
+//! if it ends with exit code 0 and its own check succeeds. With two workers, it may be slower than with one worker by
+//! at most 5 % plus 20 ms. `--as-built` does not build Margay first.
 //!
 //! `findings.json` in FOLDER stores the results, so that the command can run a few programs again; the command writes
 //! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result. `--only PART`
@@ -40,11 +40,11 @@ use crate::{Outcome, exec};
 
 /// Number of runs with each number of workers.
 const RUNS: u32 = 3;
-/// If a program takes longer than this with one worker, it runs again only while it seems slower with two workers.
+/// If a program takes longer than this time with one worker, it runs again only if it was too slow with two workers.
 const LONG: Duration = Duration::from_secs(5);
-/// Part of the allowed slowdown with two workers: this share of the time with one worker.
+/// The allowed slowdown with two workers is this share of the time with one worker, plus [`SLACK`].
 const SHARE: f64 = 0.05;
-/// Part of the allowed slowdown with two workers: this constant time.
+/// The constant part of the allowed slowdown with two workers.
 const SLACK: Duration = Duration::from_millis(20);
 /// Default time limit of a program, in seconds.
 const LIMIT: u64 = 300;

@@ -1,8 +1,8 @@
 //! `cargo xtask support [--check]`: writes the support tables in `docs/`, which `margay support` prints.
 //!
 //! The program `margay` generates the tables, so they match its behaviour. This command only writes them to files or,
-//! with `--check`, checks that the files are up to date. Tests with access to the library's own tables write the
-//! underlying data (`docs/support-*.csv`).
+//! with `--check`, checks that the files are up to date. The underlying data (`docs/support-*.csv`) is written by
+//! tests, which have access to the tables inside the libraries.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,8 @@ use crate::{Outcome, exec};
 /// Each file in `docs/`, and the subject for which `margay support --markdown` prints the file.
 const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver"), ("support-ptx.md", "ptx")];
 
-/// The tests that check whether the data of the tables is up to date, and write it with `BLESS=1`.
+/// The arguments for the tests that check whether the underlying data is up to date. With `BLESS=1`, these tests write
+/// the data.
 const DATA: &[&str] = &[
     "test",
     "--release",

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Numbers of lanes in a chunk (1: single lanes). The results must have the same bits for all of them.
+/// The chunk widths in lanes (1: single lanes). The results must have the same bits for every width.
 const LANES: &[&str] = &["1", "8", "32"];
 
 pub(crate) fn run(args: &[String]) -> Outcome {

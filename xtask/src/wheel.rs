@@ -10,8 +10,8 @@
 //! ```
 //!
 //! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay.data`. The
-//! wheel's tag contains the C library version that its files need; [`glibc`] determines this version from the files.
-//! `--try` installs the wheel into a fresh environment and runs programs with it ([`trial`]).
+//! wheel's tag contains the version of the C library that the wheel's files need; [`glibc`] determines this version
+//! from the files. `--try` installs the wheel into a fresh environment and runs programs with it ([`trial`]).
 
 mod files;
 mod glibc;

@@ -1,5 +1,5 @@
-//! Options of NVIDIA's compute-sanitizer that `margay check` accepts although they change nothing, so that scripts
-//! which name them keep working. Each has a reason, which is printed if the option is given.
+//! Options of NVIDIA's compute-sanitizer that have no effect in `margay check`. The command accepts them so that
+//! existing scripts work. If such an option is given, the command prints the reason why it has no effect.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -113,12 +113,12 @@ const ACCEPTED: &[Accepted] = &[
     ),
 ];
 
-/// The options without effect that the command line contains.
+/// The options on the command line that have no effect.
 #[derive(Default)]
 pub(crate) struct AcceptedOptions(Vec<&'static Accepted>);
 
 impl AcceptedOptions {
-    /// Returns a line for each given option.
+    /// Returns a line for each of these options, with the reason why it has no effect.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         let lines = self.0.iter();
         lines.map(|option| format!("--{} has no effect: {}", option.name, option.reason))

@@ -1,5 +1,5 @@
-//! Selects the findings that count, and decides which of them are printed. Only findings that count are in reports and
-//! affect the exit code.
+//! Selects the findings that count, and determines which of them are printed. A finding that does not count is in no
+//! report and does not affect the exit code.
 
 use margay::checks::{Kind, Severity, Tool};
 
@@ -7,13 +7,13 @@ use super::options::{InitSpace, PrintLevel};
 use super::record::Record;
 use super::suppressions::Suppressions;
 
-/// The findings that count, and the numbers of those that suppressions and [`Choice::spaces`] exclude.
+/// The findings that count, and the numbers of findings that suppressions and [`Choice::spaces`] exclude.
 #[derive(Default)]
 pub(crate) struct Selection {
     pub(crate) records: Vec<Record>,
     /// Number of findings that suppressions exclude.
     pub(crate) suppressed: u64,
-    /// Number of findings of initcheck about memory that is not selected.
+    /// Number of findings of initcheck about memory that [`Choice::spaces`] excludes.
     pub(crate) elsewhere: u64,
 }
 
@@ -28,8 +28,8 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Returns whether a finding counts if its memory is selected. A file that `--read` names can contain findings of
-    /// tools that are not selected.
+    /// Returns whether tool, kind and severity of a finding are selected. The tool must be checked, because a file that
+    /// `--read` names can contain findings of tools that are not selected.
     fn takes(&self, record: &Record) -> bool {
         let is_selected = Tool::named(&record.tool).is_none_or(|tool| self.tools.contains(&tool));
         let is_copy = record.kind == Kind::UninitializedCopy.name();
@@ -148,7 +148,7 @@ mod tests {
         )
         .records;
         let tools: Vec<&str> = kept.iter().map(|record| record.tool.as_str()).collect();
-        // Findings of a tool that this version does not know always count.
+        // Findings of a tool with an unknown name always count.
         assert_eq!(tools, ["racecheck", "newcheck"]);
     }
 
@@ -164,7 +164,7 @@ mod tests {
             PrintLevel::Error,
             PrintLevel::Fatal,
         ];
-        // The two leaks are one finding of the higher severity.
+        // The two lines for the leak have the same ID, so they are one finding, which has the higher severity.
         assert_eq!(levels.map(printed), [3, 3, 2, 1]);
     }
 }

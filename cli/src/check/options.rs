@@ -1,4 +1,4 @@
-//! The options of `margay check`, and the environment variables that pass some of them to the library.
+//! The options of `margay check`, and the environment variables that pass some of the options to the driver library.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -297,7 +297,8 @@ impl Options {
         }
     }
 
-    /// Returns the value of `LD_PRELOAD` for the program, if it differs from the value for this process.
+    /// Returns the value of `LD_PRELOAD` for the program, or `None` if `--preload-library` adds nothing to the current
+    /// value.
     pub(crate) fn preloaded(&self) -> Option<OsString> {
         let mut list = self.preload_library.join(":".as_ref());
         if list.is_empty() {
@@ -379,7 +380,7 @@ impl Options {
         list
     }
 
-    /// Returns the environment variables of the program.
+    /// Returns the environment variables to set for the program.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let tools: Vec<&str> = self.tools().iter().map(|tool| tool.name()).collect();
         let tools = match tools.is_empty() {
@@ -395,7 +396,7 @@ impl Options {
         variables
     }
 
-    /// Returns a line for each option that has no effect.
+    /// Returns a line for each option that is ignored, with the reason.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let filters = [

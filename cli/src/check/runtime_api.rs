@@ -1,11 +1,11 @@
-//! Replaces the driver's function in a message about a wrong call by the function that the program called. A program
-//! that uses NVIDIA's runtime library calls a function of the runtime, for example `cudaMalloc`. The runtime then
-//! calls the driver, which finds the error.
+//! In messages about wrong calls, replaces the driver's function by the function that the program called. A program
+//! that uses NVIDIA's runtime library calls a function of the runtime, for example `cudaMalloc`. The runtime then calls
+//! the driver, which reports the error with the name of the driver's function.
 
 use super::record::HostFrame;
 
-/// Errors whose names in the runtime cannot be derived from their names in the driver: the driver's name without
-/// `CUDA_ERROR_`, and the runtime's name without `cudaError`.
+/// Errors whose names in the runtime cannot be derived from their names in the driver. Each entry contains the driver's
+/// name without `CUDA_ERROR_`, and the runtime's name without `cudaError`.
 const OTHER_NAMES: [(&str, &str); 17] = [
     ("OUT_OF_MEMORY", "MemoryAllocation"),
     ("NOT_INITIALIZED", "InitializationError"),
@@ -26,8 +26,8 @@ const OTHER_NAMES: [(&str, &str); 17] = [
     ("UNKNOWN", "Unknown"),
 ];
 
-/// Returns a message about a call of the driver as a message about the runtime's function that the program
-/// called; `None` if the program called the driver itself.
+/// Converts a message about a call of the driver to a message about the runtime's function that the program called.
+/// Returns `None` if the program called the driver itself.
 ///
 /// The number of an error is the same in the driver and in the runtime.
 pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {
@@ -54,7 +54,7 @@ pub(crate) fn caller(host: &[HostFrame]) -> Option<&str> {
         .filter(|name| is_runtime(name))
 }
 
-/// Replaces the first name of a function of the driver by `call`.
+/// Replaces the first name of a driver function in the message by `call`.
 fn with_call(message: &str, call: &str) -> Option<String> {
     let is_start = |&(at, _): &(usize, &str)| message[..at].ends_with(' ') || at == 0;
     let is_name = |rest: &str| {

@@ -14,7 +14,7 @@ use super::record::{Coordinates, Record, Spot};
 use super::source::Sources;
 use super::words;
 
-/// The name of the folder that file names are relative to.
+/// The SARIF name (`uriBaseId`) of the folder that relative file names refer to.
 const ROOT: &str = "SRCROOT";
 
 /// The document.
@@ -36,8 +36,8 @@ struct Run<L> {
     tool: Value,
 }
 
-/// Returns the report. Each result is created when it is written. File names inside the folder `root` become relative
-/// to it.
+/// Returns the report. To save memory, each result is created only when it is written. Names of files inside the folder
+/// `root` become relative to this folder.
 pub(crate) fn report<'a>(records: &'a [Record], root: &'a Path) -> impl Serialize + use<'a> {
     let kinds: BTreeSet<(&str, &str)> = records.iter().map(kind).collect();
     let kinds: Vec<(&str, &str)> = kinds.into_iter().collect();
@@ -71,7 +71,7 @@ pub(crate) fn report<'a>(records: &'a [Record], root: &'a Path) -> impl Serializ
     }
 }
 
-/// Returns what a rule describes: the kind of a finding and the tool that found it.
+/// Returns the kind of a finding and the tool that found it. The report contains one rule for each such pair.
 fn kind(record: &Record) -> (&str, &str) {
     (&record.kind, &record.tool)
 }
@@ -113,8 +113,8 @@ impl Writer<'_> {
         result
     }
 
-    /// Returns the place of a finding: the place in the kernel, or else the innermost function of the host's stack
-    /// whose file is known.
+    /// Returns the location of a finding: the source line in the kernel, or else the source line of the innermost
+    /// function on the host's stack whose file is known.
     fn location(&self, record: &Record) -> Value {
         let mut location = json!({});
         if let Some(kernel) = &record.kernel {

@@ -1,7 +1,8 @@
 //! Signals that `margay check` receives while the program runs.
 //!
-//! The command must outlive the program, because it prints the report. It passes signals that end a process on to the
-//! program. A terminal sends the signals of its keys to the program itself.
+//! The command must outlive the program, because it prints the report. It passes `SIGHUP` and `SIGTERM` on to the
+//! program. `SIGINT` and `SIGQUIT` are only caught, because a terminal sends the signals of its keys to the program
+//! too.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -11,8 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Waits until the program ends. The handlers stay installed, so that the report is printed also if another signal
-/// arrives after the program's end.
+/// Waits until the program ends. The handlers stay installed afterwards, so that another signal does not end this
+/// process before it has printed the report.
 ///
 /// # Errors
 /// The system's error if it cannot install the handlers or cannot wait.
@@ -28,7 +29,7 @@ pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
                 _ => continue,
             };
             if let Some(pid) = pid {
-                // If the program has ended, there is nobody to pass the signal to.
+                // If the program has ended, the call fails, and the failure is ignored.
                 let _ = kill_process(pid, passed);
             }
         }

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use margay_cli::input;
 
-/// Source files that are larger are not read.
+/// The maximum size in bytes of a source file. Larger files are not read.
 const LARGEST: u64 = 16 << 20;
 /// Number of characters of a line that are quoted.
 const LONGEST: usize = 200;
-/// Number of columns that a tab stands for.
+/// Number of columns between tab stops.
 const TAB: usize = 4;
 
 /// The lines of source files; each file is read once.

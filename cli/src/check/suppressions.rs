@@ -1,8 +1,9 @@
 //! Suppressions: descriptions of findings that do not count. `--xml --save` writes them, `--suppressions` reads them.
 //!
-//! A finding is described if it agrees with each part of a description. Numbers must be equal. A text must be equal to
-//! the finding's text, or match the whole text as a regular expression. A part that a description omits can have any
-//! value. Frames of the host are in the order of the calls, so a description can name the outermost functions only.
+//! A description applies to a finding if every part of the description agrees with the finding. Numbers must be equal.
+//! A text of the description must be equal to the finding's text, or be a regular expression that matches the whole
+//! text of the finding. A part that the description omits can have any value. Frames of the host are in the order of
+//! the calls, so a description can contain only the outermost functions.
 
 use std::path::Path;
 
@@ -86,7 +87,7 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Returns whether a finding is described.
+    /// Returns whether a description applies to a finding.
     pub(crate) fn describe(&self, record: &Record) -> bool {
         self.0.iter().any(|rule| rule.describes(record))
     }
@@ -169,11 +170,11 @@ impl Rule {
     }
 }
 
-/// The parts of the message about a failed call.
+/// The parts of a message about a failed call, in the order of [`CALL`].
 struct Call<'a>([&'a str; 4]);
 
 impl<'a> Call<'a> {
-    /// Reads `Program hit ERROR (error RESULT) due to "MESSAGE" on CUDA API call to API.`
+    /// Parses `Program hit ERROR (error RESULT) due to "MESSAGE" on CUDA API call to API.`
     fn of(message: &'a str) -> Option<Call<'a>> {
         let rest = message.strip_prefix("Program hit ")?;
         let (error, rest) = rest.split_once(" (error ")?;
@@ -194,7 +195,8 @@ fn plain(kind: &str) -> String {
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Returns the values of `kind` that describe a finding; the last one is written to files.
+/// Returns the texts that the element `kind` of a description may contain for this finding. [`to_xml`] writes the last
+/// text.
 fn kind_names(record: &Record) -> Vec<String> {
     let short = record.tool.strip_suffix("check").unwrap_or(&record.tool);
     let mut names = vec![short.to_owned(), record.tool.clone(), record.kind.clone()];
@@ -256,8 +258,8 @@ fn coordinates(element: &Element, name: &str) -> Result<Option<Coordinates>, Str
     Ok(Some(out))
 }
 
-/// Returns a text that describes a message in all runs: if the message contains addresses, a regular expression that
-/// agrees with any address.
+/// Returns a pattern for a message that applies in every run. If the message contains addresses, the pattern is a
+/// regular expression that matches any address at these positions.
 fn without_addresses(message: &str) -> String {
     let mut parts = message.split("0x");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -272,7 +274,8 @@ fn without_addresses(message: &str) -> String {
     out
 }
 
-/// Returns findings as a file of suppressions. It names no threads and addresses, which depend on the run.
+/// Returns the text of a suppression file that describes the findings. The file contains no threads and addresses,
+/// because they depend on the run.
 pub(crate) fn to_xml(records: &[Record]) -> String {
     let mut out = Writer(String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"));
     out.group(0, "ComputeSanitizerOutput", |out| {

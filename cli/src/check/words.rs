@@ -164,7 +164,7 @@ pub(crate) fn layout(memory: &str) -> Option<Layout> {
     Some(Layout { size, offset })
 }
 
-/// Returns the word that begins a report of this severity.
+/// Returns the word with which the report of a finding of this severity begins.
 pub(crate) fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "Info",

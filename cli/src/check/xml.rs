@@ -9,7 +9,7 @@ pub(crate) struct Element {
     pub(crate) children: Vec<Element>,
 }
 
-/// Elements may be nested this deep.
+/// The maximum nesting depth of elements.
 const DEEPEST: usize = 64;
 
 impl Element {
@@ -129,7 +129,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the text between `open`, with which the remaining text begins, and `end`, and moves past `end`.
+    /// Returns the text between `open` and the next `end`, and moves past `end`. The remaining text must begin with
+    /// `open`.
     fn until(&mut self, open: &str, end: &str) -> Result<&'a str, String> {
         let rest = &self.text[self.at + open.len()..];
         let Some((inner, _)) = rest.split_once(end) else {
@@ -193,7 +194,8 @@ fn entity_char(name: &str) -> Option<char> {
     })
 }
 
-/// Replaces the characters that have a meaning in XML and HTML, and control characters, which both forbid.
+/// Replaces the characters that have a special meaning in XML and HTML, and the control characters that XML and HTML
+/// forbid.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

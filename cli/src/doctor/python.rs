@@ -14,7 +14,7 @@ use crate::output::{Outcome, Paint, Report, paint};
 
 /// A known client of CUDA.
 struct Known {
-    /// The package's name. If the name ends with a version of CUDA, this is the part before the version.
+    /// The package's name, without the CUDA version if the name ends with one.
     package: &'static str,
     works: Works,
     /// What the client needs, or the reason why it does not work.
@@ -147,8 +147,8 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
 
 /// Returns the first bytes of a regular file.
 fn beginning(path: &Path) -> Option<Vec<u8>> {
-    /// Number of bytes to read. The first bytes contain the first line of every script that Linux can run, because
-    /// Linux looks for the interpreter in the first 256 bytes of a script.
+    /// Number of bytes to read. This is enough for the first line of every script that Linux can run, because Linux
+    /// looks for the interpreter in the first 256 bytes of a script.
     const ENOUGH: u64 = 4096;
     input::read_start(path, ENOUGH).ok()
 }

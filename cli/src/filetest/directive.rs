@@ -70,7 +70,7 @@ pub enum Argument {
 }
 
 impl Argument {
-    /// Returns the buffer whose content can be compared after the launch.
+    /// Returns the argument's memory, whose content can be compared after the launch. A scalar has no memory.
     pub fn buffer(&self) -> Option<&Buffer> {
         match self {
             Argument::Scalar(_) => None,

@@ -1,10 +1,10 @@
 //! Runs file tests with another driver library: the `libcuda` of a real GPU, or any replacement.
 //!
 //! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
-//! If a PTX module has errors, the harness compares only whether the driver rejects it, and not the diagnostics. For a
-//! fault, it compares only the error code. Invariant: if a launch cannot be compared, it is counted as not compared,
-//! and never as passed. Examples are a launch that only Margay does not support, and a wait that would never end on a
-//! GPU.
+//! For a PTX module with errors, the harness checks only that the driver rejects the module, and ignores the
+//! diagnostics. For a fault, the harness compares only the error code. Invariant: if a launch cannot be compared, it is
+//! counted as not compared, and never as passed. Two kinds of launches cannot be compared: launches that only Margay
+//! does not support, and launches with a wait that would never end on a GPU.
 
 #![expect(
     unsafe_code,
@@ -24,8 +24,8 @@ const SUCCESS: c_int = 0;
 /// Result codes for a module with errors: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
 const REFUSED: [c_int; 3] = [200, 218, 222];
 
-/// Returns the error codes of the fault with the name `fault`; `None` for `Timeout` and `Deadlock`, because such a wait
-/// never ends on a GPU.
+/// Returns the error codes that a driver may return for the fault with the name `fault`. Returns `None` for `Timeout`
+/// and `Deadlock`, because the wait of such a launch never ends on a GPU.
 fn codes_of(fault: &str) -> Option<&'static [c_int]> {
     Some(match fault {
         "IllegalAddress" => &[700],
@@ -167,7 +167,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// Returns the error message of the loader or of the driver.
+    /// Returns the error message of the dynamic linker, or the name of the driver's error.
     pub fn open(path: &Path) -> Result<Driver, String> {
         let name = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|_| "the path contains a zero byte".to_owned())?;
@@ -477,12 +477,12 @@ fn attributes(launch: &Launch) -> Vec<Attribute> {
 }
 
 fn loader_error() -> String {
-    // SAFETY: the failed call of the loader was made on the same thread.
+    // SAFETY: the failed call of the dynamic linker was made on the same thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the library cannot be opened".to_owned();
     }
-    // SAFETY: the C string is valid until the next call of the loader on this thread.
+    // SAFETY: the C string is valid until the next call of the dynamic linker on this thread.
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()

@@ -1,6 +1,6 @@
 //! Runs file tests on the runtime.
 //!
-//! Invariant: each launch of a file has separate buffers and a context without a fault.
+//! Invariant: each launch of a file has its own buffers, and runs in a context in which no earlier launch has faulted.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,8 @@ mod textures;
 use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome, Rejection};
 use super::texels::Texels;
 
-/// A way to run a launch: engine, workers, order and checks.
+/// The settings with which a launch runs: engine, number of workers, order of blocks and warps, and whether checks are
+/// on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     engine: EngineChoice,
@@ -200,7 +201,7 @@ impl Bench {
     }
 }
 
-/// Returns the file's text with the reported diagnostics in its directives.
+/// Returns the file's text, in which the `error` directives contain the reported diagnostics.
 fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (expected, found) in expected.iter().zip(found) {
@@ -304,7 +305,7 @@ fn findings(runtime: &Runtime) -> Vec<(String, u32)> {
     let (found, _) = runtime.take_findings();
     let mut found: Vec<(String, u32)> = found
         .iter()
-        // A deadlock ends the launch with the fault that the file expects.
+        // A deadlock also ends the launch with a fault, and the `fault` directive already states this fault.
         .filter(|finding| finding.kind != Kind::Deadlock)
         .map(|finding| {
             (

@@ -1,6 +1,7 @@
 //! Parses the textures and surfaces of file tests; [the harness](super) describes the notation.
 //!
-//! Enumerations use the values of the driver API, so the runtime and any driver can use the same description.
+//! Enumerations use the values of the driver API, so [`Texels`] describes a texture or surface both for the runtime and
+//! for any driver.
 
 use super::directive::Buffer;
 use super::value::{Type, list};
@@ -18,7 +19,7 @@ pub enum TexelMemory {
     Rows(u64),
 }
 
-/// Kind of object that a kernel uses.
+/// The object through which a kernel accesses texels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A texture.

@@ -1,8 +1,8 @@
 //! Types, values and expectations of file tests.
 //!
-//! Invariant: a value is stored as its bits, zero-extended. Parsing never rounds, so a comparison uses exactly the
-//! value in the file. This module depends only on the standard library, because the tests of the front end also compile
-//! it.
+//! Invariant: a value is stored as its bits, zero-extended to 128 bits. Parsing never rounds, so a comparison uses
+//! exactly the value in the file. This module depends only on the standard library, because the tests of the front end
+//! also compile it.
 
 /// The interpretation of the bits of a [`Type`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Type {
         }
     }
 
-    /// Returns a unit in the last place of this type at `value`.
+    /// Returns the size of a unit in the last place (ulp) of this type at `value`.
     fn ulp(self, value: f64) -> f64 {
         let Kind::Float(exponent, fraction) = self.kind else {
             return 1.0;
@@ -228,11 +228,11 @@ impl Type {
     }
 }
 
-/// Returns the exponent `e` of a nonzero number, for which `1 <= |value| / 2^e < 2`.
+/// Returns the exponent `e` of a normal number, for which `1 <= |value| / 2^e < 2`.
 fn exponent_of(value: f64) -> i32 {
     let biased = (value.to_bits() >> 52 & 0x7ff) as i32;
     if biased == 0 {
-        // The number is subnormal. The returned exponent is far below the least exponent of any smaller type.
+        // The number is subnormal. The caller replaces the result by the least exponent of its type.
         return -1023;
     }
     biased - 1023
@@ -261,7 +261,7 @@ fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
 /// Returns the bits of a number in a small format, if the format represents the number exactly.
 fn narrow(value: f64, exponent: u32, fraction: u32) -> Option<u128> {
     let all = 1u64 << (1 + exponent + fraction);
-    // The formats that reach this function have 16 bits.
+    // Trying all values is fast enough, because the formats for which this function is called have at most 16 bits.
     let found = (0..all).find(|&bits| {
         let same = widen(bits, exponent, fraction);
         same == value && same.is_sign_negative() == value.is_sign_negative()

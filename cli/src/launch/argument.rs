@@ -1,6 +1,7 @@
 //! Parses the notation of a kernel's arguments on the command line.
 //!
-//! Invariant: a parsed argument contains its bytes; this module reads files and does not write files.
+//! Invariant: a parsed argument contains all its bytes. This module reads the files that arguments name, and writes no
+//! files.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ pub(super) enum Argument {
     },
 }
 
-/// The value of an option for one argument: `2=FILE`.
+/// The value of an option that refers to one argument of the kernel: `2=FILE`.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) index: usize,
@@ -42,7 +43,7 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
     })
 }
 
-/// Parses values to compare with `like`: `[1,2,3]`, a `.npy` file, or a file of raw values.
+/// Parses the values with which the buffer `like` is compared: `[1,2,3]`, a `.npy` file, or a file of raw values.
 pub(super) fn buffer_of(text: &str, like: &Array) -> Result<Array, String> {
     let (element, shape) = (like.element, like.shape.clone());
     if let Some(list) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {

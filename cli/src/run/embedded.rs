@@ -1,9 +1,9 @@
 //! Writes the libraries that this program embeds to a folder from which the dynamic linker can load them.
 //!
-//! `cargo install` installs the program alone. On first use the program writes its libraries to the user's cache, into
-//! one folder for each build. Whenever it writes a new folder, it removes folders that are over a month old. Invariant:
-//! a library gets its final name only when it is complete. The driver library is written last, because the program
-//! checks only the presence of this library.
+//! `cargo install` installs only the program. On first use, each build of the program writes its libraries to a
+//! separate folder in the user's cache. Whenever the program creates such a folder, it removes folders of other builds
+//! that are over a month old. Invariant: a library gets its final name only when it is complete. The driver library is
+//! written last, because the program checks only the presence of this library.
 
 use std::arch::global_asm;
 use std::fs;
@@ -19,7 +19,8 @@ use super::folder::{base_folder, own_folder};
 /// Age after which the folders of other builds are removed.
 const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Embeds the built libraries through `.incbin`, so the assembler reads the files during code generation.
+/// Embeds the built libraries through the assembler directive `.incbin`. The files must therefore exist only when code
+/// is generated, and not for `cargo check`.
 macro_rules! libraries {
     ($($file:literal $start:ident $end:ident;)*) => {
         $(global_asm!(

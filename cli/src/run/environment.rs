@@ -2,8 +2,8 @@
 //!
 //! Variables that the user has set stay unchanged, with these exceptions: the variables that name Triton's assemblers
 //! or a CUDA toolkit are replaced, and `LD_AUDIT` and `GLIBC_TUNABLES` get additional entries. Clients get separate
-//! folders for caches of compiled code. The keys of these caches do not distinguish GPU machine code from the PTX that
-//! replaces it, so runs with Margay and runs on a GPU must not share a cache.
+//! folders for caches of compiled code. Runs with Margay and runs on a GPU must not share a cache, because the keys of
+//! these caches do not distinguish GPU machine code from the PTX that replaces it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ const COMPILER_VARIABLE: &str = "NVCC";
 const TRITON_ASSEMBLERS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
 
 /// The glibc tunable for the size of the memory for thread-local variables of libraries that are loaded at program
-/// start. If there is an auditing library, the dynamic linker reserves this memory before it knows these libraries, and
-/// the default size is too small for preloaded allocators (glibc's manual, "Dynamic Linking Tunables").
+/// start. If there is an auditing library, the dynamic linker reserves this memory before it has read the list of these
+/// libraries. The default size is then too small for preloaded allocators (glibc's manual, "Dynamic Linking Tunables").
 const STATIC_TLS: &str = "glibc.rtld.optional_static_tls";
 const STATIC_TLS_BYTES: u32 = 32 << 10;
 
@@ -55,7 +55,7 @@ pub(crate) fn toolkit() -> Option<PathBuf> {
     let found = named
         .chain(on_path)
         .find(|root| root.join("bin/nvcc").is_file())?;
-    // `bin/nvcc` may be a link. The toolkit is the one that contains the target of the link.
+    // `bin/nvcc` may be a link. The toolkit is then the folder that contains the link's target.
     let nvcc = std::fs::canonicalize(found.join("bin/nvcc")).ok()?;
     let root = nvcc.parent()?.parent()?.to_owned();
     root.join("bin/nvcc").is_file().then_some(root)
@@ -84,7 +84,8 @@ pub(crate) fn variables(
     }
     if let (Some(mirror), Some(toolkit)) = (&folder.toolkit, toolkit) {
         variables.push((crate::tools::NVCC_VARIABLE, toolkit.join("bin/nvcc").into()));
-        // CuPy searches its packages for a compiler before it searches the toolkit.
+        // CuPy searches its packages for a compiler before it searches the toolkit, so the variables of the toolkit are
+        // not enough.
         if !is_set(COMPILER_VARIABLE) {
             variables.push((COMPILER_VARIABLE, mirror.join("bin/nvcc").into()));
         }

@@ -76,7 +76,7 @@ impl Folder {
         toolkit.chain([self.path.join("bin")]).collect()
     }
 
-    /// Returns the path of the replacement of NVIDIA's assembler.
+    /// Returns the path of the script that replaces NVIDIA's assembler.
     pub(crate) fn ptxas(&self) -> PathBuf {
         self.path.join("bin/ptxas")
     }
@@ -154,7 +154,7 @@ fn place(target: Option<&PathBuf>, at: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates links to all files and folders of a toolkit, except that the tools in [`TOOLS`] are replaced.
+/// Creates the mirror of a toolkit: links to its files and folders, and replacement scripts for the tools in [`TOOLS`].
 fn mirror(toolkit: &Path, at: &Path, program: &Path, user: u32) -> io::Result<PathBuf> {
     own_folder(at, user)?;
     let bin = at.join("bin");

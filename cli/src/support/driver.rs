@@ -65,7 +65,7 @@ fn count(rows: &[Row], status: &str) -> usize {
     rows.iter().filter(|row| row.status == status).count()
 }
 
-/// Returns the page for the documentation.
+/// Returns the page that `docs/support-driver.md` contains.
 pub(super) fn markdown() -> String {
     let rows = &rows();
     let mut text = String::from("# Driver API\n\n");

@@ -64,8 +64,8 @@ pub(super) fn json() -> Value {
     Value::Array(rows().iter().map(row).collect())
 }
 
-/// Returns the page for the documentation: first the forms that run, grouped by instruction, and then the other forms,
-/// grouped by reason.
+/// Returns the page that `docs/support-ptx.md` contains: first the forms that run, grouped by instruction, and then the
+/// other forms, grouped by the reason why they do not run.
 pub(super) fn markdown() -> String {
     let rows = rows();
     let mut text = String::from("# PTX\n\n");

@@ -1,9 +1,9 @@
 //! `nvcc`: the replacement starts the real compiler with options that produce PTX.
 //!
-//! The replacement changes `-cubin` to `-ptx`, but keeps the name of the output. Without `-o`, this name is
-//! `NAME.cubin` for each source, so the replacement compiles the sources one after another. In every other mode, it
-//! makes the compiler embed PTX for each architecture in addition to the machine code, because `-gencode
-//! arch=compute_86,code=sm_86` alone produces a library that Margay cannot run.
+//! The replacement changes `-cubin` to `-ptx`, but keeps the name of the output. Without `-o`, the output of each
+//! source has a name of its own (`NAME.cubin`), so the replacement runs the compiler once for each source. In every
+//! other mode, the replacement makes the compiler embed PTX for each architecture in addition to the machine code.
+//! Otherwise `-gencode arch=compute_86,code=sm_86` would produce a library that Margay cannot run.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use super::{NVCC_VARIABLE, is_stand_in};
 use crate::output;
 
-/// Runs the compiler in place of this process.
+/// Runs the compiler for all sources. The last run of the compiler replaces this process.
 pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
     let Some(nvcc) = real() else {
         output::note(
@@ -57,8 +57,8 @@ fn is_to_cubin(argument: &OsString) -> bool {
     argument == "-cubin" || argument == "--cubin"
 }
 
-/// Returns the commands to run: a single command, or one command for each source if cubins are named after their
-/// sources.
+/// Returns the arguments of each compiler run: one run for each source if `-cubin` is given without `-o`, and otherwise
+/// a single run.
 fn commands(arguments: Vec<OsString>) -> Vec<Vec<OsString>> {
     let named = |argument: &OsString| {
         let text = argument.to_string_lossy();

@@ -49,7 +49,8 @@ fn finding(found: &Record) -> String {
     }
 }
 
-/// Returns whether the program was ending. NVIDIA's runtime ends its contexts in an exit handler.
+/// Returns whether the stack shows that the program was exiting. (NVIDIA's runtime ends its contexts in an exit
+/// handler.)
 fn is_exit(host: &[record::HostFrame]) -> bool {
     host.is_empty() || host.iter().any(|frame| frame.function == "exit")
 }

@@ -24,7 +24,7 @@ pub(super) struct Question {
     pub(super) seconds: u64,
 }
 
-/// The data of one device that the digest includes.
+/// The data of one device, which is part of the message for the third response.
 pub(super) struct DeviceFacts {
     uuid: [u8; 16],
     /// The PCI domain, bus and device numbers.
@@ -52,7 +52,7 @@ const KEY: [u8; BLOCK] = [
     0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52, 0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f,
 ];
 
-/// Returns the 128-bit response as two words in memory order.
+/// Returns the 128-bit response to a call as two words. The first word contains the first eight bytes.
 pub(super) fn answer(question: &Question, devices: &[DeviceFacts]) -> [u64; 2] {
     match question.version % 10 {
         0 => FIRST,

@@ -153,7 +153,7 @@ static MODULE_FUNCTIONS: Table<8> =
 /// The number of words of the longest table.
 const LONGEST: usize = 13;
 
-/// Returns the functions for the slots of unknown purpose of a table.
+/// Returns, for each slot index, the function that the slot contains in table `TABLE` if its purpose is unknown.
 const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
     [
         unknown_slot::<TABLE, 0> as *const c_void,
@@ -348,8 +348,8 @@ struct Buffer<const WORDS: usize>(UnsafeCell<[u64; WORDS]>);
 // SAFETY: only the libraries that receive the address use the memory, and they synchronise their accesses themselves.
 unsafe impl<const WORDS: usize> Sync for Buffer<WORDS> {}
 
-/// The number of words of each array of flags. Runtimes up to 13.5 request 1024 words of the first array and 14 words
-/// of the second array.
+/// The number of words in the array of [`runtime_callback_flags`] and in the array of [`more_callback_flags`]. Runtimes
+/// up to CUDA 13.5 request 1024 words of the first array and 14 words of the second array.
 const RUNTIME_FLAGS: usize = 4096;
 const MORE_FLAGS: usize = 14;
 

@@ -32,8 +32,8 @@ thread_local! {
     static OWNED: Cell<*const Owned> = const { Cell::new(null()) };
 }
 
-/// Returns the key whose destructor frees the stacks, or `None` if the process has no more keys. Without a key, stacks
-/// are never freed.
+/// Returns the key whose destructor frees the stacks, or `None` if no pthread key is free. Without a key, stacks are
+/// never freed.
 fn key() -> Option<libc::pthread_key_t> {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     *KEY.get_or_init(|| {
@@ -46,8 +46,8 @@ fn key() -> Option<libc::pthread_key_t> {
 
 unsafe extern "C" fn end_thread(value: *mut c_void) {
     let owned = value.cast::<Owned>();
-    // SAFETY: the value is the pointer that `owned` created; only this function frees it, on the thread that it belongs
-    // to.
+    // SAFETY: the value is the pointer that `owned` created; only this function frees the stack, on the thread that
+    // owns the stack.
     let round = unsafe { (*owned).rounds.get() } + 1;
     if let Some(key) = key().filter(|_| round < ROUNDS) {
         // SAFETY: as above; the key exists.

@@ -1,8 +1,8 @@
 //! Modules, libraries and functions.
 //!
-//! `CUfunction` and `CUkernel` share one kind of handle, because callers pass a handle of one type where the other type
-//! is expected. A function belongs to a module. A kernel belongs to a library. When an entry point receives a kernel,
-//! this module looks up the kernel's function in the current context.
+//! `CUfunction` and `CUkernel` share one kind of handle, because programs may pass a handle of either type where the
+//! other type is expected. A function belongs to a module. A kernel belongs to a library. When an entry point receives
+//! a kernel, this module looks up the kernel's function in the current context.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::types::{CUfunction, CUkernel, CUlibrary, CUmodule};
 /// A loaded module with the handles of its functions.
 pub(crate) struct ModuleObject {
     pub(crate) module: Module,
-    /// The library that loaded this module into its context, if any.
+    /// The library that contains this module, if any.
     pub(crate) library: Option<Weak<LibraryObject>>,
     /// Whether NVIDIA's runtime loaded the module.
     of_runtime: bool,
@@ -98,7 +98,7 @@ impl LibraryObject {
     }
 }
 
-/// The object of a `CUfunction` or `CUkernel`.
+/// The object that a `CUfunction` or `CUkernel` handle denotes.
 pub(crate) enum FunctionObject {
     /// A kernel that is loaded into a context.
     Loaded {
@@ -123,8 +123,8 @@ pub(crate) fn functions() -> &'static HandleTable<Function> {
 }
 
 impl FunctionObject {
-    /// For the kernel of a library, returns the kernel in `context`, and loads the library's module there if necessary.
-    /// Otherwise returns the kernel in its own context.
+    /// Returns the kernel. For a kernel of a library, returns the kernel in `context`, and loads the library's module
+    /// into this context if necessary. Every other kernel belongs to one context, so `context` is ignored.
     pub(crate) fn in_context(&self, context: &Context) -> Result<Cow<'_, Kernel>, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(Cow::Borrowed(kernel)),
@@ -135,8 +135,8 @@ impl FunctionObject {
         }
     }
 
-    /// For the kernel of a library, returns the kernel in the current context, or in the primary context of device 0 if
-    /// no context is current. Otherwise returns the kernel in its own context.
+    /// Returns the kernel. For a kernel of a library, returns the kernel in the current context, or in the primary
+    /// context of device 0 if no context is current. Every other kernel belongs to one context.
     pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.clone()),
@@ -171,7 +171,7 @@ impl FunctionObject {
         self.name().to_str().map_err(|_| CuResult::UNKNOWN)
     }
 
-    /// Returns the parameters. No context is needed.
+    /// Returns the kernel's parameters. No context needs to be current.
     pub(crate) fn params(&self) -> Result<Vec<ParamInfo>, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.params().to_vec()),

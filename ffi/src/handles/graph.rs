@@ -1,8 +1,8 @@
 //! Handles of graphs, nodes, executable graphs and user objects.
 //!
-//! The runtime gives graphs and nodes IDs, which are never reused. A handle contains this ID and the kind of object,
-//! and becomes invalid when the object is destroyed. The program owns every graph that no node owns. A list of the
-//! graphs that the program owns keeps these graphs until they are destroyed.
+//! The runtime assigns an ID to each graph and to each node, and never reuses an ID. A handle contains this ID and the
+//! kind of object, and becomes invalid when the object is destroyed. The program owns every graph that no node owns.
+//! This module holds the graphs that the program owns in a list until the program destroys them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

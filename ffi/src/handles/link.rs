@@ -16,6 +16,6 @@ pub(crate) struct LinkState {
     pub(crate) texts: Vec<Vec<u8>>,
     /// The PTX of `libcudadevrt`, for inputs that call functions of this library.
     pub(crate) device_runtime: Option<Vec<u8>>,
-    /// The result. It lives until the link is destroyed.
+    /// The linked image, which the program may read until the link is destroyed.
     pub(crate) output: Option<Box<[u8]>>,
 }

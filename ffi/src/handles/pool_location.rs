@@ -87,8 +87,8 @@ impl PoolLocation {
         }
     }
 
-    /// Converts the location in the memory file of a shared pool. A device that this process does not have becomes
-    /// device 0.
+    /// Converts the location that the memory file of a shared pool stores ([`PoolLocation::label`]). A device that this
+    /// process does not have becomes device 0.
     ///
     /// # Errors
     /// Returns the errors of the runtime's initialisation.

@@ -95,7 +95,7 @@ pub(crate) fn array_3d_create_v2(
     create(&out, &descriptor(&desc.0))
 }
 
-/// Returns the descriptor of a valid array. A context must be current.
+/// Checks that a context is current and that the array still exists. Returns the array's descriptor.
 fn known(object: &ArrayObject) -> Result<ArrayDescriptor, CuResult> {
     current()?;
     object.array.check()?;
@@ -229,7 +229,7 @@ pub(crate) fn array_destroy(call: &Call, handle: CUarray) -> Served {
     current_alive()?;
     let object = arrays().get(handle.0).ok_or_else(|| call.bad_handle())?;
     if object.is_level {
-        // A level is destroyed together with its mipmapped array.
+        // A level cannot be destroyed alone: it is destroyed together with its mipmapped array.
         return Err(CuResult::INVALID_HANDLE);
     }
     object.array.wait();

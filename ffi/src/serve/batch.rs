@@ -64,7 +64,7 @@ fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
     Ok(())
 }
 
-/// The copies of a batch, with the source access order of each.
+/// The copies of a batch (destination, source, size), and the source access order of each copy.
 struct Batch {
     copies: Vec<(u64, u64, usize)>,
     orders: Vec<c_uint>,
@@ -82,7 +82,7 @@ impl Batch {
         firsts: *mut usize,
         attribute_count: usize,
     ) -> Result<Batch, CuResult> {
-        // SAFETY: the caller guarantees the arrays.
+        // SAFETY: the caller guarantees that the arrays are valid.
         let (dsts, srcs, sizes, attributes, firsts) = unsafe {
             (
                 read_array(dsts.cast_const(), count)?,
@@ -135,7 +135,7 @@ pub(crate) fn memcpy_batch_async_v2(
     stream: Stream,
 ) -> Served {
     check_stream(&stream)?;
-    // SAFETY: the caller guarantees the arrays.
+    // SAFETY: the caller guarantees that the arrays are valid.
     let batch = unsafe {
         Batch::read(
             dsts,
@@ -150,8 +150,8 @@ pub(crate) fn memcpy_batch_async_v2(
     batch.submit(&stream).map_err(|(_, code)| code)
 }
 
-/// Implements the version of the function with `fail_idx`, which receives the index of the failed copy. If no
-/// particular copy causes a failure, it receives `usize::MAX`.
+/// Implements the first version of `cuMemcpyBatchAsync`, which has the output `fail_idx`. This output receives the
+/// index of the failed copy, or `usize::MAX` if no particular copy causes the failure.
 #[expect(clippy::too_many_arguments, reason = "the interface's own list")]
 pub(crate) fn memcpy_batch_async_v1(
     _: &Call,
@@ -167,7 +167,7 @@ pub(crate) fn memcpy_batch_async_v1(
 ) -> Served {
     failed.set(usize::MAX);
     check_stream(&stream)?;
-    // SAFETY: the caller guarantees the arrays.
+    // SAFETY: the caller guarantees that the arrays are valid.
     let batch = unsafe {
         Batch::read(
             dsts,
@@ -289,7 +289,7 @@ fn submit_boxes(
     if flags != 0 || count == 0 {
         return Err(whole(CuResult::INVALID_VALUE));
     }
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     let list = unsafe { read_array(list.cast_const(), count) }.map_err(whole)?;
     for (index, op) in list.iter().enumerate() {
         submit_box(stream, op).map_err(|code| (index, code))?;
@@ -330,7 +330,8 @@ pub(crate) fn memcpy_3d_with_attributes_async(
     submit_boxes(1, op, flags, &stream).map_err(|(_, code)| code)
 }
 
-/// Returns the 3D copy without its contexts. The context of each side in device or unified memory must exist.
+/// Converts the parameters to those of a 3D copy without contexts. For a side in device or unified memory, checks that
+/// its context exists.
 fn of_peers(copy: &CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D, CuResult> {
     let sides = [
         (copy.src_memory_type, copy.src_context),

@@ -37,13 +37,13 @@ pub(crate) fn thread_exchange_stream_capture_mode(_: &Call, place: *mut c_uint) 
     Ok(())
 }
 
-/// The arrays of a stream's dependencies that a query returned. The driver API guarantees that they stay valid until
-/// the next query or the end of the capture.
+/// The arrays that a query of a capturing stream returned: the stream's dependencies and the data of their edges. The
+/// driver API guarantees that the arrays stay valid until the next query or the end of the capture.
 type Told = (Box<[CUgraphNode]>, Box<[CUgraphEdgeData]>);
 
 static TOLD: LazyLock<Mutex<HashMap<u64, Told>>> = LazyLock::new(Mutex::default);
 
-/// Frees the arrays that queries of a stream returned.
+/// Frees the arrays that the last query of a stream returned.
 pub(crate) fn forget_told(stream: &Stream) {
     TOLD.lock().remove(&stream.id());
 }

@@ -32,8 +32,8 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller of the entry point guarantees that host memory is valid, until the copy is complete if the
-    // call does not wait.
+    // SAFETY: the caller of the entry point guarantees that host memory is valid until the call returns, or, if the
+    // call does not wait, until the copy is complete.
     unsafe {
         match wait {
             Wait::Yes => stream.copy(transfer)?,
@@ -70,7 +70,8 @@ pub(crate) fn memcpy_peer(
     })
 }
 
-/// Runs a copy that is ordered with all work of the current context and of the contexts of both sides (`cuMemcpyPeer`).
+/// Runs a copy in order with all work of three contexts: the current context and the contexts of source and destination
+/// (`cuMemcpyPeer`).
 pub(super) fn between(call: &Call, sides: [Context; 2], copy: impl FnOnce() -> Served) -> Served {
     let stream = stream(CUstream(0), call)?;
     let mut contexts = vec![stream.context().clone()];

@@ -164,7 +164,7 @@ pub(crate) fn coredump_set_attribute(
     let context = current()?;
     context.status()?;
     let value = take(setting, given, size)?;
-    // The user trigger and its pipe exist once for the process.
+    // The user trigger and its pipe are settings of the whole process, not of a context.
     if matches!(setting, USER_TRIGGER | PIPE) {
         return Err(CuResult::NOT_SUPPORTED);
     }

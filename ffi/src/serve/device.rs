@@ -194,8 +194,8 @@ const SCALAR_32: c_uint = 8;
 const SCALAR_64: c_uint = 0x10;
 const SCALAR_128: c_uint = 0x20;
 
-/// The atomic operations on the memory of another device, by `CUatomicOperation`: the scalar operations that PTX
-/// defines.
+/// The supported atomic operations on the memory of another device, indexed by `CUatomicOperation`. They are the scalar
+/// operations that PTX defines.
 const PEER_ATOMICS: [c_uint; 13] = [
     SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
     SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,

@@ -24,8 +24,9 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
     set_ready()
 }
 
-/// Registers a handler that ends work and prints the pending output of kernels when the program exits. The handler runs
-/// before the handlers that NVIDIA's runtime has registered, which unload modules and therefore wait for kernels.
+/// Registers an exit handler that waits for running work (at most a second), stops the remaining work, and prints the
+/// pending output of kernels. The handler runs before the handlers that NVIDIA's runtime has registered, which unload
+/// modules and therefore wait for kernels.
 fn end_at_exit() {
     static ONCE: Once = Once::new();
     extern "C" fn end() {

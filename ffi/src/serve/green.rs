@@ -76,8 +76,8 @@ fn empty(kind: c_uint) -> CUdevResource {
     }
 }
 
-/// Returns the minimum number of multiprocessors of a part, and the number that every part size must be a multiple of
-/// (CUDA programming guide, "Green contexts").
+/// Returns two numbers for the parts of a split: the minimum number of multiprocessors of a part, and the divisor of
+/// every part's number of multiprocessors (CUDA programming guide, "Green contexts").
 fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     match device.compute_capability().0 {
         _ if flags & IGNORE_GROUPS != 0 => (2, 2),
@@ -177,7 +177,7 @@ fn to_split(input: &CUdevResource) -> Result<(Device, u32, u32), CuResult> {
     Ok((device, first, input.words[0]))
 }
 
-/// Writes the remaining multiprocessors of a split.
+/// Writes the resource that contains the multiprocessors that remain after a split.
 fn set_remainder(
     out: &OptOut<CUdevResource>,
     device: &Device,

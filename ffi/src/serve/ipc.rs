@@ -97,7 +97,7 @@ struct Opened {
     uses: u64,
 }
 
-/// Returns the opened handles by address.
+/// Returns the opened handles by the address of their mapping.
 fn opened() -> &'static Mutex<HashMap<u64, Opened>> {
     static OPENED: OnceLock<Mutex<HashMap<u64, Opened>>> = OnceLock::new();
     OPENED.get_or_init(Mutex::default)

@@ -221,8 +221,8 @@ fn launch(
 /// Copies the arguments from `params` or from `extra`.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` if the caller passes both, or if it passes neither and the kernel has parameters, and for
-/// null pointers inside them.
+/// Returns `INVALID_VALUE` in each of these cases: the caller passes both, the caller passes neither and the kernel has
+/// parameters, or an argument pointer or the list `extra` is invalid.
 ///
 /// # Safety
 /// `params` is null or contains a valid pointer for each parameter. `extra` is null or a list as CUDA documents it.

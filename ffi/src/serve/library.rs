@@ -58,7 +58,7 @@ pub(crate) fn library_load_from_file(
     _library_values: *mut *mut c_void,
     _library_count: c_uint,
 ) -> Served {
-    // SAFETY: the caller guarantees the option arrays.
+    // SAFETY: the caller guarantees that the option arrays are valid.
     let options = unsafe { JitOptions::read(count, options, values) }?;
     let bytes = read_file(&path.0)?;
     out.set(load(&Images::of(&bytes)?, &options)?);

@@ -32,7 +32,7 @@ pub(crate) fn link_create(
 ) -> Served {
     current()?;
     let object = Arc::new(LinkObject {
-        // SAFETY: the caller guarantees the option arrays.
+        // SAFETY: the caller guarantees that the option arrays are valid.
         options: unsafe { JitOptions::read(count, options, values) }?,
         state: Mutex::default(),
     });

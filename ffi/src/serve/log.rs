@@ -86,8 +86,8 @@ pub(crate) fn logs_dump_to_file(
     Ok(())
 }
 
-/// Returns the latest lines that fit into `room` bytes together with a NUL, after a notice if lines are left out.
-/// Returns `None` if no line fits.
+/// Returns the latest lines that fit into `room` bytes together with a NUL. If lines are left out, the text begins with
+/// a notice. Returns `None` if no line fits.
 fn fit(lines: &[String], room: usize) -> Option<String> {
     const CUT: &str = "[W] the buffer holds the latest entries only\n";
     let whole: usize = lines.iter().map(|line| line.len() + 1).sum();

@@ -68,7 +68,7 @@ impl MemoryLocation {
     }
 }
 
-/// The advice and the last prefetch location of some pages.
+/// The advice and the last prefetch location of a page range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Notes {
     read_mostly: bool,
@@ -134,7 +134,7 @@ fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     Ok(())
 }
 
-/// Splits a page range so that one of the two parts ends at `at`.
+/// Splits the page range that contains `at`, so that the first part ends at `at`.
 fn split(stretches: &mut Stretches, at: u64) {
     let index = stretches.partition_point(|(stop, _)| *stop < at);
     if let Some((stop, notes)) = stretches.get(index)
@@ -202,7 +202,7 @@ unsafe fn ranges(
     sizes: *mut usize,
     count: usize,
 ) -> Result<Vec<(u64, usize)>, CuResult> {
-    // SAFETY: the caller guarantees the arrays.
+    // SAFETY: the caller guarantees that the arrays are valid.
     let (addresses, sizes) = unsafe {
         (
             read_array(addresses.cast_const(), count)?,
@@ -247,7 +247,7 @@ pub(crate) fn mem_prefetch_batch_async(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller guarantees the arrays.
+    // SAFETY: the caller guarantees that the arrays are valid.
     let (ranges, places, firsts) = unsafe {
         (
             ranges(addresses, sizes, count)?,
@@ -277,7 +277,7 @@ pub(crate) fn mem_discard_batch_async(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller guarantees the arrays.
+    // SAFETY: the caller guarantees that the arrays are valid.
     unsafe { ranges(addresses, sizes, count) }.map(|_| ())
 }
 
@@ -334,7 +334,8 @@ fn advise(
     }
 }
 
-/// Returns the device that accesses memory, or -1 for the host. A NUMA node of the host gives `INVALID_VALUE`.
+/// Returns the device of a location that accesses memory, or -1 for the host. A NUMA node of the host gives
+/// `INVALID_VALUE`.
 fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     match place.kind {
         NODE => Err(CuResult::INVALID_VALUE),
@@ -342,7 +343,7 @@ fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     }
 }
 
-/// Returns the value that all page ranges have in common, if there is one.
+/// Returns the setting that `part` selects, if it has the same value in all page ranges.
 fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<T>) -> Option<T> {
     let first = part(notes.first()?)?;
     notes
@@ -459,8 +460,8 @@ pub(crate) fn mem_range_get_attributes(
     Ok(())
 }
 
-/// Returns the location of each part of a range, which has `summary` bytes: the last prefetch location, otherwise the
-/// preferred location, otherwise the host.
+/// Divides a range into parts of `summary` bytes, and writes the location of each part. This is the last prefetch
+/// location of the part's first page, otherwise the preferred location of this page, otherwise the host.
 pub(crate) fn mem_get_location_info(
     _: &Call,
     address: u64,

@@ -191,7 +191,7 @@ fn reduction(address: u64, value: u64, with: c_uint, data_type: c_uint) -> Resul
 /// Returns the operations of a batch, both converted and as the caller passed them.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for flags, for more than 256 operations, and for invalid operations.
+/// Returns `INVALID_VALUE` for flags other than 0, for more than 256 operations, and for invalid operations.
 ///
 /// # Safety
 /// The array contains `count` elements.

@@ -28,7 +28,7 @@ pub(crate) fn mem_get_info(_: &Call, free: OptOut<usize>, total: OptOut<usize>) 
     Ok(())
 }
 
-/// Returns allocated memory to the caller.
+/// Writes the address of new memory to the caller's output, and notes the address for the list of calls.
 fn set_allocated(out: &Out<u64>, ptr: DevicePtr) {
     checking::allocated(ptr.address());
     out.set(ptr.address());

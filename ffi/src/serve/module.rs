@@ -58,7 +58,7 @@ pub(crate) fn module_load_data_ex(
     options: *mut CUjit_option,
     values: *mut *mut c_void,
 ) -> Served {
-    // SAFETY: the caller guarantees the option arrays.
+    // SAFETY: the caller guarantees that the option arrays are valid.
     let options = unsafe { JitOptions::read(count, options, values) }?;
     module.set(load_at(image, &options)?);
     Ok(())
@@ -105,7 +105,7 @@ pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> C
     };
     options.write_back("", &text, seconds);
     if matches!(error, Error::NoBinary(_)) {
-        // Programs that request a log rarely show the log to the user.
+        // The error also goes to standard error, because programs that request a log rarely show the log to the user.
         return error.into();
     }
     match options.has_error_log() {

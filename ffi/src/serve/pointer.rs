@@ -58,7 +58,7 @@ impl Value {
     }
 }
 
-/// Returns an attribute of an address in memory of the runtime, or `None` if the attribute does not exist.
+/// Returns an attribute of an address in memory that the runtime manages, or `None` if the attribute does not exist.
 fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<Value>, CuResult> {
     let host = matches!(info.kind, PointerKind::Pinned | PointerKind::Registered);
     let managed = info.kind == PointerKind::Managed;

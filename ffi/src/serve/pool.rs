@@ -78,7 +78,7 @@ impl PoolObject {
     }
 }
 
-/// An allocation of a pool. It is in the map until it is freed.
+/// An allocation of a pool. It stays in the map [`Allocations`] until it is freed.
 struct Allocation {
     pool: Arc<PoolObject>,
     bytes: u64,
@@ -126,7 +126,8 @@ fn default_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |pools| CUmemoryPool(pools.default))
 }
 
-/// Returns the pool for allocations that name no pool.
+/// Returns the pool for allocations that name no pool. If the program has destroyed this pool, returns the default
+/// pool.
 fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |known| match pools().get(known.current) {
         Some(_) => CUmemoryPool(known.current),
@@ -223,8 +224,8 @@ fn is_pooled(address: u64) -> Result<bool, CuResult> {
     Ok(info.is_some_and(|info| info.pooled && info.base == address))
 }
 
-/// Frees memory by calling `free`. If the memory comes from a pool, updates the pool. An allocation that is already
-/// being freed in a stream gives `INVALID_VALUE`.
+/// Frees memory by calling `free`. If the memory comes from a pool, updates the pool's used bytes. An allocation that
+/// is already being freed in a stream gives `INVALID_VALUE`.
 pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<()>) -> Served {
     // Remove the entry first: once the memory is freed, another thread may allocate the same address.
     let entry = allocations().lock().remove(&address);

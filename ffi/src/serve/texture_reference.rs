@@ -1,6 +1,7 @@
 //! Texture and surface references.
 //!
-//! Queries return settings unchanged. The runtime receives the settings as a resource and a sampler.
+//! Queries return the settings as the program has set them. The runtime receives the settings as a resource and a
+//! sampler.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
@@ -68,7 +69,8 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes the settings, and passes the new sampler to the runtime. `change` passes a new resource itself.
+    /// Changes the settings, and passes the new sampler to the runtime. If `change` binds a new resource, it passes the
+    /// resource to the runtime itself.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();
@@ -155,7 +157,7 @@ pub(crate) fn tex_ref_destroy(_: &Call, handle: CUtexref) -> Served {
     current()?;
     let object = texrefs().get(handle.0).ok_or(CuResult::INVALID_VALUE)?;
     if object.module.is_some() {
-        // A module's reference is destroyed together with its module.
+        // The program cannot destroy a module's reference: it is destroyed together with its module.
         return Err(CuResult::INVALID_VALUE);
     }
     texrefs().remove(handle.0).ok_or(CuResult::INVALID_VALUE)?;

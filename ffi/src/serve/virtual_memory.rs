@@ -49,7 +49,7 @@ fn handles() -> &'static Mutex<HashMap<u64, Handle>> {
     HANDLES.get_or_init(Mutex::default)
 }
 
-/// Returns the handle of an allocation and increments the number of releases that it needs.
+/// Returns the handle of an allocation, and increments the number of releases that the handle needs.
 fn handle_of(physical: Arc<Physical>) -> u64 {
     let number = physical.id() << 4 | 0xb;
     let mut handles = handles().lock();

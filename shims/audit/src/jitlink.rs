@@ -1,11 +1,11 @@
 //! The replacement of nvJitLink: a linker that joins PTX instead of producing cubins.
 //!
-//! Margay's front end reads all inputs that are PTX or contain PTX, so errors have line numbers. The linker joins the
-//! inputs to one image that Margay can load ([`margay_frontend::container::join`]). Where NVRTC would produce LTO-IR
-//! (code for link-time optimisation), [`super::nvrtc`] makes it produce PTX. The LTO-IR of other compilers, such as
-//! Numba, has NVIDIA's own format. NVIDIA's linker translates all inputs of this format to PTX together (`-lto -ptx`).
-//! The translated PTX contains the kernels and the functions that they call. Functions that other inputs define stay
-//! unresolved, and Margay then links them.
+//! Margay's front end parses all inputs that are PTX or contain PTX, so error messages contain line numbers. The linker
+//! joins the inputs to one image that Margay can load ([`margay_frontend::container::join`]). If a client requests
+//! LTO-IR (code for link-time optimisation) from NVRTC, [`super::nvrtc`] makes NVRTC produce PTX instead. The LTO-IR
+//! that other compilers, such as Numba, produce has NVIDIA's own format, which Margay cannot read. NVIDIA's linker
+//! translates all LTO-IR inputs of a link together to PTX (`-lto -ptx`). The translated PTX contains the kernels and
+//! the functions that they call. Functions that other inputs define stay unresolved, and Margay then links them.
 //!
 //! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of NVIDIA's linker.
 //! Invariant: a handle is looked up, never dereferenced.
@@ -88,8 +88,8 @@ macro_rules! in_slots {
     };
 }
 
-/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced. Symbols
-/// have plain names or, through the macros of NVIDIA's header, names with the version of the header:
+/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced. The
+/// name of the symbol is plain or contains the version of NVIDIA's header, whose macros add the version:
 /// `__nvJitLinkCreate_13_5`.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     if slot >= SLOTS {
@@ -188,7 +188,7 @@ impl Theirs {
             if bytes == 0 {
                 return Ok(Vec::new());
             }
-            // Reserves one byte for a NUL that the size may not include.
+            // The extra byte is for a NUL, which the size possibly does not include.
             let mut data = vec![0; bytes + 1];
             match get(self.handle(), data.as_mut_ptr().cast()) {
                 code::SUCCESS => {
@@ -234,7 +234,7 @@ unsafe extern "C" fn create<const SLOT: usize>(
         }
         let link = Link::new(&given);
         if link.wants_lto() && !given.iter().any(|option| option.as_c_str() == c"-ptx") {
-            // NVIDIA's linker must translate link-time code to PTX.
+            // With this option, NVIDIA's linker translates LTO-IR to PTX.
             given.push(CString::from(c"-ptx"));
         }
         let pointers: Vec<*const c_char> = given.iter().map(|option| option.as_ptr()).collect();

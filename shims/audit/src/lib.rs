@@ -1,17 +1,17 @@
 //! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code.
 //!
 //! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) produce cubins, which no CPU can run. `margay run`
-//! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library for each symbol that
-//! another file binds to one of the two compilers, by linking or by `dlsym`. For the symbols in [`nvrtc`] and
-//! [`jitlink`], the library returns its own function.
+//! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library for each symbol of the
+//! two compilers that another file binds, by linking or by `dlsym`. For the symbols that [`nvrtc`] and [`jitlink`]
+//! replace, this library returns the address of its own function.
 //!
 //! Reasons for auditing instead of other methods:
 //!
 //! - Python clients load the libraries of their wheels by absolute path and look functions up in the handle that
 //!   `dlopen` returned. Neither libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
 //! - The compilers' files have symbol versions and load companion files (`libnvrtc-builtins`) from their own folder.
-//!   Clients query the path of a library to find headers. A replacement file would break both the loading of companion
-//!   files and this query. Changed bindings break neither.
+//!   Clients query the path of a compiler's library to find headers. A replacement file would break both the loading of
+//!   companion files and this query, but changed bindings do not.
 //! - Taichi is loaded with `RTLD_DEEPBIND`, which bypasses preloaded functions but not an auditor.
 //!
 //! The library runs in its own linker namespace with its own C library. It ignores bindings between all other
@@ -34,9 +34,11 @@ use slots::Kind;
 
 /// The version of the audit interface for which this library is written.
 const VERSION: c_uint = 2;
-/// Requests [`la_symbind64`] for symbols that other files bind to this file.
+/// The flag with which [`la_objopen`] requests calls of [`la_symbind64`] for symbols that other files bind to this
+/// file.
 const BIND_TO: c_uint = 1;
-/// Requests [`la_symbind64`] for symbols that this file binds to other files.
+/// The flag with which [`la_objopen`] requests calls of [`la_symbind64`] for symbols that this file binds to other
+/// files.
 const BIND_FROM: c_uint = 2;
 
 /// Returns the version of the audit interface to use. The dynamic linker calls this function first.

@@ -1,9 +1,9 @@
 //! The replacement of NVRTC: it compiles for virtual architectures and returns the PTX instead of a cubin.
 //!
 //! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
-//! cubin, and this module returns the PTX in place of the cubin. With `-dlto` the code is compiled to linkable PTX
-//! instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for an `nvrtcProgram`: every
-//! query goes to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
+//! cubin, and this module returns the PTX in place of the cubin. If the caller passes `-dlto`, NVRTC produces linkable
+//! PTX instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for an `nvrtcProgram`: it
+//! passes every query on to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -34,7 +34,8 @@ struct StandIns {
     lto: Get,
 }
 
-/// The outputs that PTX replaces. Each entry is the name of the function that copies the output.
+/// The outputs of NVRTC that this module replaces by PTX. Each entry is the name of the function that copies the
+/// output.
 const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
@@ -99,7 +100,7 @@ unsafe extern "C" fn compile<const SLOT: usize>(
     })
 }
 
-/// Returns the options changed so that NVRTC makes PTX, or `None` if no change is needed.
+/// Returns a copy of the options with changes that make NVRTC produce PTX, or `None` if no change is needed.
 ///
 /// # Safety
 /// `options` points to `count` C strings, or is null.
@@ -138,9 +139,9 @@ const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-ti
 /// The option that replaces the options in [`LATER`]. It requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
-/// Returns the replacement of an option, or `None` if it stays unchanged. An architecture `sm_*`, in the same argument
-/// as the option's name or in the next one, becomes `compute_*`. An option for LTO-IR becomes the option for linkable
-/// PTX.
+/// Returns the replacement of an option, or `None` if the option stays unchanged. An architecture `sm_*` becomes
+/// `compute_*`; it follows the option's name in the same argument or is the next argument. An option for LTO-IR becomes
+/// the option for linkable PTX.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     if LATER.contains(&option) {
         return Some(LINKABLE.to_vec());
@@ -180,7 +181,7 @@ unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, 
         }
         let ptx_size = own::<Size>(slot, "nvrtcGetPTXSize").ok_or(INTERNAL)?;
         match ptx_size(program, &raw mut bytes) {
-            // A size of one byte means an empty text.
+            // A size of one byte means that the PTX is empty: the byte is the NUL.
             SUCCESS if bytes > 1 => Ok((bytes, true)),
             _ if code == SUCCESS => Ok((0, false)),
             _ => Err(code),

@@ -1,9 +1,9 @@
-//! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows the copy whose function
-//! it replaces.
+//! Assigns a slot to each loaded copy of NVRTC and nvJitLink. Through its slot, a replacement function finds the copy
+//! whose function it replaces.
 //!
-//! Each loaded copy has a slot, and each replacement function is compiled once for each slot. A slot contains a pointer
-//! to the copy's link map, or null if no copy uses the slot. Invariant: the pointer is set from `la_objopen` to
-//! `la_objclose`, and the link map is valid during this time.
+//! Each replacement function is compiled once for each slot. A slot contains a pointer to the copy's link map, or null
+//! if no copy uses the slot. The slots of nvJitLink are numbered after the slots of NVRTC. Invariant: the pointer is
+//! set from `la_objopen` to `la_objclose`, and the link map is valid during this time.
 
 use std::ffi::CString;
 use std::mem::transmute_copy;
@@ -54,7 +54,8 @@ fn maps(kind: Kind) -> &'static Maps {
     }
 }
 
-/// Returns a number for a copy that is being loaded, or `None` if all slots are in use.
+/// Assigns a slot to a copy that is being loaded, and returns the slot's number. Returns `None` if all slots are in
+/// use.
 pub fn open(kind: Kind, map: *mut LinkMap) -> Option<usize> {
     let free = |slot: &AtomicPtr<LinkMap>| {
         slot.compare_exchange(null_mut(), map, Ordering::AcqRel, Ordering::Relaxed)
@@ -75,7 +76,8 @@ pub fn close(number: usize) {
     }
 }
 
-/// Returns the address of the replacement of a symbol for the copy with this number, or `None`.
+/// Returns the address of the replacement of a symbol for the copy in the slot with this number, or `None` if the
+/// symbol is not replaced.
 pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     match number.checked_sub(SLOTS) {
         None => super::nvrtc::stand_in(number, symbol),

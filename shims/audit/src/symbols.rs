@@ -1,8 +1,8 @@
 //! Lookup of a function in one loaded file.
 //!
-//! `dlsym` is unsuitable for two reasons: the auditor's own lookups are audited too, and a file that was loaded as a
-//! dependency of another file has no search scope of its own. This module reads the file's hash table instead, as the
-//! dynamic linker does.
+//! `dlsym` is unsuitable for two reasons: lookups of the auditing library are audited too, and a file that was loaded
+//! as a dependency of another file has no search scope of its own. This module reads the file's hash table instead, as
+//! the dynamic linker does.
 
 use std::ffi::{CStr, c_char};
 

@@ -1,4 +1,5 @@
-//! Tests the library with a C program that has it in `LD_AUDIT`, and with replacement files for NVIDIA's libraries.
+//! Tests the auditing library: runs a C program with the library in `LD_AUDIT` and with substitutes for NVIDIA's
+//! libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,7 +56,7 @@ fn clients_get_ptx_where_they_ask_for_machine_code() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    // Without the auditor, the program gets the results of the files themselves.
+    // Without the auditing library, the program gets the results of the substitutes.
     assert!(run(false).starts_with("0 6 cubin\n"), "{}", run(false));
     let lines = run(true);
     let expected = "\

@@ -276,7 +276,8 @@ pub struct MemoryV2 {
     used: c_ulonglong,
 }
 
-/// The version number of [`MemoryV2`], which combines the size of the structure and the number 2.
+/// The value of the field `version` of [`MemoryV2`]: the size of the structure in the low bits, and the version 2 in
+/// the top byte.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
 /// Returns the total, free and used memory of the device. No memory is reserved.
@@ -316,7 +317,7 @@ pub struct Utilization {
     memory: c_uint,
 }
 
-/// Returns the utilisation of the host's cores, both for the device and for its memory.
+/// Returns the utilisation of the host's cores, both as the utilisation of the device and as that of its memory.
 ///
 /// # Safety
 /// `out` is null or points to memory for the structure.

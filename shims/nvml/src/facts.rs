@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use margay::device::attributes::{PCI_BUS, PCI_DEVICE, PCI_DOMAIN};
 use margay::device::{DeviceConfig, uuid_text};
 
-/// The number of CUDA cores of one multiprocessor. It is the number of capability 8.6, and is used for every
-/// capability.
+/// The number of CUDA cores of one multiprocessor. The number is correct for compute capability 8.6, and is used for
+/// every capability.
 const CORES_PER_SM: u32 = 128;
 
 /// A device, with functions that return its properties and its current state.
@@ -18,7 +18,7 @@ pub struct Facts {
     number: u32,
 }
 
-/// Sizes of the device's memory in bytes.
+/// The total and the free size of the device's memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// The size of the memory.

@@ -5,8 +5,8 @@
 //! have ([`refused`]) return `NVML_ERROR_NOT_SUPPORTED`. No function starts the runtime, so a program can call this
 //! library and fork before it uses CUDA.
 //!
-//! The memory of the device is memory of the host. The free memory of the host, up to the device's limit, counts as
-//! free. The rest counts as used.
+//! The memory of the device is memory of the host. The free memory of the host, up to the device's memory size, is
+//! reported as free. The rest of the device's memory is reported as used.
 //!
 //! Invariants: no panic leaves a function. A function never writes beyond the buffer length that the caller gives.
 

@@ -1,4 +1,4 @@
-//! Tests the functions of the library through calls as from C, and tests the exports of the built library.
+//! Calls the functions of the library as a C program does, and checks the exports of the built library.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_void};
@@ -31,7 +31,7 @@ fn text(get: impl FnOnce(*mut c_char, u32) -> i32) -> Result<String, i32> {
     }
 }
 
-/// Checks that each version of the function writes exactly its own version of the structure.
+/// Checks that each version of `nvmlDeviceGetPciInfo` writes exactly its own version of the structure.
 ///
 /// # Safety
 /// `device` is a handle of the library.
@@ -150,7 +150,7 @@ fn programs_get_what_they_ask_for() {
 /// The environment variable that marks the child process. The child's `CUDA_VISIBLE_DEVICES` hides devices.
 const CHILD: &str = "MARGAY_TEST_HIDDEN_DEVICES";
 
-/// Makes the checks of [`all_devices_are_told_whatever_programs_see`] in its child process.
+/// The child process of the test [`all_devices_are_told_whatever_programs_see`], which makes the test's checks.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {

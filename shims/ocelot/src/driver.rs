@@ -44,9 +44,8 @@ impl Driver {
     pub(crate) fn load() -> Result<Driver, String> {
         // Kernels receive addresses of this process, so memory isolation must be off.
         if std::env::var_os("MARGAY_ISOLATE").is_none() {
-            // SAFETY: both are C strings. The caller holds the lock that all calls of this library take. Threads of the
-            // program that read the environment at the same time are the program's responsibility, as for any call of
-            // setenv.
+            // SAFETY: both arguments are C strings. The caller holds the lock that all calls of this library take. The
+            // program must not read the environment in other threads at the same time, as for any call of `setenv`.
             unsafe { libc::setenv(c"MARGAY_ISOLATE".as_ptr(), c"0".as_ptr(), 0) };
         }
         let names = beside().into_iter().chain([c"libcuda.so.1".to_owned()]);

@@ -1,8 +1,8 @@
-//! `libgpuocelot.so`: implements the one function of gpuocelot that tinygrad's emulated CUDA device calls.
+//! `libgpuocelot.so`: implements `ptx_run`, the only function of gpuocelot that tinygrad's emulated CUDA device calls.
 //!
 //! `ptx_run` compiles a PTX text and runs its kernel on memory of this process: pointer arguments are addresses of the
-//! host. The driver library `libcuda.so` does the work. The driver library is loaded from the folder of this library,
-//! or else from the place where the dynamic linker finds it. Each PTX text is compiled only once.
+//! host. For this, the function calls the driver library `libcuda.so`. The driver library is loaded from the folder of
+//! this library, or, if it is not there, from the dynamic linker's search path. Each PTX text is compiled only once.
 //!
 //! Invariants: no panic leaves `ptx_run`. The function returns nothing, so it prints errors to standard error and
 //! aborts the process; otherwise a wrong result could stay unnoticed.

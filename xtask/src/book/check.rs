@@ -1,8 +1,8 @@
 //! Checks the documents:
 //!
-//! - every relative link leads to a file of the repository, and its anchor to a heading;
-//! - if the text of a link to a source file is code (`` [`symbol`](path.rs) ``), the file contains this text, so the
-//!   walkthroughs of CONTRIBUTING.md refer to code that exists;
+//! - every relative link leads to a file of the repository, and the anchor of a link leads to a heading;
+//! - if the text of a link to a source file is code (`` [`symbol`](path.rs) ``), the file contains this code, so the
+//!   walkthroughs of CONTRIBUTING.md refer to existing code;
 //! - `docs/SUMMARY.md` lists every page of `docs/` once, and the listed pages link to no unlisted Markdown files;
 //! - `docs/errors.md` contains every result that the documentation of the runtime's errors names;
 //! - `docs/environment.md` contains every environment variable that the runtime, the driver library and the program
@@ -63,7 +63,8 @@ pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String>
     Ok(problems)
 }
 
-/// Prefixes of the names of variables for tests and builds. `docs/environment.md` need not contain these variables.
+/// Prefixes of the environment variables that only tests and builds use. `docs/environment.md` need not contain these
+/// variables.
 const INNER_VARIABLES: [&str; 3] = ["MARGAY_TEST_", "MARGAY_FULL", "MARGAY_LIBRARIES"];
 
 /// Returns the Rust files below a folder.
@@ -100,8 +101,8 @@ fn variables(source: &str, page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the results in brackets in the documentation of the runtime's errors (`[700 ILLEGAL_ADDRESS]`) that the page
-/// does not contain.
+/// The documentation of the runtime's errors contains results in brackets (`[700 ILLEGAL_ADDRESS]`). Returns a problem
+/// for each such result in `source` that the page does not contain.
 fn results(source: &str, page: &str) -> Vec<String> {
     let named = source.lines().filter_map(|line| {
         let (_, rest) = line.trim_start().strip_prefix("///")?.split_once('[')?;
@@ -156,8 +157,8 @@ fn listed(summary: &str) -> Vec<PathBuf> {
     links.iter().filter_map(|link| link.file(page)).collect()
 }
 
-/// Returns whether a link leads to a Markdown file that is not in the book; `mdbook` would turn it into a link to a
-/// missing page.
+/// Returns whether a link leads to a Markdown file that is not in the book. In the built book, such a link would lead
+/// to a missing page.
 fn leaves(book: &[PathBuf], page: &Path, link: &Link) -> bool {
     let file = link.file(page);
     let file = file.filter(|file| file.extension().is_some_and(|e| e == "md"));

@@ -55,7 +55,7 @@ fn parse(text: &str) -> Result<Results, String> {
         {
             Some("failure" | "error") => {
                 let name = format!("{}::{}", value(head, "classname"), value(head, "name"));
-                // Each failing part of a test (`subTest`) has an element of its own.
+                // Each failing part of a test (`subTest`) has an element of its own, but the test counts only once.
                 if results.failed.contains(&name) {
                     continue;
                 }

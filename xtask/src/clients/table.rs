@@ -22,8 +22,8 @@ pub(super) struct Row {
     pub(super) tests: usize,
     pub(super) passed: usize,
     pub(super) skipped: usize,
-    /// Failed tests that cannot pass on a CPU or with these wheels; they count as failed in the percentage of passed
-    /// tests, but the goal does not count them.
+    /// Number of failed tests that cannot pass on a CPU or with these wheels. The percentage of passed tests counts
+    /// them as failed; the goal for this percentage excludes them.
     pub(super) apart: usize,
     pub(super) notes: String,
 }
@@ -91,8 +91,8 @@ impl Row {
         100.0 * self.passed as f64 / self.ran().max(1) as f64
     }
 
-    /// Returns the known failures, one line for each reason. The column `notes` joins the reasons by semicolons; each
-    /// begins with the number of tests that fail for this reason.
+    /// Returns the known failures, one line for each reason. In the column `notes`, the reasons are separated by
+    /// semicolons, and each reason begins with the number of tests that fail for it.
     fn failures(&self) -> Vec<String> {
         let mut failures: Vec<String> = Vec::new();
         for part in self.notes.split("; ").filter(|part| !part.is_empty()) {

@@ -1,4 +1,5 @@
-//! Virtual environments with a client's wheels, and sources of tests that wheels do not contain.
+//! Creates virtual environments with the wheels of a client, and downloads the sources of test suites that are not in
+//! the wheels.
 //!
 //! Invariant: an environment matches its requirements file; if the file changes, the environment is created again.
 
@@ -9,7 +10,7 @@ use std::process::Command;
 use super::manifest::Client;
 use crate::{Outcome, exec};
 
-/// Python interpreters in order of preference: all wheels support 3.11.
+/// Python interpreters in order of preference. Python 3.11 is first, because all wheels support it.
 const PYTHONS: &[&str] = &["python3.11", "python3"];
 
 /// Returns the folder of the environments and sources.

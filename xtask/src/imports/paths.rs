@@ -95,7 +95,8 @@ fn blanked(text: &str) -> String {
         } else if first == '"' {
             quoted(rest)
         } else if first == '\'' {
-            // In a character literal, a closing quote follows after one character; a lifetime has no closing quote.
+            // A character literal has a closing quote after one character or escape sequence; a lifetime has no closing
+            // quote.
             let second = rest[1..].char_indices().nth(1);
             match rest.strip_prefix("'\\") {
                 Some(escape) => escape.find('\'').map_or(1, |at| at + 3),

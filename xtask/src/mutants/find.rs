@@ -1,4 +1,4 @@
-//! Finds possible mutations of a source text: of operators, numbers, conditions, flags and roundings.
+//! Finds possible mutations of a source text: changes of operators, numbers, conditions, flags and rounding modes.
 //!
 //! The text is not parsed. Mutations that do not compile are skipped later. Comments, attributes, tests and tables of
 //! names are not mutated. Invariant: a mutation changes one place of one line.
@@ -139,7 +139,7 @@ pub(super) fn of_text(file: &str, text: &str) -> Vec<Mutation> {
             }
         }
         for place in number.find_iter(code) {
-            // A field of a tuple is not a number.
+            // A number after a dot is a field of a tuple and is not mutated.
             let before = code[..place.start()].chars().next_back();
             if before == Some('.') && !code[..place.start()].ends_with("..") {
                 continue;

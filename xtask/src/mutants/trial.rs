@@ -116,7 +116,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Writes the manifests. The front end's manifest omits dependencies that only tests outside of the copy need.
+    /// Writes the manifests. The front end's manifest omits the dependencies of tests that are not copied.
     fn manifests(&self) -> Outcome {
         let read = |name: &str| {
             let path = exec::root().join(name);
@@ -188,8 +188,7 @@ impl Workspace {
                 .arg("test")
                 .args(which)
                 .env("CARGO_TARGET_DIR", self.root.join("target"))
-                // Only one line changes between builds, so incremental compilation is turned on, whatever the caller's
-                // settings are.
+                // Only one line changes between builds, so incremental compilation is always enabled.
                 .env("CARGO_INCREMENTAL", "1")
                 .env("RUSTFLAGS", "-Awarnings")
                 .stdout(Stdio::null())

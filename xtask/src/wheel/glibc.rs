@@ -1,5 +1,5 @@
-//! Determines the oldest C library that a file runs with: the newest symbol version that it needs. PEP 600 tags wheels
-//! with this version.
+//! Determines the oldest version of the C library with which a file runs. This is the newest version among the symbol
+//! versions that the file needs. PEP 600 requires this version in the tag of a wheel.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn number(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the libraries and symbol versions in the section of needed versions.
+/// Returns the libraries and symbol versions that the file's section of needed versions (`.gnu.version_r`) lists.
 fn needs(bytes: &[u8]) -> object::Result<Vec<(String, String)>> {
     let header = Elf::parse(bytes)?;
     let endian = header.endian()?;
@@ -77,7 +77,7 @@ mod tests {
         assert!(number("GLIBC_2.9") < number("GLIBC_2.34"));
     }
 
-    /// The test reads its own program, which was linked with this machine's C library.
+    /// The test examines its own executable, which was linked with this machine's C library.
     #[test]
     fn a_program_needs_no_newer_library_than_it_runs_with() {
         let own = std::env::current_exe().unwrap();

@@ -54,7 +54,7 @@ pub(super) fn run(wheel: &Path) -> Outcome {
         }
         println!("{program:<10} ok {seconds:>6.1} s");
     }
-    // Runs the test of the example of a CI job, also with the plugin for pytest.
+    // Runs the tests of the example for CI (`examples/github`), without and with the plugin for pytest.
     let tests = exec::root().join("examples/github");
     for options in [&["-q"][..], &["-q", "--margay-check"]] {
         let said = exec::output(

@@ -60,7 +60,7 @@ pub(super) struct Texture {
 const HOST: c_uint = 1;
 const ARRAY: c_uint = 3;
 
-/// The objects that were created for the texels of a launch.
+/// The driver's objects for the texels of a launch.
 pub(super) struct Made<'a> {
     texels: &'a Texels,
     array: *mut c_void,
@@ -69,7 +69,7 @@ pub(super) struct Made<'a> {
 }
 
 impl Driver {
-    /// Creates the memory of the texels and the object that the kernel uses.
+    /// Allocates memory for the texels, fills it, and creates the texture or surface that the kernel uses.
     pub(super) fn texels<'a>(
         &self,
         module: *mut c_void,

@@ -8,7 +8,7 @@ use margay::{DeviceBuffer, Error, Module, Runtime};
 
 use crate::filetest::texels::{Kind, TexelMemory, Texels};
 
-/// The memory of the texels while a launch runs.
+/// The memory that contains the texels during a launch.
 enum Held {
     Array(Array),
     Mipmapped(MipmappedArray),
@@ -57,7 +57,7 @@ fn sampler_of(texels: &Texels) -> Sampler {
 }
 
 impl Made {
-    /// Creates the texels and the object that the kernel uses.
+    /// Allocates memory for the texels, fills it, and creates the texture or surface that the kernel uses.
     pub(super) fn new(runtime: &Runtime, module: &Module, texels: &Texels) -> Result<Made, Error> {
         let context = module.context();
         let [width, height, depth] = texels.size;
@@ -149,7 +149,7 @@ impl Made {
         texture.or(self.surface.as_ref().map(SurfaceObject::handle))
     }
 
-    /// Returns the texels after the launch and destroys the objects.
+    /// Returns the contents of the texels after the launch, and destroys the texture or surface.
     pub(super) fn finish(self, texels: &Texels) -> Result<Vec<u8>, Error> {
         let mut bytes = texels.buffer.bytes.clone();
         match &self.held {

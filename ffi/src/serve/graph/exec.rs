@@ -96,7 +96,7 @@ pub(crate) fn graph_instantiate_with_params(
     Ok(())
 }
 
-/// Implements the version before CUDA 12, which returns the error as a text.
+/// Implements the versions of `cuGraphInstantiate` before CUDA 12, which write the error message to a buffer.
 pub(crate) fn graph_instantiate(
     _: &Call,
     out: Out<CUgraphExec>,
@@ -171,7 +171,7 @@ pub(crate) fn graph_node_get_enabled(
     Ok(())
 }
 
-/// Returns the details of an update's result.
+/// Returns the details that `cuGraphExecUpdate` reports: the result and, after a failure, the nodes that caused it.
 fn info_of(result: Result<(), &UpdateProblem>) -> CUgraphExecUpdateResultInfo {
     let handle = |node: Option<&Node>| node.map_or(CUgraphNode(0), node_handle);
     match result {

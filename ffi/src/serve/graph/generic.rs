@@ -214,7 +214,7 @@ pub(crate) fn graph_add_node_v2(
         CONDITIONAL => add_conditional(&mut given, &to, &before)?,
         MEM_ALLOC => {
             let mut alloc: CUDA_MEM_ALLOC_NODE_PARAMS = given.read();
-            // SAFETY: the caller guarantees the array.
+            // SAFETY: the caller guarantees that the array is valid.
             let op = unsafe { alloc_op(&mut alloc) }?;
             let node = to.add(op, &before)?;
             given.write(alloc);
@@ -247,7 +247,7 @@ pub(crate) fn graph_add_node(
 /// Reads and checks new parameters for an existing node.
 ///
 /// # Safety
-/// `params` is null or valid, and so are the pointers in the parameters.
+/// `params` is null or valid. The pointers in the parameters are valid.
 unsafe fn new_op(
     node: &Node,
     params: *mut CUgraphNodeParams,

@@ -44,7 +44,7 @@ pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result
     if props.handle_types != 0 {
         return Err(CuResult::NOT_SUPPORTED);
     }
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     for access in unsafe { read_array(params.access_descs, params.access_desc_count) }? {
         let known = Runtime::global()?.device(access.location.id).is_ok();
         if access.location.kind != LOCATION_DEVICE || !known {
@@ -109,7 +109,7 @@ pub(crate) fn graph_add_mem_alloc_node(
     let before = unsafe { dependencies(before, std::ptr::null(), count) }?;
     // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let mut given = unsafe { params.read_unaligned() };
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     let op = unsafe { alloc_op(&mut given) }?;
     let node = graph.add(op, &before)?;
     // SAFETY: the pointer is not null; the caller guarantees that it is valid.

@@ -218,7 +218,7 @@ pub(crate) fn graph_add_batch_mem_op_node(
     count: usize,
     params: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     let op = unsafe { batch_op(&params.0) }?;
     add(&out, &graph, before, count, op)
 }

@@ -20,7 +20,7 @@ use crate::types::{
     CUfunction, CUkernel,
 };
 
-/// Returns the context of a node; null means the current context.
+/// Returns the context that a handle in a node's parameters denotes. Null denotes the current context.
 pub(crate) fn context_of(handle: CUcontext) -> Result<Context, CuResult> {
     match handle.0 {
         0 => current(),
@@ -31,7 +31,7 @@ pub(crate) fn context_of(handle: CUcontext) -> Result<Context, CuResult> {
     }
 }
 
-/// The handles with which the caller named a kernel.
+/// The handles that the caller passed for the kernel of a node. Queries return them.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelOrigin {
     func: CUfunction,
@@ -320,7 +320,7 @@ pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult
 /// # Safety
 /// The array contains as many operations as its count.
 pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<NodeOp, CuResult> {
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     let (ops, given) = unsafe { read_ops(params.param_array, params.count, params.flags) }?;
     let node = MemOpsNode {
         ops,

@@ -167,7 +167,7 @@ pub(crate) fn graph_batch_mem_op_node_set_params(
     node: Node,
     params: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     Ok(node.set_op(unsafe { batch_op(&params.0) }?)?)
 }
 
@@ -177,6 +177,6 @@ pub(crate) fn graph_exec_batch_mem_op_node_set_params(
     node: Node,
     params: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller guarantees the array.
+    // SAFETY: the caller guarantees that the array is valid.
     Ok(exec.set_op(&node, unsafe { batch_op(&params.0) }?)?)
 }

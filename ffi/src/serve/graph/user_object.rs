@@ -1,4 +1,4 @@
-//! User objects: objects of the program whose references graphs hold.
+//! User objects: objects of the program that graphs keep alive by holding references.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn count(number: c_uint) -> Result<u32, CuResult> {
     }
 }
 
-/// The program's object, passed to the thread that destroys it.
+/// The pointer to the program's object. It is passed to the thread that calls the destructor.
 struct Object(*mut c_void);
 
 // SAFETY: the driver API passes the pointer to the destructor's thread; the caller is responsible for the memory that

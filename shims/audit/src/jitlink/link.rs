@@ -76,7 +76,7 @@ impl Link {
         }
     }
 
-    /// Returns whether the options permit LTO-IR.
+    /// Returns whether the options request link-time optimisation, so that inputs may be LTO-IR.
     pub(super) fn wants_lto(&self) -> bool {
         self.lto
     }
@@ -153,7 +153,7 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Links all inputs. The PTX that LTO-IR is translated to comes before the other texts.
+    /// Links all inputs. The PTX from the LTO-IR inputs comes before the other texts.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
             if !self.log.is_empty() {
@@ -196,7 +196,7 @@ impl Link {
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
-            // Clients that ask for LTO-IR also get the linked PTX.
+            // Clients that request LTO-IR as output also get the linked PTX.
             Output::LtoIr if self.lto => self.result.clone().ok_or(code::INVALID_INPUT),
             Output::LtoIr => Err(code::INVALID_INPUT),
             Output::ErrorLog => Ok(self.with_their_log(output, &self.log)),
