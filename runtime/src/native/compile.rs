@@ -87,7 +87,7 @@ fn panicked() -> Error {
     Error::Internal("the compiler panicked".into())
 }
 
-/// A result that one thread computes and for which all other threads wait.
+/// A result that one thread computes. All other threads that need the result wait for it.
 pub(super) struct Slot<T>(Arc<Shared<T>>);
 
 struct Shared<T> {

@@ -70,7 +70,7 @@ pub(super) struct HostData<'a> {
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
-    /// The first fault that a helper reported.
+    /// The first fault that a helper reported for the CTA.
     pub(super) fault: Option<FaultKind>,
     /// The thread and the position of the access that ends the launch in a checking run.
     pub(super) wrong_access: Option<(u32, SourceLoc)>,
@@ -109,7 +109,8 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Records that the next CTAs run from their start, so that the checking tools see all their accesses.
+    /// Records that the CTAs that run next run from their start. The checking tools therefore see all accesses of these
+    /// CTAs.
     pub(super) fn begin_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.begin_ctas();
@@ -141,10 +142,10 @@ impl<'a> HostData<'a> {
     }
 }
 
-/// A log without space.
+/// A read log without space for records.
 struct NoLog(ReadLog);
 
-// SAFETY: nobody writes to a log without space.
+// SAFETY: generated code does not write to a log without space.
 unsafe impl Sync for NoLog {}
 
 static NO_LOG: NoLog = NoLog(ReadLog {
@@ -570,7 +571,8 @@ unsafe extern "C" fn check_access(
     operands: *const Bits,
     thread: u64,
 ) -> u64 {
-    // SAFETY: the caller upholds the contract of this function. Generated code has called it, and it owns nothing.
+    // SAFETY: the caller upholds the contract of this function. Generated code has called this function, which owns
+    // nothing that must be released.
     unsafe {
         let used = examine_access(context, address, access, loc, operands, thread);
         crate::fault::leave_if_stopped();
@@ -627,7 +629,8 @@ unsafe extern "C" fn check_lanes(
     cells: *mut u8,
     shape: u64,
 ) -> u32 {
-    // SAFETY: the caller upholds the contract of this function. Generated code has called it, and it owns nothing.
+    // SAFETY: the caller upholds the contract of this function. Generated code has called this function, which owns
+    // nothing that must be released.
     unsafe {
         let performs = examine_lanes(context, addresses, access, loc, cells, shape);
         crate::fault::leave_if_stopped();
@@ -635,7 +638,7 @@ unsafe extern "C" fn check_lanes(
     }
 }
 
-/// Examines the accesses of several lanes.
+/// Performs [`check_lanes`], except the test whether the launch is stopped.
 ///
 /// # Safety
 /// The requirements of [`check_lanes`] apply.
@@ -755,7 +758,7 @@ unsafe fn examine_lanes(
     u32::from(used.is_none())
 }
 
-/// The address of an access that ends the launch: no thread can access it.
+/// The address that replaces the address of an access that ends the launch. No thread can access this address.
 const NOWHERE: u64 = 0;
 
 /// Reports groups of asynchronous copies to the checking tools ([`Helpers::check_group`]).

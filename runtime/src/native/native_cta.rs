@@ -1,5 +1,5 @@
-//! Runs CTAs with native code. Ranges of CTAs run without sync points or in phases. Single CTAs whose threads have
-//! diverged run region by region.
+//! Runs CTAs with native code. One native call runs a range of CTAs, if the kernel has no sync points or while the CTAs
+//! run in phases. A CTA whose threads have diverged runs alone, region by region.
 
 use std::hash::{Hash, Hasher};
 
@@ -199,8 +199,8 @@ fn frames(launch: &PtxLaunch) -> Frames {
     Frames::new(launch.info.warps(), bytes)
 }
 
-/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, stops and returns this CTA, which the
-/// CTA scheduler must continue.
+/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, stops and returns this CTA; the CTA
+/// scheduler must then continue it.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
@@ -301,7 +301,7 @@ fn call(
     a: u64,
     b: u64,
 ) -> Result<i32, crate::fault::Trap> {
-    // SAFETY: the entry is a native function with three 64-bit parameters that this crate's compiler made.
+    // SAFETY: the entry is the address of a compiled function, which has three 64-bit parameters.
     let function = unsafe { std::mem::transmute::<*const u8, GeneratedFn>(entry.0) };
     // SAFETY: the code is registered and owns no resources. It accesses device memory, its own stack, the context, and
     // the frames that are passed to it.
