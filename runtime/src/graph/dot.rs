@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Graph, NodeData, NodeOp};
 
-/// The data that the text contains in addition to the kinds of the nodes (`CUgraphDebugDot_flags`).
+/// Selects the data that the DOT text contains in addition to the kinds of the nodes (`CUgraphDebugDot_flags`).
 ///
 /// ```
 /// use margay::graph::{DotOptions, Graph};
