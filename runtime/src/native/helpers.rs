@@ -580,7 +580,7 @@ unsafe extern "C" fn check_access(
     }
 }
 
-/// Examines an access.
+/// Performs [`check_access`], except the test whether the launch is stopped.
 ///
 /// # Safety
 /// The requirements of [`check_access`] apply.
