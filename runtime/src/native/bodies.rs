@@ -1,4 +1,4 @@
-//! The functions of a loaded image, which are lowered when they are first needed.
+//! The functions of a loaded image. A function is lowered when its body is first needed.
 //!
 //! Invariant: an IR entity (function, symbol or signature) has the same ID in every [`Snapshot`]. A later snapshot
 //! contains all function bodies of the earlier snapshots. It adds source positions only after those of the earlier

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::image::PtxImage;
 use crate::engine::{Image, LoadOptions};
 
-/// Maximum number of images that are kept after their last module was unloaded.
+/// Maximum number of images in the cache. An image stays in the cache after its last module was unloaded.
 const MOST_IMAGES: usize = 64;
 /// Maximum size in bytes of the images that are kept.
 const MOST_BYTES: usize = 32 << 20;
@@ -37,7 +37,7 @@ pub(super) struct ImageCache {
 }
 
 impl ImageCache {
-    /// Returns the key of an image and its size in bytes.
+    /// Returns the cache key of an image, and the size of the image in bytes.
     pub(super) fn key(&self, image: &Image<'_>, options: &LoadOptions) -> (Key, usize) {
         let parts: &[&[u8]] = match image {
             Image::Ptx(text) => &[text.as_bytes()],

@@ -47,7 +47,8 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
         },
         TrapKind::StackOverflow => IrKind::StackOverflow,
         // Generated code executes trap instructions only after a failed alignment test of an address (`margay_jit`) or
-        // after the host has refused an access. In the second case, `fault_of` in `native_cta` does not use this kind.
+        // after the host has refused an access. In the second case, `fault_of` in `native_cta` uses the fault that the
+        // host has recorded instead of this kind.
         TrapKind::IllegalInstruction => IrKind::Misaligned { address: None },
         TrapKind::Arithmetic => IrKind::IllegalInstruction,
         TrapKind::Stopped => IrKind::Stopped,

@@ -27,7 +27,8 @@ use crate::memory::MemoryKind;
 /// Maximum number of polls that are recorded.
 const MOST: usize = 16;
 
-/// What the threads of a launch do while the launch makes no progress.
+/// The observed accesses of the threads of a launch that makes no progress: its polls, and whether a thread has changed
+/// memory.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     is_observed: AtomicBool,

@@ -117,7 +117,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Records that the CTAs have run to their end.
+    /// Records that the CTAs of the current native call have run to their end.
     pub(super) fn end_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.end_ctas();
@@ -365,7 +365,7 @@ unsafe extern "C" fn syscall(
         which,
         args,
     ) {
-        // The check of the argument of `free` precedes this call and requires that the launch ends.
+        // The preceding check of the argument of `free` has decided that the launch ends.
         Ok(_) if host.wrong_access.is_some() => status::HELPER,
         Ok(results) => {
             for (i, &bits) in results.iter().enumerate() {
@@ -620,7 +620,7 @@ unsafe fn examine_access(
 /// Examines the accesses of several lanes ([`Helpers::check_lanes`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
 unsafe extern "C" fn check_lanes(
     context: *mut NativeContext,
     addresses: *mut u64,

@@ -56,12 +56,12 @@ impl PtxLoader {
         }
     }
 
-    /// Returns this loader with another configuration of the disk cache.
+    /// Returns this loader with the disk cache configuration `caching`.
     pub(crate) fn caching(self, caching: Caching) -> PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with the request of the checking tools.
+    /// Returns this loader with the checks that the checking tools request.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
     }
@@ -107,7 +107,7 @@ impl PtxLoader {
             return Ok(known);
         }
         let read = || {
-            // This call parses and folds floating-point constants.
+            // The work below parses and folds floating-point constants.
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
@@ -132,7 +132,7 @@ impl PtxLoader {
 
 /// Prefix of the functions for grid barriers that NVIDIA's device runtime requires from a driver.
 const COOPERATIVE: &str = "__cuda_syscall_CGS_";
-/// PTX text that defines the functions with this prefix.
+/// PTX text that defines the functions whose names begin with [`COOPERATIVE`].
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
 /// A module that has been parsed, and possibly lowered.
@@ -342,7 +342,8 @@ impl PtxImage {
         }
     }
 
-    /// Returns the address of each symbol. For shared symbols the address is 0; each kernel assigns their offsets.
+    /// Returns the address of each symbol. The address of a shared symbol is 0, because each kernel assigns its own
+    /// offsets to shared symbols.
     pub(super) fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {

@@ -176,7 +176,7 @@ impl NativeKernel {
         kernel.stack_need = stack_need(id, |id| calls.remove(&id).unwrap_or_default());
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
         // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
-        // memory use another one.
+        // memory use the untrusted specialisation.
         let wanted = kernel.specialisation(block).trusted(compiler.isolates());
         if kernel.compiled.is_kept(compiler, wanted) {
             kernel.tier_selection.hurry();
@@ -400,7 +400,7 @@ pub(super) struct KernelCode {
     pub(super) name: String,
     /// The properties of the kernel.
     pub(super) info: KernelInfo,
-    /// Addresses of the symbols that the kernel names; shared variables have their offsets instead.
+    /// Addresses of the symbols that the kernel names; for shared variables, their offsets in shared memory.
     pub(super) symbols: SymbolTable,
     /// Address and size of each constant variable of the module.
     pub(super) constants: Arc<[(u64, u64)]>,
@@ -445,7 +445,7 @@ impl KernelCode {
 /// the module share it.
 pub(super) struct NativeCode {
     kernels: Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>,
-    /// The tools that observe each kernel. The code depends on their requests.
+    /// The tools that observe each kernel. The code of a kernel depends on the requests of these tools.
     observers: Vec<OnceLock<Result<Option<Arc<Observers>>>>>,
     caching: Caching,
     tools: Arc<Tools>,
@@ -533,7 +533,7 @@ const SHARED_GAP: u64 = 64;
 
 impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
-        // This call parses floating-point constants.
+        // The work below parses floating-point constants.
         let _mode = FloatMode::of_device();
         // An invalid request of a tool makes launches fail, but not this query.
         let observers = self.native.observers(self.id, &self.info).ok().flatten();
@@ -570,7 +570,7 @@ impl Source {
 
     /// Compiles the kernel for an engine. `block` is the shape of the first launch's blocks.
     pub(super) fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
-        // This call parses and folds floating-point constants.
+        // The work below parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
         let observers = self.native.observers(self.id, &self.info)?;
         let snapshot = self

@@ -174,7 +174,8 @@ fn place(whole: &mut Whole, module: &mut Module, number: usize) -> Result<Placed
     Ok(placed)
 }
 
-/// Returns a copy of a symbol. Moves the initial bytes instead of copying them, because there can be many.
+/// Returns a copy of a symbol. The initial bytes are moved instead of copied, because a symbol can have very many
+/// initial bytes.
 fn taken(symbol: &mut Symbol) -> Symbol {
     let init = std::mem::take(&mut symbol.init);
     Symbol {
@@ -188,7 +189,7 @@ fn taken(symbol: &mut Symbol) -> Symbol {
 enum Strength {
     /// A declaration without a definition.
     Declared,
-    /// `.common`, with its size in bytes: the largest definition is used.
+    /// `.common`, with the size of the variable in bytes: the largest definition is used.
     Common(u64),
     /// `.weak`: the first definition is used.
     Weak,

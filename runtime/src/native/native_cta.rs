@@ -110,7 +110,7 @@ impl Frames {
     }
 }
 
-/// A CTA that runs region by region: the frames of its warps, and the CTA scheduler's state of its threads.
+/// A CTA that runs region by region, with the frames of its warps and the CTA scheduler's state of its threads.
 pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,
@@ -479,7 +479,7 @@ fn read_operand(
     }
 }
 
-/// Returns the offset in the frame and the size, in bytes, of a value's element for one lane.
+/// Returns the offset in the frame and the size in bytes of the element that belongs to `lane` in the array of a value.
 fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
     let ty = kernel.compiled.function.dfg.ty(value);
     let offset = kernel.compiled.regions.lane_offset(value, ty, lane)?;

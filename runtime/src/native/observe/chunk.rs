@@ -84,7 +84,7 @@ pub(in crate::native) struct Chunk<'a> {
     /// The lanes that access memory.
     pub(in crate::native) active: u32,
     pub(in crate::native) addresses: Addresses<'a>,
-    /// For each operand, its value in each lane.
+    /// The values of the operands: a row for each operand, with a value for each lane.
     pub(in crate::native) operands: &'a [u8],
     /// Number of bytes of an operand of a lane.
     pub(in crate::native) operand_bytes: usize,
@@ -323,7 +323,7 @@ impl Examiner<'_> {
         })
     }
 
-    /// Checks that the bytes that the lanes read have been written, and records the bytes that they write.
+    /// Checks that all bytes that the lanes read have been written, and records the bytes that the lanes write.
     fn initialisation_of_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {

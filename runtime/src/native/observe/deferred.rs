@@ -67,7 +67,8 @@ impl Examiner<'_> {
         self.epoch.whole = true;
     }
 
-    /// Records that all CTAs have run to their end, and passes their recorded reads to the detector.
+    /// Records that all CTAs of the current native call have run to their end, and passes their recorded reads to the
+    /// detector.
     pub(in crate::native) fn end_ctas(&mut self) {
         self.pass_reads(true);
     }
@@ -213,8 +214,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes a run to the detector. Returns false if the reads of the run must be passed separately for each warp
-    /// instead.
+    /// Passes a run to the detector. Returns false if the caller must pass the reads of the run separately for each
+    /// warp instead.
     fn keeps_run(&mut self, at: &Observed<'_>, run: &Run) -> bool {
         let Some(races) = &self.findings.shadow().races else {
             return true;

@@ -33,7 +33,7 @@ impl Examiner<'_> {
         self.written.record(initialised, start, size)
     }
 
-    /// Checks that bytes that a thread reads have been written, and records the bytes that it writes.
+    /// Checks that all bytes that a thread reads have been written, and records the bytes that the thread writes.
     pub(super) fn initialisation(&mut self, at: &Observed<'_>, address: u64, bytes: u32) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {

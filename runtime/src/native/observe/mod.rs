@@ -121,8 +121,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Examines an access to `address` by a thread of the CTA with index `cta`. `operands` are the operands of the
-    /// access. Returns the address that the thread must access: `address` or, if the access is suppressed, that of
-    /// spare memory.
+    /// access. Returns the address that the thread must access: `address` or, if the access is suppressed, an address
+    /// in spare memory.
     ///
     /// # Errors
     /// The fault of the access, if a wrong access ends the launch.

@@ -358,8 +358,8 @@ impl Examiner<'_> {
         let (own, other) = (races.info(site), races.info(other_site));
         let here = (own, races.thread_place(id, race.thread));
         let there = (other, races.thread_place(other_cta, other_thread));
-        // Another run can execute the two accesses in the other order, so the report lists them in the order of the
-        // source.
+        // In another run, the two accesses can be executed in the opposite order. The report therefore lists them in
+        // the order of the source, so that all runs create the same report.
         let order = |info: &SiteInfo| (info.place.ptx_line, std::sync::Arc::clone(&info.kernel));
         let (first, second) = match order(other) <= order(own) {
             true => (there, here),
