@@ -1,4 +1,4 @@
-//! Finds out which accesses the mappings of the process permit.
+//! Determines whether the mappings of the process permit reads and writes of host memory.
 //!
 //! Linux 6.11 and later can look up the mapping of a single address (`PROCMAP_QUERY`, `linux/fs.h`). Older systems only
 //! provide the text of `/proc/self/maps`. Reading this text takes time in proportion to the number of mappings.

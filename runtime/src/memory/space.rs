@@ -599,7 +599,7 @@ impl AddressSpace {
                 _ => MemoryError::NotMapped(base),
             });
         }
-        // The reserved range contains only memory of this library. Parts of it that are not in the index are not
+        // The reserved range contains only memory of this library. A part of this range that is not in the index is not
         // allocated.
         let reserved = self.range();
         if base < reserved.end && reserved.start < end {

@@ -194,8 +194,8 @@ impl Windows {
     /// Checks that `count` slots can have at least `shared` and `local` accessible bytes at the same time.
     ///
     /// # Errors
-    /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::OutOfMemory`] if the limit of the
-    /// process on private memory (`ulimit -d`) does not permit this.
+    /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::OutOfMemory`] if the limit on the
+    /// private memory of the process (`ulimit -d`) is too low.
     pub(crate) fn check(&self, count: u64, shared: u64, local: u64) -> Result<(), MemoryError> {
         let WindowGeometry {
             shared_span,
@@ -392,7 +392,7 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Returns the number of accessible bytes of shared memory, and that of local memory.
+    /// Returns the number of accessible bytes of shared memory and the number of accessible bytes of local memory.
     pub fn opened(&self) -> (u64, u64) {
         let [shared, local] = self.windows.parts(self.slot);
         let open = |part: Part<'_>| part.open.load(Ordering::Relaxed);
