@@ -159,8 +159,8 @@ pub fn pending_flag() -> *const AtomicU32 {
     thread::with(|state| &raw const state.pending)
 }
 
-/// Returns whether a stop or a raised trap is pending on this thread. Helpers that run for a long time should check
-/// this.
+/// Returns whether a stop or a raised trap is pending on this thread. Helpers that run for a long time should call this
+/// function repeatedly.
 pub fn pending() -> bool {
     thread::with(|state| state.pending.load(Ordering::Relaxed) != PENDING_NONE)
 }

@@ -318,7 +318,7 @@ fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
     unwind(fault, context, fault.kind(), Some(pc), access, place)
 }
 
-/// Makes the innermost `enter` of this thread return a trap; returns false if this thread is in no `enter`.
+/// Makes the innermost running `enter` of this thread return a trap; returns false if no `enter` runs on this thread.
 fn unwind(
     fault: &Fault,
     context: &mut Context,

@@ -18,7 +18,8 @@ use super::{FaultError, GuardedStack, StopHandle, forward, install, stop_signal}
 pub struct WorkerOptions {
     /// Size of the stack for generated code and the helpers that it calls, in bytes.
     pub stack_size: usize,
-    /// Size of the inaccessible guard below that stack, in bytes. It must be larger than any frame of generated code.
+    /// Size of the inaccessible guard below the stack for generated code, in bytes. The guard must be larger than any
+    /// frame of generated code.
     pub guard_size: usize,
     /// Size in bytes of the stack for signal handlers: our handlers, and the program's handlers to which our handlers
     /// forward signals.
