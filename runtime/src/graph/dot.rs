@@ -30,7 +30,7 @@ pub struct DotOptions {
     pub memory_ops: bool,
     /// Kinds and handles of conditional nodes.
     pub conditionals: bool,
-    /// Attributes of kernels: whether they are cooperative.
+    /// Attributes of kernels: whether a kernel is cooperative.
     pub attributes: bool,
     /// IDs of the nodes.
     pub numbers: bool,

@@ -57,7 +57,7 @@ impl Graph {
         edges
     }
 
-    /// Adds all of the edges. If an edge is invalid, adds none.
+    /// Adds all edges in `edges` or, if one of them is invalid, no edge.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, for an edge that already exists or occurs twice in `edges`,
@@ -80,7 +80,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Removes all of the edges. If an edge is invalid, removes none.
+    /// Removes all edges in `edges` or, if one of them is invalid, no edge.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for edges that do not exist with the given data, and for graphs that have memory nodes,

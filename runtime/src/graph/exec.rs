@@ -1,5 +1,5 @@
-//! Executable graphs. An executable graph is created from a graph (instantiation) and then launched; the parameters of
-//! its nodes can be changed.
+//! Executable graphs. An executable graph is created from a graph (instantiation) and can then be launched any number
+//! of times. The parameters of its nodes can be changed between launches.
 
 use std::sync::Arc;
 

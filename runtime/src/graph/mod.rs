@@ -216,7 +216,7 @@ impl Graph {
         self.inner.id
     }
 
-    /// Returns whether a node owns the graph. Such a graph is destroyed with its node.
+    /// Returns whether a node owns the graph. A graph that a node owns is destroyed together with the node.
     pub fn is_owned(&self) -> bool {
         self.inner.state.lock().owner.is_some()
     }
@@ -266,7 +266,7 @@ impl Graph {
         })
     }
 
-    /// Returns the number of levels of graphs inside this graph.
+    /// Returns the number of nesting levels of graphs inside this graph; 0 if no node has a nested graph.
     fn height(&self) -> usize {
         let nested = |node: &NodeData| match &node.op {
             NodeOp::Child(child) => 1 + child.height(),

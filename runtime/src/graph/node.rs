@@ -95,7 +95,7 @@ pub enum NodeOp {
     MemFree(Arc<GraphAllocation>),
     /// Performs stream memory operations.
     MemOps(Arc<MemOpsNode>),
-    /// Runs one of the node's graphs, or one graph repeatedly.
+    /// Depending on a value, runs one of the node's graphs, or runs its only graph repeatedly.
     Conditional(Arc<ConditionalNode>),
 }
 

@@ -35,13 +35,13 @@ pub enum UpdateReason {
     TopologyChanged = 2,
     /// The kinds of two corresponding nodes differ.
     NodeTypeChanged = 3,
-    /// Parameters that an update cannot change differ.
+    /// The new node has different values of parameters that an update cannot change.
     ParametersChanged = 5,
     /// A node of this kind cannot be updated.
     NotSupported = 6,
     /// The new kernel and the kernel that it would replace belong to different contexts.
     UnsupportedFunctionChange = 7,
-    /// Attributes that an update cannot change differ.
+    /// The new node has different values of attributes that an update cannot change.
     AttributesChanged = 8,
 }
 
@@ -62,7 +62,7 @@ pub struct UpdateProblem {
     pub reason: UpdateReason,
     /// The node of the new graph that causes the problem; `None` if no node causes the problem.
     pub node: Option<Node>,
-    /// If an edge of the new graph differs, the node at which this edge begins.
+    /// If the problem is an edge of the new graph, the node at which this edge begins.
     pub from: Option<Node>,
     /// The error, if the reason is [`UpdateReason::Error`].
     pub error: Option<Error>,

@@ -121,7 +121,7 @@ impl Model {
         let mut before = self.earlier(stream);
         before.extend(&self.launched[number]);
         let after = self.graph(graph, &before);
-        // `after` includes the earlier launches of the graph, for which this launch waited.
+        // `after` also contains the runs of the earlier launches of the graph, because this launch waits for them.
         self.submitted[stream].extend(&after);
         self.launched[number].extend(&after);
     }
