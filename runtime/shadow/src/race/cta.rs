@@ -158,7 +158,8 @@ pub(super) struct Cta {
     locks: FxHashMap<u32, Lock>,
     /// Pairs of a thread and the address of a lock that the thread has released.
     released: FxHashSet<(u32, u64)>,
-    /// For each thread, the sizes of the clocks that it has used last, by [`Use`]; empty until a thread uses a clock.
+    /// For each thread and each [`Use`], the size of the clock that the thread has used last; empty until a thread uses
+    /// a clock.
     sizes: Vec<[u32; 3]>,
     /// The current group of an instruction in a warp. The key consists of the warp, the instruction, and whether the
     /// accesses write.
@@ -281,7 +282,7 @@ impl Cta {
         !self.locks.is_empty()
     }
 
-    /// Returns the interval up to which all lanes of a warp know all accesses of each other.
+    /// Returns the highest interval up to which every lane of a warp knows all accesses of the other lanes.
     pub(super) fn common_interval(&self, warp: u32) -> u32 {
         self.warps[warp as usize].common
     }
@@ -362,8 +363,8 @@ impl Cta {
         };
     }
 
-    /// Performs a fence between the generic and the asynchronous proxy. The asynchronous proxy then sees all writes
-    /// that the thread knows.
+    /// Performs a fence between the generic and the asynchronous proxy. All writes that the thread knows are then
+    /// visible to the asynchronous proxy.
     pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         let released = self.release(id, thread, Basis::Guaranteed);
         let Some(released) = released else {

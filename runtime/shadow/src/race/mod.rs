@@ -60,7 +60,7 @@ pub struct Access {
     pub element: u32,
     /// The memory that is accessed.
     pub window: Window,
-    /// Whether a read acquires what the write that it reads from has released.
+    /// Whether a read acquires the accesses that were released by the write whose value it reads.
     pub acquires: bool,
     /// Whether a write releases the thread's earlier accesses.
     pub releases: bool,
@@ -193,7 +193,7 @@ pub struct Conflict {
     pub thread: u32,
     /// Whether the access writes.
     pub writes: bool,
-    /// The address of the first byte that the thread and the other work both access.
+    /// The address of the first byte that both the thread and the other piece of work access.
     pub address: u64,
 }
 
@@ -215,7 +215,7 @@ struct Group {
     lock: Option<Lock>,
 }
 
-/// A lock that a thread holds: a location that it has changed with a compare-and-swap.
+/// A lock that a thread holds. It is a location that the thread has changed with a compare-and-swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Lock {
     address: u64,
@@ -544,7 +544,7 @@ impl Detector {
         }
     }
 
-    /// Records an access to all its cells.
+    /// Records an access in all cells that the access overlaps.
     fn touch_all(
         &mut self,
         by: Thread,
@@ -595,7 +595,7 @@ impl Detector {
             self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
-        // If a thread that polls a location reads the result of the same write again, its clocks do not change.
+        // If a polling thread reads the value of the same write again, the clocks of the thread do not change.
         let seen = (address, location.version, scope, access.acquires);
         if access.polls && cta.has_seen(thread, seen) {
             return;

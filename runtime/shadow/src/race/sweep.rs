@@ -1,7 +1,7 @@
 //! Frees groups to which no recorded access belongs.
 //!
-//! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but its cells contain
-//! only the accesses of the last few. Without reuse, the memory for groups would grow with the running time of a
+//! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but the cells contain
+//! only accesses of the last few intervals. Without reuse, the memory for groups would grow with the running time of a
 //! kernel.
 
 use super::cell::{GroupId, NONE};
@@ -54,7 +54,7 @@ impl Detector {
         self.groups.len() as GroupId
     }
 
-    /// Returns the number of groups, without those that can be reused.
+    /// Returns the number of groups that are in use, without the groups that can be reused.
     pub(super) fn used_groups(&self) -> usize {
         self.groups.len() - self.unused.groups.len()
     }

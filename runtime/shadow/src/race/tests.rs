@@ -567,7 +567,8 @@ fn access_unit(detector: &mut Detector, id: CtaId, site: Site, access: Access) -
 
 #[test]
 fn equal_writes_of_many_ctas_race_with_two_of_them() {
-    // A read by each of the CTAs races with a write by another one, with and without a barrier before the read.
+    // CTAs 0, 2 and 3 are tested as the reader, each with and without a barrier before the read. The read must race
+    // with a write by another CTA.
     for (reader, waits) in [
         (0, false),
         (0, true),
@@ -1048,7 +1049,8 @@ fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
     assert!(kept <= KEPT, "{kept}");
 }
 
-/// Threads that only synchronise without fences take memory in proportion to their number.
+/// Memory must be proportional to the number of threads if the threads synchronise only with relaxed atomics, without
+/// fences.
 #[test]
 fn relaxed_atomics_without_fences_take_linear_memory() {
     const CTAS: u64 = 64;

@@ -2,7 +2,8 @@
 //! unit.
 //!
 //! Most accesses of warps cover whole units: each lane accesses the same number of cells, directly after the cells of
-//! the lane before it. The record of a unit then takes 16 bytes instead of 16 cells of 20 bytes.
+//! the previous lane. Such accesses are recorded once for a unit instead of in each of its 16 cells, which have 20
+//! bytes each.
 
 use smallvec::SmallVec;
 
