@@ -1,13 +1,13 @@
 //! Records which bytes of memory have been written: one bit per byte.
 //!
-//! Only ranges that [`Initialised::track`] names are recorded. All other memory counts as written. Several threads may
-//! call the functions at the same time: the bits are atomic.
+//! Only ranges that were passed to [`Initialised::track`] are recorded. All other memory is treated as written. Several
+//! threads may call the functions at the same time, because the bits are atomic.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Which bytes of a range have been written.
+/// Whether all, some or none of the bytes of a range have been written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     /// All bytes.
@@ -37,7 +37,8 @@ impl Range {
         self.start + self.len
     }
 
-    /// Returns the parts of the words that the bytes `from .. to` occupy: the index of a word, and a mask.
+    /// Returns, for each word that contains bits of the bytes `from .. to`, the index of the word and the mask of these
+    /// bits.
     fn parts(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
         (from / 64..to.div_ceil(64)).map(move |word| {
             let first = from.max(word * 64) % 64;
@@ -53,7 +54,7 @@ impl Range {
     fn set(&self, from: u64, to: u64) {
         for (word, mask) in Range::parts(from, to) {
             let word = &self.words[word];
-            // Most stores write bytes that were written before.
+            // Most stores write bytes that were written before, so the atomic read-modify-write is usually unnecessary.
             if word.load(Ordering::Relaxed) & mask != mask {
                 word.fetch_or(mask, Ordering::Relaxed);
             }
@@ -80,21 +81,22 @@ impl Range {
 pub struct Initialised {
     /// The tracked ranges by their start. They do not overlap.
     ranges: RwLock<BTreeMap<u64, Arc<Range>>>,
-    /// The number of changes of `ranges`.
+    /// The number of changes of `ranges` so far. A [`View`] is out of date if its number differs.
     changes: AtomicU64,
 }
 
-/// The ranges that one user of [`Initialised`] has used last. The user finds these ranges again without taking the
-/// lock of [`Initialised`].
+/// A cache of the ranges of an [`Initialised`] that its owner has used last. The owner finds these ranges again without
+/// taking the lock of the [`Initialised`].
 #[derive(Debug, Default)]
 pub struct View {
     changes: u64,
     recent: [Option<Arc<Range>>; 4],
-    /// The ranges whose bits generated code uses.
+    /// The ranges whose bits generated code accesses directly. They are kept so that the addresses of the bits stay
+    /// valid.
     lent: Vec<Arc<Range>>,
 }
 
-/// The record of a tracked range. All addresses must be in the range.
+/// The record of a tracked range. All addresses that are passed to its functions must be in the range.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a>(&'a Range);
 
@@ -122,7 +124,7 @@ impl Record<'_> {
 }
 
 impl View {
-    /// Returns the range that contains `len` bytes at `start`, if one range contains them all.
+    /// Returns the tracked range that contains all `len` bytes at `start`; `None` if no single range contains them.
     fn range(&mut self, of: &Initialised, start: u64, len: u64) -> Option<&Range> {
         let changes = of.changes.load(Ordering::Acquire);
         if self.changes != changes {
@@ -147,15 +149,16 @@ impl View {
         self.recent[0].as_deref()
     }
 
-    /// Returns the record of a tracked range, if one range contains `len` bytes at `start`.
+    /// Returns the record of the tracked range that contains all `len` bytes at `start`; `None` if no single range
+    /// contains them.
     pub fn within(&mut self, of: &Initialised, start: u64, len: u64) -> Option<Record<'_>> {
         self.range(of, start, len).map(Record)
     }
 
     /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
-    /// has been written. Returns 0 if no tracked range contains any of the bytes, so that all of them count as
-    /// written, and `None` if there is no such address. The bits exist as long as this view. [`Initialised`] uses
-    /// them until [`Initialised::track`] or [`Initialised::forget`] replaces or removes the range.
+    /// has been written. Returns 0 if no tracked range contains any of the bytes, because all of them are then treated
+    /// as written. Returns `None` if the bits have no such address. The bits exist as long as this view.
+    /// [`Initialised`] uses them until [`Initialised::track`] or [`Initialised::forget`] replaces or removes the range.
     pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
         let Some(range) = self.range(of, start, len) else {
             return of.is_untracked(start, len).then_some(0);
@@ -190,7 +193,8 @@ impl View {
 }
 
 impl Initialised {
-    /// Begins to record a range in which no byte has been written. Forgets ranges that overlap it.
+    /// Begins to track a range in which no byte has been written. Tracked ranges that overlap the new range are
+    /// removed.
     pub fn track(&self, start: u64, len: u64) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(same) = ranges.get(&start).filter(|same| same.len == len) {
@@ -207,7 +211,7 @@ impl Initialised {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Ends the record of the range that begins at `start`. Its bytes then count as written.
+    /// Stops tracking the range that begins at `start`. Its bytes are then treated as written.
     pub fn forget(&self, start: u64) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         ranges.remove(&start);
@@ -231,7 +235,7 @@ impl Initialised {
         self.each(start, len, |range, from, to| range.set(from, to));
     }
 
-    /// Returns which of `len` bytes at `start` have been written.
+    /// Returns whether all, some or none of the `len` bytes at `start` have been written.
     pub fn written(&self, start: u64, len: u64) -> Written {
         let (mut any, mut all, mut seen) = (false, true, 0);
         self.each(start, len, |range, from, to| {
@@ -248,11 +252,11 @@ impl Initialised {
         }
     }
 
-    /// Returns the offset from `start` of the first byte that has not been written, the number of such bytes, and the
-    /// length of the longest sequence of such bytes. Returns `None` if all bytes have been written.
+    /// Returns the offset from `start` of the first unwritten byte, the number of unwritten bytes, and the length of
+    /// the longest sequence of unwritten bytes. Returns `None` if all bytes have been written.
     pub fn missing(&self, start: u64, len: u64) -> Option<(u64, u64, u64)> {
         let (mut first, mut count) = (None, 0);
-        // The longest sequence, and the sequence that ends at the current byte.
+        // The length of the longest sequence of unwritten bytes, and the length and the end of the current sequence.
         let (mut longest, mut run, mut next) = (0, 0, u64::MAX);
         self.each(start, len, |range, from, to| {
             for (word, mask) in Range::parts(from, to) {
@@ -280,8 +284,8 @@ impl Initialised {
         first.map(|first| (first, count, longest))
     }
 
-    /// Copies the record of `len` bytes at `src` to `dst`: a byte of the destination counts as written if the byte of
-    /// the source does.
+    /// Copies the record of `len` bytes at `src` to `dst`: each destination byte is then recorded as written if and
+    /// only if its source byte is.
     pub fn copy(&self, dst: u64, src: u64, len: u64) {
         // Copies the record byte by byte only if the source contains bytes that have not been written.
         if self.written(src, len) == Written::All {
@@ -307,8 +311,8 @@ impl Initialised {
         });
     }
 
-    /// Calls `action` for each tracked range that contains some of the bytes, with the offsets of these bytes in the
-    /// range.
+    /// Calls `action` for each tracked range that contains some of the bytes. The arguments are the range, and the
+    /// offsets in the range of the first and one past the last of these bytes.
     fn each(&self, start: u64, len: u64, mut action: impl FnMut(&Range, u64, u64)) {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         for range in overlapping(&ranges, start, len) {

@@ -1,10 +1,10 @@
-//! Shadow memory: what checking runs record about each byte of device memory.
+//! Shadow memory: the data that checking runs record about each byte of device memory.
 //!
 //! - [`init`] records which bytes have been written.
-//! - [`race`] records which threads have accessed which bytes, and what orders these accesses.
+//! - [`race`] records which threads have accessed which bytes, and which operations order these accesses.
 //!
-//! This crate works with numbers only: addresses, indices of CTAs and threads, and indices of places in kernels
-//! ([`race::Site`]). It accesses no memory of the program.
+//! This crate does not depend on the runtime. Its inputs are only numbers: addresses, indices of CTAs and threads, and
+//! indices of instructions in kernels ([`race::Site`]). It accesses no memory of the program.
 
 #![forbid(unsafe_code)]
 

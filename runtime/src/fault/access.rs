@@ -1,15 +1,15 @@
-//! Accesses to memory that may be unmapped: copies, fills, loads, stores and compare-and-swap that return `Err` on a
-//! fault instead of ending the process.
+//! Accesses to memory that may be unmapped. If an access faults, these functions (copies, fills, loads, stores and
+//! compare-and-swap) return `Err` instead of ending the process.
 //!
 //! Every helper of generated code and every copy between host and device uses these functions. Any thread may call them
 //! after [`super::install`]; before that call, a fault ends the program, as in any other code.
 //!
-//! Loads and stores of up to 8 bytes are single accesses. Loads and stores of 16 bytes are single accesses if the CPU
-//! executes 16-byte accesses as such. Loads and stores do not order memory: use [`std::sync::atomic::fence`] around
+//! Loads and stores of up to 8 bytes are single accesses. Loads and stores of 16 bytes are single accesses only if the
+//! CPU does not split 16-byte accesses. Loads and stores do not order memory: use [`std::sync::atomic::fence`] around
 //! them. Compare-and-swap is sequentially consistent. Copies and fills access each byte once or twice, in an
 //! unspecified order.
 //!
-//! Loads are safe functions: they change no memory, and every bit pattern is a valid value.
+//! Loads are safe functions, because they change no memory and every bit pattern is a valid result.
 
 use super::arch::{RoutineResult, routines};
 use super::{AccessKind, TrapKind};
@@ -18,9 +18,10 @@ use super::{AccessKind, TrapKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind:?} on {access:?} at address {address:#x}")]
 pub struct AccessFault {
-    /// Address of the first byte that could not be accessed, or of the operand if the CPU does not report the byte.
+    /// Address of the first byte that could not be accessed. If the CPU does not report this address, the address of
+    /// the operand.
     pub address: u64,
-    /// Direction of the access.
+    /// Direction of the access: read or write.
     pub access: AccessKind,
     /// Reason of the fault.
     pub kind: TrapKind,
@@ -56,8 +57,8 @@ pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     index | direction
 }
 
-/// Converts the result of a routine. If the CPU does not report the address or the direction of a fault, the operand's
-/// address or direction in `guess` is used instead.
+/// Converts the result of an access routine. `guess` contains the operand's address and direction, which are used if
+/// the CPU does not report those of the fault.
 #[inline]
 fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
     if result.status == 0 {
@@ -102,7 +103,7 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
 pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
     // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::copy(dst, src, n as u64) };
-    // Chooses the range that faulted if the CPU does not report the direction.
+    // If the CPU does not report the direction, the address of the fault shows which of the two ranges faulted.
     let of_source = result.value.wrapping_sub(src) < n as u64;
     let guess = if of_source {
         (src, AccessKind::Read)
@@ -115,7 +116,7 @@ pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
 /// Copies `dst.len()` bytes at `src` into `dst`; the access to `src` can fault.
 ///
 /// # Errors
-/// Returns the first fault. Part of `dst` may have been written by then.
+/// Returns the first fault. Part of `dst` may have been written before the fault.
 pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
     // SAFETY: the destination is borrowed mutably.
     unsafe { copy(dst.as_mut_ptr() as u64, src, dst.len()) }
@@ -124,7 +125,7 @@ pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
 /// Copies the bytes of `src` to `dst`; the access to `dst` can fault.
 ///
 /// # Errors
-/// Returns the first fault. The bytes that were copied before it remain in `dst`.
+/// Returns the first fault. The bytes that were copied before the fault remain in `dst`.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -195,7 +196,7 @@ macro_rules! scalars {
         /// Returns the fault of the access.
         #[inline]
         pub fn $load(address: u64) -> Result<$ty, AccessFault> {
-            // SAFETY: a load changes nothing, and its fault is recovered.
+            // SAFETY: a load changes no memory, and a fault of the load is recovered.
             let result = unsafe { routines::$load(address) };
             check(result, (address, AccessKind::Read)).map(|value| value as $ty)
         }
@@ -255,12 +256,13 @@ pub fn load128(address: u64) -> Result<u128, AccessFault> {
     check(result, (address, AccessKind::Read)).map(|_| value)
 }
 
-/// Loads one value at `displacement` bytes after each address, and stores it in the element of `out` with the same
-/// index. If the slices differ in length, stops at the end of the shorter slice. A value has `bytes` (1, 2 or 4) bytes
-/// and is zero-extended. The addresses may have any alignment.
+/// For each element of `addresses`, loads a value at this address plus `displacement`, and stores the value in the
+/// element of `out` with the same index. If the slices differ in length, stops at the end of the shorter slice. A value
+/// has `bytes` (1, 2 or 4) bytes and is zero-extended. The addresses may have any alignment.
 ///
 /// # Errors
-/// Returns the first fault and the index of its address. Part of `out` may have been written by then.
+/// Returns the first fault and the index of the address that faulted. Part of `out` may have been written before the
+/// fault.
 pub fn gather(
     addresses: &[u64],
     displacement: u64,
@@ -324,8 +326,8 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
         .map_err(AccessFault::of_atomic)
 }
 
-/// Applies `f` atomically to `bytes` (1, 2, 4 or 8) bytes and returns the old value, zero-extended. May call `f`
-/// several times.
+/// Atomically replaces the value of `bytes` (1, 2, 4 or 8) bytes by the result of `f` and returns the old value,
+/// zero-extended. May call `f` several times.
 ///
 /// # Errors
 /// Returns the fault of the access. Returns [`TrapKind::Misaligned`] if the address is not aligned or if `bytes` is not

@@ -1,4 +1,4 @@
-//! Tests of the access routines: the bytes that they copy, the exact address of a fault, and speed.
+//! Tests of the access routines: the copied bytes, the exact address of a fault, and the speed of copies.
 
 use super::*;
 use crate::fault::{GuardedStack, install};

@@ -1,13 +1,13 @@
-//! The registry of generated code maps a program counter to the owner of the code. Signal handlers can read the
+//! The registry of generated code, which maps a program counter to the owner of the code. Signal handlers can read the
 //! registry.
 //!
 //! The registry is a linked list of arrays of slots (`Chunk`). The arrays are never freed; empty slots are reused. A
 //! lookup takes no lock and allocates nothing, so it works in any signal handler. A lookup is a linear scan, which is
 //! fast enough for one lookup per fault.
 //!
-//! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. Readers
-//! never skip the slot of code that runs on their own thread: that code is registered before it is entered, and remains
-//! registered until it has been left.
+//! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. A reader
+//! never skips the slot of code that runs on the reader's own thread, because code is registered before it is entered
+//! and stays registered until it is left.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -43,7 +43,7 @@ impl Slot {
         }
     }
 
-    /// Returns a consistent copy of the range, or `None` if the slot is being written.
+    /// Returns a consistent copy of the slot's range; `None` if the slot is being written.
     fn read(&self) -> Option<CodeRange> {
         let before = self.version.load(Ordering::Acquire);
         let range = CodeRange {
@@ -130,7 +130,7 @@ pub fn register_code(start: u64, len: usize, owner: u64) {
 
 /// Removes the range that begins at `start` from the registry. Returns whether such a range was registered.
 ///
-/// No thread may run code in that range any more.
+/// The caller must ensure that no thread still runs code in this range.
 pub fn unregister_code(start: u64) -> bool {
     let _writing = WRITE.lock();
     let slot = (start != 0).then(|| find_slot(start)).flatten();

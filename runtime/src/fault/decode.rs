@@ -16,19 +16,20 @@ const RBP: usize = 5;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// What the prefixes of an instruction specify for its operand.
+/// The properties of the memory operand that the prefixes of an instruction specify, and the opcode map.
 #[derive(Default)]
 struct Prefixes {
-    /// Extension bit, shifted left by 3, of the ModRM.rm or SIB base register; the next field is the same for the index
-    /// register.
+    /// Extension bit of the base register (ModRM.rm or SIB.base), shifted left by 3; the next field is the extension
+    /// bit of the index register.
     base: usize,
     index: usize,
-    /// Prefix 0x67: addresses have 32 bits.
+    /// Whether the instruction has the prefix 0x67: addresses have 32 bits.
     short_address: bool,
-    /// Prefix 0x64 or 0x65: the operand uses a segment base, which the saved context does not contain.
+    /// Whether the instruction has the prefix 0x64 or 0x65: the operand uses a segment base, which the saved context
+    /// does not contain.
     segment: bool,
-    /// EVEX: the CPU scales a displacement of one byte by a factor that depends on the instruction. This module has no
-    /// table of these factors.
+    /// Whether the instruction has an EVEX prefix. The CPU then scales a displacement of one byte by a factor that
+    /// depends on the instruction. This module has no table of these factors.
     scaled: bool,
     /// Opcode map: 0 for one-byte opcodes, 1 for `0f`, 2 for `0f 38`, 3 for `0f 3a`.
     map: u8,
@@ -59,7 +60,8 @@ impl Bytes<'_> {
     }
 }
 
-/// Returns the address of the instruction's memory operand; `registers` are in encoding order.
+/// Returns the address of the instruction's memory operand. `registers` contains the general registers in the order of
+/// their encoding.
 pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64> {
     let mut bytes = Bytes { bytes };
     let prefixes = read_prefixes(&mut bytes)?;
@@ -84,7 +86,7 @@ pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64>
             return None;
         }
     }
-    // Gathers and scatters have vectors of indices.
+    // Gathers and scatters have vectors of indices, which `registers` does not contain.
     if prefixes.map == 2 && matches!(opcode, 0x90..=0x93 | 0xa0..=0xa3) {
         return None;
     }
@@ -135,8 +137,8 @@ fn read_prefixes(bytes: &mut Bytes<'_>) -> Option<Prefixes> {
     Some(p)
 }
 
-/// Sets the extension bits from a byte of a VEX or EVEX prefix. The byte contains the bits R, X and B, inverted, in
-/// bits 7, 6 and 5.
+/// Sets the extension bits from a byte of a VEX or EVEX prefix. Bits 7, 6 and 5 of the byte are the inverted bits R, X
+/// and B.
 fn vex_extensions(byte: u8, p: &mut Prefixes) {
     p.base = usize::from(!byte >> 5 & 1) << 3;
     p.index = usize::from(!byte >> 6 & 1) << 3;

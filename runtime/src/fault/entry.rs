@@ -13,15 +13,15 @@ use super::{Trap, TrapKind, arch};
 /// result has 64 bits.
 pub type GeneratedFn = unsafe extern "C" fn(ctx: *mut u8, a: u64, b: u64) -> u64;
 
-/// Calls `f(ctx, a, b)` and returns its result; returns a fault in `f` as `Err`.
+/// Calls `f(ctx, a, b)` and returns the result of the call, or `Err` if `f` faults.
 ///
 /// The call runs on the thread's guarded stack if the thread has a [`super::WorkerGuard`] and the call is not nested.
 /// Floating-point code in `f` runs with all exceptions masked, rounds to nearest and keeps subnormals; `enter` restores
 /// the host's control word afterwards. The overhead of a call is about 5 nanoseconds.
 ///
 /// # Errors
-/// Returns the trap that ended the call: a fault in registered code, a stop, or a trap that a helper [`raise`]d. A
-/// raised trap is returned even if `f` returned without reading the pending flag.
+/// Returns the trap that ended the call: a fault in registered code, a stop, or a trap that a helper [`raise`]d. If a
+/// trap was raised, `enter` returns the trap even if `f` returned without reading the pending flag.
 ///
 /// # Safety
 /// `f` must follow the platform's C calling convention and must not write memory that safe Rust code relies on. Either
@@ -70,7 +70,7 @@ fn outcome(state: &ThreadState, save: &SaveArea, status: u64) -> Result<u64, Tra
     }
 }
 
-/// Returns the pending trap. Removes a raised trap; a stop remains pending until the token changes.
+/// Returns the pending trap. A raised trap is then no longer pending; a stop remains pending until the token changes.
 fn take_pending(state: &ThreadState) -> Option<Trap> {
     match state.pending.load(Ordering::Relaxed) {
         PENDING_NONE => None,
@@ -133,9 +133,9 @@ impl From<super::AccessFault> for Trap {
 
 /// Ends the innermost [`enter`] with `trap`. Helpers that generated code calls use this function.
 ///
-/// The trap takes effect after the helper has returned: when generated code reads the [`pending_flag`] or, at the
-/// latest, when generated code returns. If several traps are raised, `enter` returns the first one. A stop overrides
-/// all raised traps.
+/// The trap takes effect after the helper has returned, when generated code reads the [`pending_flag`]. If generated
+/// code does not read the flag, the trap takes effect when generated code returns. If several traps are raised, `enter`
+/// returns the first one. A stop overrides all raised traps.
 pub fn raise(trap: Trap) {
     thread::with(|state| {
         if state.pending.load(Ordering::Relaxed) == PENDING_NONE {
@@ -159,14 +159,15 @@ pub fn pending_flag() -> *const AtomicU32 {
     thread::with(|state| &raw const state.pending)
 }
 
-/// Returns whether a stop or a raised trap is pending on this thread. Helpers that run for a long time should check
-/// this.
+/// Returns whether a stop or a raised trap is pending on this thread. Helpers that run for a long time should call this
+/// function repeatedly.
 pub fn pending() -> bool {
     thread::with(|state| state.pending.load(Ordering::Relaxed) != PENDING_NONE)
 }
 
-/// Declares that this thread executes the run with the number `token`, so that a late stop for another run does not
-/// stop this run. Token 0 declares that the thread executes nothing that can be stopped. Tokens must not be reused.
+/// Declares that this thread executes the run with the number `token`. A stop request for any other run then has no
+/// effect on this thread. Token 0 declares that the thread executes nothing that can be stopped. Tokens must not be
+/// reused.
 ///
 /// If a stop for `token` was requested before this call, the stop becomes pending.
 pub fn set_stop_token(token: u64) {
@@ -190,8 +191,8 @@ pub fn leave_address() -> u64 {
 /// Leaves the innermost [`enter`] if a stop is pending. Otherwise returns.
 ///
 /// # Safety
-/// The caller must be a helper that generated code has called. Its frame, and all frames between it and the generated code, must own nothing
-/// that must be released.
+/// The caller must be a helper that generated code has called. The frame of this helper, and all frames between it and
+/// the generated code, must not own resources that must be released.
 pub unsafe fn leave_if_stopped() {
     if thread::with(|state| state.pending.load(Ordering::Relaxed) == PENDING_STOP) {
         leave();

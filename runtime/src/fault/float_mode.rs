@@ -1,16 +1,16 @@
-//! The floating-point mode of device code, for host code that computes in place of device code, and for calls of the
-//! driver API.
+//! Sets the floating-point mode of device code on host threads. Host code that computes in place of device code, and
+//! calls of the driver API, need this mode.
 //!
 //! [`super::enter`] sets the control word for generated code. The interpreter, and the constant folder during
-//! compilation, compute on a host thread. On that thread the program may have changed the mode, to flush subnormals
-//! (`-ffast-math`) or to round differently.
+//! compilation, compute on a host thread. The program may have changed the mode of this thread, for example to flush
+//! subnormals (`-ffast-math`) or to change the rounding direction.
 
 use std::marker::PhantomData;
 
 use super::arch::RUN_FP_CONTROL;
 
-/// While this value exists, the thread rounds to nearest and keeps subnormals, as device code does, and floating-point
-/// exceptions cause no signal.
+/// While a `FloatMode` exists, its thread rounds to nearest and keeps subnormals, as device code does, and
+/// floating-point exceptions cause no signal.
 #[derive(Debug)]
 pub struct FloatMode {
     before: u64,
@@ -18,8 +18,8 @@ pub struct FloatMode {
 }
 
 impl FloatMode {
-    /// Sets device code's mode on this thread if the program has chosen another one, for instance with
-    /// `feenableexcept`. Dropping the value restores the previous mode and the flags of the exceptions.
+    /// Sets device code's mode on this thread if the program has set a different mode, for instance with
+    /// `feenableexcept`. Dropping the value restores the previous mode and the exception flags.
     pub fn replacing_other() -> Option<FloatMode> {
         let other = control() & !STATUS_FLAGS != RUN_FP_CONTROL;
         other.then(FloatMode::of_device)
@@ -62,8 +62,8 @@ fn control() -> u64 {
 #[cfg(target_arch = "x86_64")]
 fn set_control(control: u64) {
     let word = control as u32;
-    // SAFETY: the instruction loads a valid control word: ours, which masks the exceptions, or one that this thread had
-    // before. Callers change the mode only before and after whole computations.
+    // SAFETY: the instruction loads a valid control word: either ours, which masks the exceptions, or the previous
+    // control word of this thread. Callers change the mode only before and after whole computations.
     unsafe {
         std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags));
     }
@@ -81,8 +81,8 @@ fn control() -> u64 {
 
 #[cfg(target_arch = "aarch64")]
 fn set_control(control: u64) {
-    // SAFETY: the instruction sets a valid control word: ours, which enables no traps, or one that this thread had
-    // before. Callers change the mode only before and after whole computations.
+    // SAFETY: the instruction sets a valid control word: either ours, which enables no traps, or the previous control
+    // word of this thread. Callers change the mode only before and after whole computations.
     unsafe {
         std::arch::asm!("msr fpcr, {}", in(reg) control, options(nomem, nostack, preserves_flags));
     }

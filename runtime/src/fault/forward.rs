@@ -1,10 +1,11 @@
-//! Forwards a signal to the action of the program that our handler replaced.
+//! Forwards a signal to the program's own signal action, which our handler replaced.
 //!
-//! The program observes the same behaviour as without our handler. If the program's action is the default action,
-//! this module restores the default action. Then the faulting instruction runs and faults again; a signal that a
-//! thread or a process sent is sent again. Core dumps and wait statuses are therefore correct. If the program ignores
-//! the signal of a fault, the fault ends the process, as it would without our handler. The program's handlers run
-//! with the signal mask that they requested, and only once if they use SA_RESETHAND.
+//! The program observes the same behaviour as without our handler. If the program's action is the default action, this
+//! module restores the default action and causes the signal to occur again. A faulting instruction is repeated and
+//! faults again; a signal that a thread or a process sent is sent again. Core dumps and wait statuses are therefore
+//! correct. If the program ignores the signal of a fault, the fault ends the process, as it would without our handler.
+//! The program's handlers run with the signal mask that their actions specify. A handler with SA_RESETHAND runs only
+//! once.
 //!
 //! Invariant: this module owns nothing that must be released, because the program's handler may leave by `longjmp`.
 
@@ -17,7 +18,7 @@ use super::FaultError;
 /// The signals that our fault handler handles.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// Number of entry points of our handler, which is the maximum number of the program's actions that can be
+/// Number of entry points of our handler. For each signal, at most this number of replaced actions can be
 /// distinguished.
 pub(super) const ENTRIES: usize = 16;
 
@@ -29,8 +30,8 @@ struct Replaced {
 }
 
 /// The program's actions for one signal. Each action that our handler replaced belongs to one entry point of our
-/// handler. If the program queries its action, receives such an entry point and calls or reinstalls it, our handler
-/// forwards signals to the action of that entry point.
+/// handler. A program that queries its current action receives an entry point. If the program then calls or reinstalls
+/// this entry point, our handler forwards signals to the action that belongs to it.
 struct Chain {
     replaced: [AtomicPtr<Replaced>; ENTRIES],
     /// The entry point that was installed last.
@@ -88,9 +89,8 @@ pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     match known.and_then(|known| unsafe { known.as_ref() }) {
         Some(known) => known.reset.store(false, Ordering::Relaxed),
         None => {
-            // The box is never freed, because a handler on any thread can be reading it. The number of boxes is bounded
-            // by the number of different actions that the program installs, unless there are more than `ENTRIES` of
-            // them.
+            // The box is never freed, because a handler on another thread may be reading it. If the program installs at
+            // most `ENTRIES` different actions, the number of boxes is at most the number of these actions.
             let replaced = Box::leak(Box::new(Replaced {
                 action: *action,
                 reset: AtomicBool::new(false),
@@ -112,8 +112,8 @@ pub(super) fn put_back(signal: i32, entry: usize) {
     chain(signal).top.store(entry, Ordering::Release);
 }
 
-/// Forwards the signal that stops workers to the handler that the program had installed for it. Does nothing if the
-/// program had none.
+/// Forwards the stop signal to the handler that the program had installed for this signal. Does nothing if the program
+/// had installed no handler.
 ///
 /// # Safety
 /// The requirements of [`forward`] apply.
@@ -190,7 +190,8 @@ unsafe fn call(
     }
 }
 
-/// Blocks the signals that the kernel would have blocked; the return from our handler restores the mask.
+/// Blocks the signals that the kernel would have blocked for the program's handler. The return from our handler
+/// restores the mask.
 fn block_for(signal: i32, action: &libc::sigaction) {
     let mut mask = action.sa_mask;
     if action.sa_flags & libc::SA_NODEFER == 0 {
@@ -201,8 +202,8 @@ fn block_for(signal: i32, action: &libc::sigaction) {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &mask, std::ptr::null_mut()) };
 }
 
-/// Restores the default action and causes it to take effect. A fault repeats when our handler returns. A signal that a
-/// thread or a process sent is sent again.
+/// Restores the default action and causes the signal to occur again. A faulting instruction is repeated when our
+/// handler returns. A signal that a thread or a process sent is sent again.
 fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t) {
     // SAFETY: all zeroes is SIG_DFL with an empty mask and no flags.
     let action: libc::sigaction = unsafe { std::mem::zeroed() };

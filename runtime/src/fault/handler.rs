@@ -1,8 +1,9 @@
 //! The two signal handlers: one for faults, one for the stop signal.
 //!
 //! Invariant: a handler calls only async-signal-safe functions. It takes no lock, allocates no memory and does not
-//! panic. The fault handler accesses thread-local state only if the program counter shows that this thread has used
-//! that state before. The stop signal is sent only to workers, which have used that state before.
+//! panic. A handler accesses thread-local state only if the thread has accessed this state before, because the first
+//! access could allocate memory. In the fault handler, the program counter shows whether this is the case. The stop
+//! signal is sent only to workers, which have always accessed the state before.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -26,7 +27,7 @@ static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// handler that the program installs *later* replaces ours until [`keep`] reinstalls our handler in front of it.
 ///
 /// The stop signal is the highest real-time signal up to SIGRTMAX - 2 that has no handler at this time. Signals that
-/// the calling thread does not block are preferred.
+/// the calling thread blocks are used only if no other signal is free.
 ///
 /// # Errors
 /// [`FaultError::Unsupported`] on hosts without recovery, [`FaultError::System`] if the system refuses a handler.
@@ -56,19 +57,20 @@ fn install_now() -> Result<(), FaultError> {
 ///
 /// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
 /// threads call it before each job. Workers call [`keep_frequent`] before they run pieces of a launch. So our handler
-/// gets each fault of device code, unless a program thread that does not wait for the launch installs a handler while
-/// the piece with the fault runs.
+/// gets each fault of device code, with one exception: a program thread that does not wait for the launch can install a
+/// handler while the faulting piece of the launch runs.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }
 
-/// Does the same as [`keep`] for SIGSEGV and SIGILL only. Generated code causes the other signals only if a mapped file
-/// was truncated or memory failed.
+/// Does the same as [`keep`] for SIGSEGV and SIGILL only. Generated code causes the other signals only in rare cases,
+/// such as a truncated mapped file or a memory failure.
 pub(crate) fn keep_frequent() {
     keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
 }
 
-/// Does the same as [`keep`] for the signals of a copy of memory that the calling thread is about to begin.
+/// Does the same as [`keep`] for the signals that a memory copy can cause. The calling thread is about to begin such a
+/// copy.
 pub(crate) fn keep_for_copy() {
     keep_signals(&[libc::SIGSEGV, libc::SIGBUS]);
 }
@@ -92,8 +94,8 @@ fn keep_signals(signals: &[i32]) {
 #[cold]
 fn put_in_front(signal: i32) {
     static ONE: Mutex<()> = Mutex::new(());
-    // An interposed library can keep its own handler in front of all others, so the number of failed attempts is
-    // limited.
+    // A preloaded library that interposes `sigaction` can keep its own handler in front of all others. The number of
+    // failed attempts is therefore limited.
     static REFUSED: AtomicU32 = AtomicU32::new(0);
     const PATIENCE: u32 = 64;
     let _one = ONE.lock();
@@ -105,7 +107,7 @@ fn put_in_front(signal: i32) {
     };
     let ours = |handler: &Handler| *handler as usize == action.sa_sigaction;
     let entry = match HANDLERS.iter().position(ours) {
-        // The program has reinstalled an entry point that it had received from `sigaction`.
+        // The program has reinstalled an entry point of our handler that `sigaction` had returned.
         Some(entry) => {
             forward::put_back(signal, entry);
             entry
@@ -161,7 +163,7 @@ fn set_action(signal: i32, handler: Handler, flags: i32) -> Result<(), FaultErro
 
 /// Returns a real-time signal that the program does not use. The signal has no handler, and the calling thread does not
 /// block it. (A program that waits for a signal with `sigwait` blocks that signal.) If the thread blocks all signals
-/// without a handler, returns the highest of them.
+/// without a handler, returns the highest signal without a handler.
 fn free_signal() -> Option<i32> {
     let mut blocked = std::mem::MaybeUninit::uninit();
     // SAFETY: a query, which initialises `blocked` and cannot fail.
@@ -175,7 +177,7 @@ fn free_signal() -> Option<i32> {
     // SAFETY: the mask is initialised and only read.
     let open = |signal: &i32| unsafe { libc::sigismember(&raw const blocked, *signal) == 0 };
     let signals = (libc::SIGRTMIN() + 2..=libc::SIGRTMAX() - 2).rev();
-    // If the thread blocks all unused signals, its mask does not show which ones the program waits for.
+    // If the thread blocks all unused signals, its mask does not show for which signals the program waits.
     signals
         .clone()
         .find(|signal| unused(signal) && open(signal))
@@ -188,9 +190,9 @@ pub fn stop_signal() -> i32 {
 }
 
 /// Sends the stop signal to one thread of this process; returns whether the system sent it. If the program has
-/// installed its own handler for this signal, first replaces that handler, because it could end the program or ignore
-/// the stop. If the signal arrives on a thread that is not a worker, our handler forwards the signal to the replaced
-/// handler.
+/// installed its own handler for this signal, first replaces the program's handler, which could end the program or
+/// ignore the stop. If the signal arrives on a thread that is not a worker, our handler forwards the signal to the
+/// replaced handler.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
     let stop = stop_signal();
     if let Ok(action) = forward::current(stop)
@@ -199,7 +201,7 @@ pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock();
         forward::remember(stop, &action);
-        // If this fails, the program's handler remains installed, and the next stop request tries again.
+        // If this call fails, the program's handler remains installed, and the next stop request tries again.
         let _ = set_action(stop, on_stop, STOP_FLAGS);
     }
     // SAFETY: tgkill only sends a signal, and its handler ignores threads that are not workers.
@@ -240,13 +242,12 @@ impl Fault {
         Fault {
             signal,
             code: info.si_code,
-            // SAFETY: the field is plain bytes for every signal; it is used for faults only.
+            // SAFETY: the union field can be read for every signal; its value is used only for faults.
             address: unsafe { info.si_addr() } as u64,
         }
     }
 
-    /// Returns whether the interrupted instruction caused the signal. If it did not, a thread or a process sent the
-    /// signal.
+    /// Returns whether the interrupted instruction caused the signal. Otherwise a thread or a process sent the signal.
     fn is_synchronous(&self) -> bool {
         self.code > 0
     }
@@ -298,16 +299,17 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
     recover_fetch(fault, context, pc)
 }
 
-/// Recovers if generated code called or jumped to `pc` and no code is there; returns false for any other fault.
+/// Recovers from a failed instruction fetch at `pc` after a call or jump in generated code; returns false for any other
+/// fault.
 fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
-    // Emulators do not report the kind of the access.
+    // Emulators do not report the kind of the access, so an instruction fetch is assumed.
     let kind = context.access_kind().unwrap_or(AccessKind::Execute);
     if !fault.is_memory() || kind != AccessKind::Execute || fault.address != pc {
         return false;
     }
     let caller = context.return_address().unwrap_or(0);
-    // If a call that never returns is the last instruction of the code, the return address is one past the end of the
-    // code.
+    // One is subtracted because the call can be the last instruction of the code. The return address is then one past
+    // the end of the code.
     let Some(range) = code_ranges::lookup_code(caller.wrapping_sub(1)) else {
         return false;
     };
@@ -316,7 +318,7 @@ fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
     unwind(fault, context, fault.kind(), Some(pc), access, place)
 }
 
-/// Makes the innermost `enter` of this thread return a trap; returns false if this thread is in no `enter`.
+/// Makes the innermost running `enter` of this thread return a trap; returns false if no `enter` runs on this thread.
 fn unwind(
     fault: &Fault,
     context: &mut Context,

@@ -1,9 +1,9 @@
-//! Makes writers wait while the pages of a range are replaced. A thread that writes to the range faults and sleeps in
-//! the signal handler. When the pages are replaced, the thread repeats the write.
+//! Makes threads that write to a range wait while the pages of the range are replaced. A thread that writes to the
+//! range faults and sleeps in the signal handler. After the pages have been replaced, the thread repeats the write.
 //!
-//! A write can fault just before the range is released, and its handler can start just after the release. The module
-//! therefore keeps the bounds of a released range. After each of a bounded number of faults in this range, the thread
-//! repeats the access instead of reporting the fault.
+//! A write can fault just before the range is released, and the signal handler can start just after the release. The
+//! module therefore keeps the bounds of a released range. For a limited number of later faults in this range, the
+//! faulting thread repeats the access instead of reporting the fault.
 //!
 //! Invariant: at most one range is held; all statics that a handler reads in this module are atomic.
 
@@ -14,17 +14,17 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// How a fault in the range is handled. [`HELD`] means that the faulting thread waits. Any other value is the number
-/// of further faults for which the thread repeats the access. If it is 0, the fault is reported.
+/// How a fault in the range is handled. [`HELD`] means that the faulting thread waits. Any other value is the number of
+/// further faults, on all threads, after which the access is repeated. If the value is 0, the fault is reported.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
-/// Maximum number of faults after a release for which the thread repeats the access. This number is larger than the
-/// number of threads that can be about to enter the handler.
+/// Maximum number of faults after a release after which the access is repeated. It is larger than the number of threads
+/// whose write can have faulted just before the release.
 const LATE: u32 = 1 << 14;
 
 static ONE: Mutex<()> = Mutex::new(());
 
-/// While this value exists, threads that write to the held range wait.
+/// While a `Hold` exists, threads that write to its range wait.
 pub(crate) struct Hold {
     _one: MutexGuard<'static, ()>,
 }
@@ -46,8 +46,8 @@ impl Drop for Hold {
     }
 }
 
-/// Waits while the range that contains `address` is held; returns whether the access must be retried. The fault handler
-/// calls this function.
+/// If `address` is in the held range, waits until the range is released. Returns whether the access must be repeated.
+/// The fault handler calls this function.
 pub(super) fn wait_out(address: u64) -> bool {
     let inside = || {
         let (start, end) = (START.load(Ordering::SeqCst), END.load(Ordering::SeqCst));

@@ -3,12 +3,12 @@
 //! Device code is native code that may read, write or jump anywhere. This module turns the faults of device code into
 //! error values. The module has three parts:
 //!
-//! - [`enter`] calls generated code through an assembly trampoline, which saves the registers that a return needs. A
-//!   fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
+//! - [`enter`] calls generated code through an assembly trampoline. The trampoline saves the registers that are needed
+//!   to return to the host at any time. A fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
 //! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL. The handler recovers from a fault
-//!   only if the program counter is in code that was registered with [`register_code`], if such code called or jumped
-//!   to the program counter, or if the program counter is in a routine of [`access`]. To recover, the handler edits the
-//!   saved context and returns; it never jumps.
+//!   only in one of three cases: the program counter is in code that was registered with [`register_code`], registered
+//!   code called or jumped to the program counter, or the program counter is in a routine of [`access`]. To recover,
+//!   the handler edits the saved context and returns; it never jumps.
 //! - [`WorkerGuard`] gives a worker thread its alternate signal stack and its guarded stack for generated code. Other
 //!   threads stop the worker through a [`StopHandle`].
 //!
@@ -16,15 +16,16 @@
 //! which own no resources. A helper that generated code calls always returns. A helper reports a trap with [`raise`];
 //! generated code reads [`pending_flag`] after the call and leaves through [`leave_address`].
 //!
-//! Invariant: **a signal that does not come from device code reaches the program's handler** as the kernel would have
-//! delivered it (`forward`), whether the program installed that handler before or after ours.
+//! Invariant: **a signal that does not come from device code reaches the program's handler** (`forward`) in the same
+//! way as if the kernel had delivered it. It does not matter whether the program installed that handler before or after
+//! ours.
 //!
 //! A handler that the program installs after ours replaces ours until the next piece of a launch begins. Then [`keep`]
 //! installs our handler again, in front of the program's handler. From then on, only faults outside device code reach
-//! the program's handler. In the time between, the program's handler gets all signals: faults of the program, and also
-//! faults of device code in pieces of a launch that were already running. If the program queries its action later,
-//! `sigaction` can return our handler. If the program calls or reinstalls that handler, our handler forwards the signal
-//! to the action that it had replaced at the time of the query.
+//! the program's handler. Until our handler is reinstalled, the program's handler gets all signals: faults of the
+//! program, and also faults of device code in pieces of a launch that are already running. If the program queries its
+//! action later, `sigaction` can return our handler. If the program calls or reinstalls that handler, our handler
+//! forwards the signal to the action that it had replaced at the time of the query.
 //!
 //! On hosts without an implementation (see `arch`), [`install`] and [`WorkerGuard::new`] return
 //! [`FaultError::Unsupported`].
@@ -63,7 +64,7 @@ pub use stack::GuardedStack;
 pub use thread::StopHandle;
 pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
 
-/// The kind of a trap, which determines the CUDA error that the program gets.
+/// The kind of a trap. It determines which CUDA error is reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapKind {
     /// No memory is mapped at the address, for example because the pointer is null or invalid.
@@ -89,7 +90,7 @@ pub enum TrapKind {
     Raised(u32),
 }
 
-/// Direction of the access that failed.
+/// The kind of access that faulted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// A load.
@@ -111,10 +112,10 @@ pub struct Trap {
     pub code: i32,
     /// Address of the access, if the system reports it or the instruction could be decoded.
     pub address: Option<u64>,
-    /// Direction of the access, if the system reports it or the instruction could be decoded.
+    /// Kind of the access, if the system reports it or the instruction could be decoded.
     pub access: Option<AccessKind>,
-    /// Program counter at the fault, in the code range of `owner`. For a failed instruction fetch, the return address
-    /// in generated code; 0 if generated code was not interrupted.
+    /// Program counter of the faulting instruction, which is in the code range of `owner`. For a failed instruction
+    /// fetch, this is the return address in generated code. It is 0 if the trap did not interrupt generated code.
     pub pc: u64,
     /// Owner ID with which the code range at `pc` was registered; 0 if `pc` is 0.
     pub owner: u64,

@@ -6,7 +6,7 @@ use super::FaultError;
 
 const PAGE: usize = 4096;
 
-/// Memory of a stack; the lower part of the mapping is the guard.
+/// The mapping of a stack and its guard. The guard is the lower part of the mapping.
 #[derive(Debug)]
 pub struct GuardedStack {
     base: usize,
@@ -82,8 +82,7 @@ impl GuardedStack {
 
 impl Drop for GuardedStack {
     fn drop(&mut self) {
-        // SAFETY: the value owns the mapping, and the owner of the value ensures that no thread runs on the stack any
-        // more.
+        // SAFETY: the `GuardedStack` owns the mapping, and its owner ensures that no thread still runs on the stack.
         unsafe { libc::munmap(self.base as *mut _, self.len) };
     }
 }

@@ -184,7 +184,7 @@ fn callee_saved_registers_survive_a_trap() {
     let code = Code::new(asm::CLOBBER_LOAD);
     let mut sum = 0u64;
     for i in 0..100u64 {
-        // So many values are live that the compiler needs the callee-saved registers.
+        // The number of live values is so large that the compiler keeps some of them in callee-saved registers.
         let (a, b, c, d, e) = (i + 1, i + 2, i + 3, i + 4, i + 5);
         let (a, b, c, d, e) = std::hint::black_box((a, b, c, d, e));
         assert!(code.call(NULL, 0x10, 0).is_err());
@@ -439,8 +439,8 @@ fn a_storm_of_stops_loses_none_and_hits_no_other_run() {
         let next = done.load(Ordering::Acquire) + 1;
         handle.stop(next + next % 2);
         assert!(begin.elapsed() < Duration::from_secs(60));
-        // Without a pause, the next signal arrives before the worker has executed an instruction, and the worker makes
-        // no progress if this thread has its own processor.
+        // Without this pause, the worker makes no progress if this thread has its own processor, because each signal
+        // arrives before the worker has executed an instruction.
         std::thread::sleep(Duration::from_micros(10));
     }
     worker.join().expect("worker");

@@ -1,8 +1,8 @@
-//! Per-thread state of calls of generated code, and the requests of other threads to stop such calls.
+//! The per-thread state of calls of generated code, and the requests with which other threads stop such calls.
 //!
 //! [`ThreadState`] is thread-local, has a constant initialiser and has no destructor, so that a signal handler can read
-//! it. Only its own thread and signal handlers on that thread access it, so relaxed atomics and compiler fences are
-//! sufficient. [`Shared`] is the part that other threads may write.
+//! it. Only the thread itself and signal handlers on this thread access its `ThreadState`, so relaxed atomics and
+//! compiler fences are sufficient. [`Shared`] is the part of a worker's state that other threads also access.
 //!
 //! Invariant: `current` is null or points to the save area of the innermost running `enter`, which is in that call's
 //! frame.
@@ -22,7 +22,8 @@ pub(super) const PENDING_STOP: u32 = 1;
 /// A helper raised a trap, which is in [`ThreadState::raised`].
 pub(super) const PENDING_RAISED: u32 = 2;
 
-/// The state needed to return from generated code. The trampoline accesses all fields except `trap` by their offsets.
+/// The state that is needed to return from generated code at any instruction. The trampoline accesses all fields except
+/// `trap` by their offsets.
 #[repr(C)]
 pub(super) struct SaveArea {
     /// Stack pointer of the trampoline.
@@ -48,7 +49,7 @@ pub(super) struct ThreadState {
     pub(super) token: AtomicU64,
     /// Null unless the thread has a `WorkerGuard`.
     pub(super) shared: AtomicPtr<Shared>,
-    /// Top of the stack for generated code; 0 if it runs on the thread's own stack.
+    /// Top of the stack for generated code; 0 if generated code runs on the thread's own stack.
     pub(super) stack_top: AtomicU64,
     /// Start of the guard below that stack; the next field is the guard's end.
     pub(super) guard_start: AtomicU64,
@@ -76,7 +77,7 @@ pub(super) fn with<R>(f: impl FnOnce(&ThreadState) -> R) -> R {
 }
 
 impl ThreadState {
-    /// Returns whether the thread runs launches.
+    /// Returns whether the thread has a `WorkerGuard`.
     pub(super) fn is_worker(&self) -> bool {
         !self.shared.load(Ordering::Relaxed).is_null()
     }
@@ -89,7 +90,7 @@ impl ThreadState {
         token != 0 && shared.is_some_and(|s| s.requested.load(Ordering::SeqCst) == token)
     }
 
-    /// Marks a stop as pending. The stop replaces a raised trap that has not been read yet.
+    /// Marks a stop as pending. The stop replaces a raised trap that is still pending.
     pub(super) fn note_stop(&self) {
         self.pending.store(PENDING_STOP, Ordering::Relaxed);
     }

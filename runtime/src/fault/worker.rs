@@ -1,4 +1,5 @@
-//! Prepares a thread to run generated code: sets up its stacks and its signal mask, and creates a handle that stops it.
+//! Prepares a thread to run generated code. Sets up the thread's stacks and signal mask, and creates a handle with
+//! which other threads stop it.
 //!
 //! Invariant: a guard is dropped on the thread that created it, while no `enter` runs on that thread.
 
@@ -17,9 +18,11 @@ use super::{FaultError, GuardedStack, StopHandle, forward, install, stop_signal}
 pub struct WorkerOptions {
     /// Size of the stack for generated code and the helpers that it calls, in bytes.
     pub stack_size: usize,
-    /// Size of the inaccessible guard below that stack, in bytes. It must be larger than any frame of generated code.
+    /// Size of the inaccessible guard below the stack for generated code, in bytes. The guard must be larger than any
+    /// frame of generated code.
     pub guard_size: usize,
-    /// Size in bytes of the stack for signal handlers: ours, and those of the program that ours call.
+    /// Size in bytes of the stack for signal handlers: our handlers, and the program's handlers to which our handlers
+    /// forward signals.
     pub signal_stack_size: usize,
 }
 
@@ -44,7 +47,7 @@ impl WorkerOptions {
     }
 }
 
-/// While this value exists, the thread that created it is a worker.
+/// While a `WorkerGuard` exists, the thread that created it is a worker.
 ///
 /// On a worker, the four fault signals, the stop signal, SIGABRT, SIGTRAP and SIGSYS are unblocked. All other signals
 /// that can be blocked are blocked, so that the program's own handlers run on the program's own threads. Dropping the
@@ -121,7 +124,7 @@ impl WorkerGuard {
     }
 
     /// Returns the lowest address of the stack for generated code and its helpers. Recursive device functions compare
-    /// their stack pointer with this limit plus a margin for helpers.
+    /// their stack pointer with this address plus a margin for helpers, to detect stack overflows.
     pub fn stack_bottom(&self) -> u64 {
         self.stack.bottom()
     }
@@ -187,7 +190,8 @@ pub fn prepare_service_thread() {
 
 /// Blocks all signals that a worker does not need; returns the previous mask.
 fn set_worker_mask() -> libc::sigset_t {
-    // These signals end the process even if they are blocked; blocking them would only hide why the process ended.
+    // These signals end the process even if they are blocked. If they were blocked, the program's handlers could not
+    // report why the process ends.
     let own = [libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
     let stop = Some(stop_signal()).filter(|&signal| signal != 0);
     let open = forward::SIGNALS.into_iter().chain(own).chain(stop);

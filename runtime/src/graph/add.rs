@@ -34,8 +34,8 @@ impl GraphState {
         self.nodes.insert(id, node);
     }
 
-    /// If `op` frees memory, checks that the graph may contain such a node, and records in the allocation that the node
-    /// frees it. Accepts all other operations.
+    /// If `op` frees an allocation, checks that this graph may free the allocation, and records in the allocation that
+    /// a node frees it. Accepts all other operations.
     fn check_memory(&self, op: &NodeOp) -> Result<()> {
         let NodeOp::MemFree(freed) = op else {
             return Ok(());
@@ -241,7 +241,7 @@ impl Graph {
         self.add_free_behind(&plain(dependencies), ptr)
     }
 
-    /// Adds a node that frees an allocation, like [`Graph::add_free`]. The dependencies have edge data.
+    /// Does the same as [`Graph::add_free`], but for dependencies with edge data.
     ///
     /// # Errors
     /// Returns the errors of [`Graph::add_free`].
@@ -270,8 +270,8 @@ impl Graph {
     ///
     /// # Errors
     /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if `child` is
-    /// this graph or contains this graph, if `child` has conditional nodes, or if it has memory nodes and an executable
-    /// graph.
+    /// this graph or contains this graph, if `child` has conditional nodes, or if `child` has memory nodes and an
+    /// executable graph of it exists.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         if self.and_around().any(|graph| graph == *child) {
             return Err(Error::invalid("a graph cannot contain itself"));
@@ -285,8 +285,8 @@ impl Graph {
         self.insert(NodeOp::Child(child.clone()), dependencies)
     }
 
-    /// Creates a handle of a value that device code sets and that a conditional node of this graph tests. If `assign`
-    /// is true, each launch resets the value to `default`.
+    /// Creates a handle for the value of a conditional node of this graph. Device code sets the value, and the node
+    /// tests it. If `assign` is true, each launch resets the value to `default`.
     pub fn conditional_handle(
         &self,
         context: &Context,

@@ -1,8 +1,8 @@
-//! Conditional nodes: a choice or a loop that depends on a value that device code sets.
+//! Conditional nodes. A conditional node is a choice or a loop whose condition is a value that device code sets.
 //!
 //! Source: CUDA programming guide, "Conditional Graph Nodes". After the dependencies of the node are complete, the
-//! launch reads the value, submits the tasks of the chosen graph, and completes the node after these tasks. A loop
-//! repeats these steps as long as the value is not 0.
+//! launch reads the value and submits the tasks of the graph that the value selects. The node is complete when these
+//! tasks are complete. A loop repeats these steps as long as the value is not 0.
 
 use std::any::Any;
 use std::fmt;
@@ -76,8 +76,8 @@ impl ConditionalHandle {
         self.value.get()
     }
 
-    /// Resets the value to the default, if the creator of the handle requested this. Each launch of the graph begins
-    /// with this call.
+    /// Resets the value to the default, if the creator of the handle requested this reset. Each launch of the graph
+    /// begins with this call.
     pub(super) fn begin(&self) {
         if self.assign {
             self.value.set(self.default);
@@ -93,7 +93,8 @@ impl ConditionalHandle {
     }
 }
 
-/// How a conditional node uses its value, with the numbers of `CUgraphConditionalNodeType`.
+/// The kind of a conditional node, which determines how the node uses its value. The numbers are those of
+/// `CUgraphConditionalNodeType`.
 ///
 /// ```
 /// use margay::graph::{ConditionalKind, Graph};
@@ -112,7 +113,7 @@ pub enum ConditionalKind {
     If = 0,
     /// Runs the graph repeatedly as long as the value is not 0.
     While = 1,
-    /// Runs the graph whose index is the value, if there is one.
+    /// Runs the graph whose index is equal to the value, if there is such a graph.
     Switch = 2,
 }
 
@@ -180,7 +181,7 @@ impl ConditionalNode {
         &self.bodies
     }
 
-    /// Returns a cell for data of the caller, which exist as long as the node.
+    /// Returns a cell in which the caller can store data. The data exist as long as the node.
     pub fn attached(&self) -> &OnceLock<Arc<dyn Any + Send + Sync>> {
         &self.attached
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Graph, NodeData, NodeOp};
 
-/// The data that the text contains in addition to the kinds of the nodes (`CUgraphDebugDot_flags`).
+/// Selects the data that the DOT text contains in addition to the kinds of the nodes (`CUgraphDebugDot_flags`).
 ///
 /// ```
 /// use margay::graph::{DotOptions, Graph};
@@ -30,7 +30,7 @@ pub struct DotOptions {
     pub memory_ops: bool,
     /// Kinds and handles of conditional nodes.
     pub conditionals: bool,
-    /// Attributes of kernels: whether they are cooperative.
+    /// Attributes of kernels: whether a kernel is cooperative.
     pub attributes: bool,
     /// IDs of the nodes.
     pub numbers: bool,

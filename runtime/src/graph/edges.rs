@@ -3,7 +3,7 @@
 use super::{EdgeData, Graph, GraphState, Node, NodeOp, no_such_node, registry};
 use crate::error::{Error, Result};
 
-/// An edge: the first node, the node that depends on it, and the data of the edge.
+/// An edge: the first node, the second node, which depends on the first node, and the data of the edge.
 pub type Edge = (Node, Node, EdgeData);
 
 impl GraphState {
@@ -57,7 +57,7 @@ impl Graph {
         edges
     }
 
-    /// Adds all of the edges. If an edge is invalid, adds none.
+    /// Adds all edges in `edges` or, if one of them is invalid, no edge.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, for an edge that already exists or occurs twice in `edges`,
@@ -80,7 +80,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Removes all of the edges. If an edge is invalid, removes none.
+    /// Removes all edges in `edges` or, if one of them is invalid, no edge.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for edges that do not exist with the given data, and for graphs that have memory nodes,
@@ -131,7 +131,7 @@ impl Node {
         let removed = state.nodes.remove(&self.id);
         registry::NODES.remove(&self.id);
         drop(state);
-        // If the node owns a nested graph, that graph is dropped here, while no lock is held.
+        // The nested graph that the node may own is dropped here, while no lock is held.
         drop((node, removed));
         Ok(())
     }

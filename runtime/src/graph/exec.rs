@@ -1,5 +1,5 @@
-//! Executable graphs. An executable graph is created from a graph (instantiation) and then launched; the parameters of
-//! its nodes can be changed.
+//! Executable graphs. An executable graph is created from a graph (instantiation) and can then be launched any number
+//! of times. The parameters of its nodes can be changed between launches.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::task::Task;
 pub struct InstantiateFlags {
     /// Whether a launch first frees the allocations that the previous launch did not free.
     pub auto_free: bool,
-    /// Whether kernels have the priorities of their nodes instead of that of the stream.
+    /// Whether kernels have the priorities of their nodes instead of the priority of the stream.
     pub node_priority: bool,
     /// Whether device code can launch the graph (unsupported).
     pub device_launch: bool,
@@ -70,7 +70,7 @@ pub struct InstantiateProblem {
     pub reason: InstantiateReason,
     /// The node that causes the problem; `None` if no node causes the problem.
     pub node: Option<Node>,
-    /// The error that calls return for the problem.
+    /// The error that a call returns for this problem.
     pub error: Error,
 }
 
@@ -90,7 +90,8 @@ impl From<InstantiateProblem> for Error {
     }
 }
 
-/// An executable graph. Clones refer to the same executable graph. Its launches run one after the other.
+/// An executable graph. Clones refer to the same executable graph. The launches of an executable graph run one after
+/// the other.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -262,8 +263,8 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Returns a graph with the same nodes and edges; disabled nodes become empty nodes. If an executable graph is
-    /// launched into a capturing stream, this graph is added to the captured graph.
+    /// Returns a graph with the same nodes and edges, in which disabled nodes are empty nodes. If an executable graph
+    /// is launched into a capturing stream, the returned graph is added to the captured graph.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the graph has memory or conditional nodes.
@@ -302,7 +303,7 @@ impl Plan {
         Ok(graph)
     }
 
-    /// Returns the allocations of the graph's allocation nodes, without those that the graph itself frees.
+    /// Returns the allocations of the graph's allocation nodes, except the allocations that the graph itself frees.
     pub(super) fn left_allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         self.allocations()
             .filter(|allocation| !allocation.is_freed_inside())
@@ -317,7 +318,7 @@ impl Plan {
         })
     }
 
-    /// Returns the allocations of the graph's free nodes.
+    /// Returns the allocations that the graph's free nodes free.
     pub(super) fn frees(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
         steps.filter_map(|step| match &step.op {

@@ -1,10 +1,10 @@
-//! Launches of executable graphs. The tasks of a launch run between two new tasks of the stream, which are the
-//! beginning and the end of the launch.
+//! Launches of executable graphs. A launch adds two tasks to the stream, which are the beginning and the end of the
+//! launch. The tasks of the graph run between these two tasks.
 //!
 //! A launch begins after all work for which a new task of the stream would wait, and after the last launch of the same
 //! executable graph. Each node becomes a task that waits for the tasks of the node's dependencies. Errors of kernel
 //! launches are detected before any task is submitted. Kernels in the bodies of conditional nodes are an exception,
-//! because the body is chosen later.
+//! because the body is chosen only when the node runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +30,8 @@ impl GraphExec {
     ///
     /// # Errors
     /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`] if an allocation of the
-    /// last launch was not freed, the graph has no node that frees it, and `InstantiateFlags::auto_free` is not set.
+    /// last launch is still live, no node of the graph frees the allocation, and `InstantiateFlags::auto_free` is not
+    /// set.
     pub(crate) fn submit(&self, stream: &Stream) -> Result<()> {
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);
@@ -67,7 +68,7 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Makes `GraphMemory` count the memory of the graph's allocations from now on.
+    /// Adds the memory of the graph's allocations to the memory that `GraphMemory` counts.
     pub(crate) fn back_allocations(&self) {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         for allocation in plan.allocations() {
@@ -102,7 +103,7 @@ fn begin_work(plan: &Plan) -> Work {
     Work::Device { job, short: true }
 }
 
-/// Returns the work of the launch's last task, which drops `keep`.
+/// Returns the work of the launch's last task. The work drops `keep`, if there is one.
 fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
     match keep {
         None => Work::Marker,
@@ -117,9 +118,9 @@ fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
 }
 
 impl Plan {
-    /// Prepares the kernels of a graph and of its nested graphs, in the order in which their tasks are created. The
-    /// kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is true, each kernel has the
-    /// priority of its node.
+    /// Prepares the kernels of a graph and of its nested graphs, in the order in which the kernels' tasks are created.
+    /// The kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is true, each kernel has
+    /// the priority of its node.
     fn runs(&self, graph: usize, own: bool) -> Result<Runs> {
         let mut runs = Runs::new();
         self.add_runs(graph, own, &mut runs)?;
@@ -142,8 +143,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Marks the allocations of the graph's allocation nodes as live, and those of its free nodes as not live. If
-    /// `auto_free` is true, first marks the allocations that the previous launch did not free as not live. Returns the
+    /// Marks the allocations of the graph's allocation nodes as live, and then the allocations of its free nodes as not
+    /// live. If `auto_free` is true, first ends the allocations that the previous launch did not free. Returns the
     /// allocations that must exist until the launch is complete.
     fn hand_out(&self, auto_free: bool) -> Vec<Arc<GraphAllocation>> {
         let mut holds = Vec::new();
@@ -338,16 +339,17 @@ struct Chosen {
     node: Arc<ConditionalNode>,
     bodies: Vec<usize>,
     own: bool,
-    /// When the node chose a graph for the first time.
+    /// The time at which the node chose a graph for the first time.
     began: Option<Instant>,
 }
 
 impl Chosen {
-    /// Runs the graph that the value selects, and completes `task` after that graph. A loop chooses again after each
-    /// graph, and completes `task` when the value selects no graph.
+    /// Runs the graph that the value selects, and completes `task` after this graph. A loop tests the value again after
+    /// each iteration, and completes `task` when the value is 0.
     fn run(mut self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
-        // A loop whose kernels all end in time may still be endless.
+        // The time limit applies to the whole loop, because a loop can be endless although each of its kernels ends in
+        // time.
         let began = *self.began.get_or_insert_with(Instant::now);
         let limit = context.time_limit();
         let limit = limit.or(context.machine().scheduler().time_limit());
@@ -387,7 +389,8 @@ impl Chosen {
             }
         }));
         made.task(&context, behind, ends.iter());
-        // Element 0 is the task before the graph, which is released last.
+        // Element 0 is the task that precedes all other tasks. It is released last, so that no task starts before all
+        // tasks are released.
         for task in made.tasks.iter().rev() {
             task.release();
         }

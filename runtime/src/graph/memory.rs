@@ -1,18 +1,19 @@
 //! Memory of graphs: allocations whose addresses are fixed when their nodes are created.
 //!
-//! The memory exists as long as a graph or an executable graph has the node, or the allocation is *live*. A launch that
-//! allocates and does not free makes the allocation live: the program may use it. `cuMemFree`, `cuMemFreeAsync` or a
-//! free node ends the allocation. These changes take effect at the calls, in the order of the calls, and not when the
-//! work runs, because the program must order the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
+//! The memory exists as long as a graph or an executable graph contains the allocation node, or the allocation is
+//! *live*. A launch that allocates the memory and does not free it makes the allocation live, and the program may then
+//! use the memory. `cuMemFree`, `cuMemFreeAsync` or a free node ends the allocation. These changes take effect at the
+//! calls, in the order of the calls, and not when the work runs, because the program must order the work itself.
+//! Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
-//! On a GPU, the memory of graphs has its own addresses. So if a program frees an address after the graph was
-//! destroyed, the program gets an error. To return this error, Margay does not reuse the addresses of a destroyed graph
-//! immediately.
+//! On a GPU, the addresses of graph memory are not used for other allocations. If a program frees such an address after
+//! the graph was destroyed, the program gets an error. So that this error can be reported, Margay does not reuse the
+//! addresses of a destroyed graph immediately.
 //!
 //! [`GraphMemory`] counts the memory that a GPU would have mapped for graphs (CUDA programming guide, "Graph memory
-//! nodes"). Memory counts from a launch or an upload until [`GraphMemory::trim`] stops the count, even if the
-//! allocation was freed and the graph was destroyed. The counted memory of destroyed graphs is reused for other graphs
-//! without being counted again.
+//! nodes"). Memory is counted from a launch or an upload until [`GraphMemory::trim`] is called, even if the allocation
+//! was freed and the graph was destroyed. The counted memory of destroyed graphs is available to other graphs; memory
+//! that a graph takes from it is not counted again.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -39,7 +40,7 @@ pub struct GraphAllocation {
     bytes: u64,
     kind: PointerKind,
     label: u64,
-    /// ID of the memory, which distinguishes it from later allocations at the same address.
+    /// ID of the memory, which distinguishes this memory from later allocations at the same address.
     memory: u64,
     state: Mutex<GraphMemoryState>,
 }
@@ -51,7 +52,7 @@ struct GraphMemoryState {
     /// Whether [`GraphMemory`] counts the memory.
     backed: bool,
     /// Whether the node that frees the allocation is in the allocation's own graph (`true`) or in another graph
-    /// (`false`); `None` if there is no such node.
+    /// (`false`); `None` if no node frees the allocation.
     freed_inside: Option<bool>,
 }
 
@@ -85,11 +86,12 @@ pub struct GraphMemory {
 #[derive(Default)]
 struct Book {
     known: FxHashMap<u64, Weak<GraphAllocation>>,
-    /// Live allocations. This table keeps them even if no graph has their nodes.
+    /// Live allocations by address. This table keeps them alive even if no graph contains their nodes.
     live: FxHashMap<u64, Arc<GraphAllocation>>,
     /// Amounts of memory, by the ordinal of the device.
     memory: FxHashMap<i32, GraphMemory>,
-    /// Number of counted bytes that belonged to destroyed graphs, by the ordinal of the device; `memory` includes them.
+    /// Number of counted bytes that belonged to destroyed graphs, by the ordinal of the device. `memory` includes these
+    /// bytes.
     left: FxHashMap<i32, u64>,
 }
 
@@ -124,7 +126,7 @@ impl Drop for GraphAllocation {
         let address = self.ptr.address();
         {
             let mut book = BOOK.lock();
-            // Another allocation can have this address only after the memory is released below.
+            // No other allocation can have this address yet, because the memory is released only below.
             book.known.remove(&address);
             if self.state.get_mut().backed {
                 *book.left.entry(self.device()).or_default() += self.counted();
@@ -145,7 +147,7 @@ impl GraphAllocation {
         GraphAllocation::of(context, bytes, PointerKind::Device, 0)
     }
 
-    /// Allocates memory of any kind for a node. The allocation keeps `label` for the caller.
+    /// Allocates memory of any kind for a node. `label` is stored with the allocation for the caller.
     ///
     /// # Errors
     /// Returns the errors of [`GraphAllocation::new`].
@@ -184,12 +186,13 @@ impl GraphAllocation {
         self.bytes
     }
 
-    /// Returns the label from the creation of the allocation.
+    /// Returns the label that was passed when the allocation was created.
     pub fn label(&self) -> u64 {
         self.label
     }
 
-    /// Returns the number of bytes that [`GraphMemory`] counts for the allocation. Only device memory counts.
+    /// Returns the number of bytes that [`GraphMemory`] counts for the allocation, which is 0 unless it is device
+    /// memory.
     fn counted(&self) -> u64 {
         match self.kind {
             PointerKind::Device => self.bytes,
@@ -206,19 +209,19 @@ impl GraphAllocation {
         self.context.device().ordinal()
     }
 
-    /// Returns whether the memory still exists. A reset of the context frees it.
+    /// Returns whether the memory still exists. A reset of the context frees the memory.
     fn has_memory(&self) -> bool {
         let memory = &self.context.machine().memory;
         let found = memory.lookup(self.ptr.address());
         found.is_some_and(|found| found.id == self.memory)
     }
 
-    /// Records that a free node was added, in the allocation's own graph if `inside` is true and otherwise in another
-    /// graph.
+    /// Records that a free node was added. `inside` states whether the free node is in the allocation's own graph or in
+    /// another graph.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if a node of the allocation's own graph already frees the allocation, or if `inside` is
-    /// true and a node of another graph does.
+    /// true and a node of another graph already frees the allocation.
     pub(super) fn freed_by(&self, inside: bool) -> Result<()> {
         let mut state = self.state.lock();
         match state.freed_inside {
@@ -231,7 +234,7 @@ impl GraphAllocation {
         }
     }
 
-    /// Returns whether a node of the allocation's own graph frees it.
+    /// Returns whether a node of the allocation's own graph frees the allocation.
     pub(super) fn is_freed_inside(&self) -> bool {
         self.state.lock().freed_inside == Some(true)
     }
@@ -260,8 +263,8 @@ impl GraphAllocation {
         }
     }
 
-    /// Ends the allocation; returns false if the allocation was not live. The caller keeps its reference to the
-    /// allocation until the work that uses the memory is complete.
+    /// Marks the allocation as not live; returns false if the allocation was not live before. The caller must keep its
+    /// reference to the allocation until the work that uses the memory is complete.
     pub(super) fn end(self: &Arc<GraphAllocation>) -> bool {
         let mut book = BOOK.lock();
         let mut state = self.state.lock();
@@ -301,8 +304,9 @@ pub fn is_graph_memory(ptr: DevicePtr) -> bool {
     graph_allocation(ptr.address()).is_some()
 }
 
-/// Frees an allocation of a graph when the program requests it. Returns `None` if no allocation of a graph begins at
-/// the address. The caller drops the returned reference when no work uses the memory any more.
+/// Frees an allocation of a graph because the program has called a function such as `cuMemFree`. Returns `None` if no
+/// allocation of a graph begins at the address. The caller must keep the returned reference until no work uses the
+/// memory any more.
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if the allocation is not live or a node of its own graph frees it.
@@ -334,7 +338,8 @@ impl GraphMemory {
         memory.reserved_high = memory.reserved;
     }
 
-    /// For one device, stops counting all memory that belongs to no live allocation (`cuDeviceGraphMemTrim`).
+    /// Subtracts the memory that belongs to no live allocation from the counted memory of a device
+    /// (`cuDeviceGraphMemTrim`).
     pub fn trim(device: i32) {
         let mut book = BOOK.lock();
         let left = book.left.remove(&device).unwrap_or(0);

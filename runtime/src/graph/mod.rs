@@ -1,12 +1,13 @@
-//! Graphs: work that is described once and launched often.
+//! Graphs, which describe work once so that it can be launched many times.
 //!
-//! A [`Graph`] contains nodes and edges and can be changed. A [`GraphExec`] is a checked copy of a graph, which is
-//! launched into streams (`launch`). The parameters of its nodes can be changed one by one, or updated from another
-//! graph (`update`). Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
+//! A [`Graph`] contains nodes and edges and can be changed. A [`GraphExec`] is a checked copy of a graph that can be
+//! launched into streams (`launch`). The parameters of the copy's nodes can be changed one by one, or updated from
+//! another graph (`update`). Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
 //!
 //! Invariants: the nodes of a graph are in the order of their IDs, which is the order in which they were added. Both
-//! nodes of an edge store the edge. A nested graph belongs to exactly one node. A graph's lock protects only the
-//! graph's own tables. The lock of an outer graph is taken before that of a nested graph.
+//! nodes of an edge store the edge. A nested graph belongs to exactly one node. A graph's lock protects only the tables
+//! of this graph, and not those of nested graphs. The lock of an outer graph is taken before the lock of a nested
+//! graph.
 
 mod add;
 mod conditional;
@@ -50,7 +51,7 @@ pub use user_object::UserObject;
 use exec::ExecInner;
 use user_object::References;
 
-/// A graph of work. Clones refer to the same graph; [`Graph::duplicate`] copies it.
+/// A graph of work. Clones refer to the same graph; [`Graph::duplicate`] creates a copy of the graph.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -69,7 +70,7 @@ pub struct Graph {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// A node of a graph. It does not keep the graph alive.
+/// A reference to a node of a graph, which does not keep the graph alive.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -95,7 +96,8 @@ pub struct Inner {
 struct GraphState {
     /// The nodes by ID. IDs ascend in the order in which nodes are added.
     nodes: BTreeMap<u64, NodeData>,
-    /// Whether this graph has nodes that allocate or free memory. Such nodes cannot be removed. Nested graphs do not count.
+    /// Whether this graph has nodes that allocate or free memory. Nodes of such a graph cannot be removed. Nodes of
+    /// nested graphs are not considered.
     has_memory: bool,
     /// The node that owns this graph.
     owner: Option<Node>,
@@ -106,11 +108,11 @@ struct GraphState {
     next_local: u32,
     references: References,
     handles: Vec<Arc<ConditionalHandle>>,
-    /// The executable graph, if only one executable graph may exist at a time.
+    /// The executable graph of this graph, if this graph may have only one executable graph at a time.
     only_exec: Weak<ExecInner>,
-    /// ID of the graph of which this graph is a copy; 0 if it is not a copy.
+    /// ID of the graph of which this graph is a copy; 0 if this graph is not a copy.
     copy_of: u64,
-    /// For each node of the graph of which this graph is a copy, by its ID: the ID of the node's copy.
+    /// If this graph is a copy, maps the ID of each node of the original graph to the ID of its copy.
     copies: FxHashMap<u64, u64>,
 }
 
@@ -214,7 +216,7 @@ impl Graph {
         self.inner.id
     }
 
-    /// Returns whether a node owns the graph. Such a graph is destroyed with its node.
+    /// Returns whether a node owns the graph. A graph that a node owns is destroyed together with the node.
     pub fn is_owned(&self) -> bool {
         self.inner.state.lock().owner.is_some()
     }
@@ -244,7 +246,7 @@ impl Graph {
         self.inner.state.lock().nodes.values().cloned().collect()
     }
 
-    /// Returns whether `test` returns true for a node of this graph or of a nested graph.
+    /// Returns whether `test` returns true for the operation of any node of this graph or of a nested graph.
     fn any_op(&self, test: &dyn Fn(&NodeOp) -> bool) -> bool {
         self.snapshot().iter().any(|node| {
             test(&node.op)
@@ -264,7 +266,7 @@ impl Graph {
         })
     }
 
-    /// Returns the number of levels of graphs inside this graph.
+    /// Returns the number of nesting levels of graphs inside this graph; 0 if no node has a nested graph.
     fn height(&self) -> usize {
         let nested = |node: &NodeData| match &node.op {
             NodeOp::Child(child) => 1 + child.height(),
@@ -352,7 +354,7 @@ impl Graph {
         match found.filter(|id| state.nodes.contains_key(id)) {
             Some(id) => Ok(self.node_of(*id)),
             None => {
-                // The node can be in a copy of a nested graph.
+                // The original node can be in a nested graph. Its copy is then in the copy of that nested graph.
                 drop(state);
                 let nodes = self.snapshot();
                 let children = nodes.iter().filter_map(|node| match &node.op {
@@ -366,8 +368,8 @@ impl Graph {
         }
     }
 
-    /// Transfers `count` references to an object of the program from the caller to the graph. The object is kept as
-    /// long as the graph, a copy of the graph or an executable graph that was created from it exists.
+    /// Transfers `count` references to a user object from the caller to the graph. The object is kept as long as the
+    /// graph, a copy of the graph, or an executable graph that was created from one of them exists.
     pub fn retain_object(&self, object: &UserObject, count: u32) {
         self.inner.state.lock().references.add(object, count);
     }

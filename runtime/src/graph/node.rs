@@ -18,7 +18,8 @@ use super::Graph;
 use super::conditional::ConditionalNode;
 use super::memory::GraphAllocation;
 
-/// Data of the caller that are returned when the caller queries a node's parameters. The runtime does not use them.
+/// Data that the caller stores with a node and gets back when it queries the node's parameters. The runtime does not
+/// use these data.
 pub type Origin = Option<Arc<dyn Any + Send + Sync>>;
 
 /// The kinds of nodes, with the numbers of `CUgraphNodeType`.
@@ -84,7 +85,7 @@ pub enum NodeOp {
     Child(Graph),
     /// Does nothing, and is complete when its dependencies are complete.
     Empty,
-    /// Waits for an event's last record.
+    /// Waits for the last record of an event.
     EventWait(Event),
     /// Records an event.
     EventRecord(Event),
@@ -94,7 +95,7 @@ pub enum NodeOp {
     MemFree(Arc<GraphAllocation>),
     /// Performs stream memory operations.
     MemOps(Arc<MemOpsNode>),
-    /// Runs one of the node's graphs, or one graph repeatedly.
+    /// Depending on a value, runs one of the node's graphs, or runs its only graph repeatedly.
     Conditional(Arc<ConditionalNode>),
 }
 
@@ -123,7 +124,7 @@ impl NodeOp {
         }
     }
 
-    /// Checks the parameters of the operation, as far as this is possible without the graph that contains the node.
+    /// Checks the parameters of the operation. Checks that need the graph that contains the node are not included.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             NodeOp::Kernel(node, attributes) => {
@@ -239,7 +240,7 @@ impl KernelNode {
 /// The value of an attribute: the bytes of `CUlaunchAttributeValue`.
 pub type AttributeValue = [u8; 64];
 
-/// The attributes of a kernel node by `CUlaunchAttributeID`. Attributes that were not set are zero.
+/// The attributes of a kernel node by `CUlaunchAttributeID`. All bytes of an attribute that was not set are zero.
 ///
 /// ```
 /// use margay::graph::KernelAttributes;
@@ -428,8 +429,8 @@ pub struct MemOpsNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
     /// The point in the execution of the first node after which the second node may start. 0 is the completion of the
-    /// first node. If the first node is a kernel, 1 (programmatic) and 2 (launch order) are also permitted; for these,
-    /// Margay also waits for completion.
+    /// first node. If the first node is a kernel, 1 (programmatic) and 2 (launch order) are also permitted; Margay
+    /// treats both like 0.
     pub from_port: u8,
     /// Always 0.
     pub to_port: u8,

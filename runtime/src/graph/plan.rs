@@ -1,8 +1,9 @@
-//! The plan of an executable graph: the nodes of a graph and of its nested graphs as steps, which refer to each other
-//! by index.
+//! The plan of an executable graph. A plan contains a step for each node of a graph and of its nested graphs; steps
+//! refer to each other by index.
 //!
 //! Invariant: graph 0 of a plan is the outermost graph; the `order` of each graph is a topological order. Launches
-//! share the plan that they run; a change of the executable graph copies the plan first.
+//! share a plan. A change of the executable graph changes a copy of the plan, so that running launches are not
+//! affected.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,8 +21,8 @@ pub(super) struct Plan {
     pub(super) graphs: Vec<PlanGraph>,
     /// Indices of the graph and of the step for each node, by the ID of the node.
     pub(super) index: FxHashMap<u64, (usize, usize)>,
-    /// The conditional handles of all graphs. Each launch resets the values for which the creator of the handle
-    /// requested a reset.
+    /// The conditional handles of all graphs. Each launch resets the value of each handle whose creator requested a
+    /// reset.
     pub(super) handles: Vec<Arc<ConditionalHandle>>,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct PlanGraph {
     pub(super) order: Vec<usize>,
 }
 
-/// One node of a plan.
+/// A step of a plan, which is created from a node.
 #[derive(Clone)]
 pub(super) struct Step {
     /// ID of the node from which the step was created.
@@ -64,7 +65,8 @@ impl StepOp {
     }
 }
 
-/// Returns whether the body of a conditional node, or a graph nested in it, may contain the operation.
+/// Returns whether the operation is permitted in the body of a conditional node, and in graphs that are nested in a
+/// body.
 fn allowed_in_body(op: &NodeOp) -> bool {
     use super::NodeKind as K;
     matches!(
@@ -159,8 +161,8 @@ impl Plan {
     }
 }
 
-/// Returns the indices of all steps in a topological order. Among the steps that can come next, the step with the
-/// lowest index comes next. If the steps have a cycle, returns the index of a step in the cycle as an error.
+/// Returns the indices of all steps in a topological order. If several steps can come next, the step with the lowest
+/// index is chosen. If the dependencies have a cycle, returns the index of a step in the cycle as an error.
 fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     let mut missing: Vec<usize> = steps.iter().map(|s| s.dependencies.len()).collect();
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
@@ -183,7 +185,8 @@ fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
     }
     match missing.iter().position(|n| *n > 0) {
         None => Ok(order),
-        // This step can be after a cycle instead of in it. To find a step in the cycle, follow the dependencies.
+        // This step can depend on a cycle without being in the cycle. The search follows its dependencies to a step in
+        // the cycle.
         Some(at) => Err(walk_back(steps, &missing, at)),
     }
 }

@@ -1,6 +1,7 @@
 //! Tables of graphs, nodes and conditional handles by ID.
 //!
-//! IDs are unique in the process. The destructor of an object removes its entry, so destroyed objects are not found.
+//! IDs are unique in the process. The destructor of a graph, node or handle removes its entry, so only existing ones
+//! are found.
 
 use super::Inner;
 use super::conditional::ConditionalHandle;

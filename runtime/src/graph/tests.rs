@@ -2,8 +2,8 @@
 //!
 //! A program creates graphs, by calls or by capture, launches them between other work, and sometimes waits. Every
 //! operation takes time stamps from a common counter when it begins and when it ends. The model implements only the
-//! rules of the documentation, in the order of the calls. It determines which runs must have ended before each run of
-//! an operation begins, and how often each operation runs.
+//! rules of the documentation, in the order of the calls. For each run of an operation, the model determines which
+//! other runs must have ended before this run begins. It also determines how often each operation runs.
 
 mod model;
 mod programs;
@@ -104,7 +104,7 @@ fn cycles_of_graphs_do_not_grow() {
     }
 }
 
-/// If a program frees memory of a destroyed graph, it must get an error, so the address must not be reused at once.
+/// A program that frees memory of a destroyed graph must get an error, so the address must not be reused at once.
 #[test]
 fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     let bench = Bench::new(1, Vec::new());
@@ -123,7 +123,8 @@ fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     }
 }
 
-/// If graphs are nested too deeply, adding a graph returns an error, so no operation overflows the stack of a thread.
+/// If graphs are nested too deeply, the call that adds a graph must return an error, so that no recursive operation
+/// overflows the stack.
 #[test]
 fn graphs_are_nested_up_to_a_limit() {
     let bench = Bench::new(1, Vec::new());

@@ -1,9 +1,9 @@
-//! Changes to an executable graph. A change replaces the parameters of one node, or replaces the parameters of all
-//! nodes by those of another graph.
+//! Changes to an executable graph. A change replaces the parameters of a single node, or replaces the parameters of all
+//! nodes by the parameters of another graph's nodes.
 //!
-//! An update first pairs the nodes of the two graphs. It begins with the nodes that have no dependents and follows the
-//! edges backwards, in the order in which nodes and edges were added (CUDA driver API, `cuGraphExecUpdate`). Invariant:
-//! if an update fails, the executable graph is unchanged.
+//! An update first pairs the nodes of the two graphs. The pairing begins with the nodes that have no dependents and
+//! follows the edges backwards, in the order in which nodes and edges were added (CUDA driver API,
+//! `cuGraphExecUpdate`). Invariant: if an update fails, the executable graph is unchanged.
 
 use std::sync::Arc;
 
@@ -31,17 +31,17 @@ use crate::error::{Error, Result};
 pub enum UpdateReason {
     /// The field `error` of [`UpdateProblem`] describes the reason.
     Error = 1,
-    /// The numbers of nodes, or the edges, differ.
+    /// The two graphs have different numbers of nodes or different edges.
     TopologyChanged = 2,
     /// The kinds of two corresponding nodes differ.
     NodeTypeChanged = 3,
-    /// Parameters that an update cannot change differ.
+    /// The new node has different values of parameters that an update cannot change.
     ParametersChanged = 5,
     /// A node of this kind cannot be updated.
     NotSupported = 6,
-    /// A kernel belongs to another context than the kernel that it would replace.
+    /// The new kernel and the kernel that it would replace belong to different contexts.
     UnsupportedFunctionChange = 7,
-    /// Attributes that an update cannot change differ.
+    /// The new node has different values of attributes that an update cannot change.
     AttributesChanged = 8,
 }
 
@@ -62,7 +62,7 @@ pub struct UpdateProblem {
     pub reason: UpdateReason,
     /// The node of the new graph that causes the problem; `None` if no node causes the problem.
     pub node: Option<Node>,
-    /// If an edge of the new graph differs, the node at which this edge begins.
+    /// If the problem is an edge of the new graph, the node at which this edge begins.
     pub from: Option<Node>,
     /// The error, if the reason is [`UpdateReason::Error`].
     pub error: Option<Error>,
@@ -208,7 +208,7 @@ fn is_linear(transfer: &Transfer) -> bool {
 }
 
 impl GraphExec {
-    /// Replaces the operation of a node by another one of the same kind, for later launches.
+    /// Replaces the operation of a node by another operation of the same kind. Only later launches are affected.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, for an operation of another kind or context, and for changes
@@ -227,7 +227,7 @@ impl GraphExec {
             return Err(Error::unsupported("new parameters for a node of this kind"));
         }
         let op = match (old, op) {
-            // The attributes are not part of the parameters, so they are not changed.
+            // The attributes of a kernel node are not part of its parameters, so the node keeps its attributes.
             (NodeOp::Kernel(_, attributes), NodeOp::Kernel(new, _)) => {
                 NodeOp::Kernel(new, attributes.clone())
             }
@@ -240,11 +240,11 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Updates the nested graph of a child node, for later launches.
+    /// Updates the nested graph of a child node. Only later launches are affected.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for nodes that the executable graph does not have, for nodes of another kind, and if
-    /// [`GraphExec::update`] would fail.
+    /// [`Error::InvalidValue`] for nodes that the executable graph does not have, for nodes that are not child nodes,
+    /// and for each reason for which [`GraphExec::update`] fails.
     pub fn set_child(&self, node: &Node, child: &Graph) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
@@ -253,7 +253,8 @@ impl GraphExec {
         };
         let new = Plan::of(child)?;
         let mut plan = (*state.plan).clone();
-        // According to CUDA's documentation, all differences have the same error code.
+        // According to CUDA's documentation, this call returns the same error code for all differences between the
+        // graphs.
         plan.adopt(number, &new, 0)
             .map_err(|problem| Error::invalid(Error::from(problem).to_string()))?;
         state.plan = Arc::new(plan);
@@ -271,8 +272,8 @@ impl GraphExec {
         plan.adopt(0, &new, 0)?;
         plan.handles.clone_from(&new.handles);
         state.plan = Arc::new(plan);
-        // From now on, the executable graph keeps the user objects of the new graph. Incomplete launches keep the user
-        // objects that only the old graph had.
+        // From now on, the executable graph keeps the user objects of the new graph. The user objects that only the old
+        // graph had are kept until the incomplete launches are complete.
         let mut references = References::default();
         graph.collect_references(&mut references);
         let before = std::mem::replace(&mut state.references, Arc::new(references));

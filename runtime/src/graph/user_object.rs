@@ -1,4 +1,4 @@
-//! User objects: objects of the program that graphs keep alive.
+//! User objects, which are objects of the program that graphs keep alive.
 //!
 //! Source: CUDA programming guide, "CUDA User Objects". The program, graphs, executable graphs and incomplete launches
 //! own references to user objects. When the last reference is released, the destructor runs on a service thread.
@@ -101,14 +101,15 @@ impl UserObject {
     }
 }
 
-/// References to user objects that a graph owns. A copy of this value owns the same number of additional references.
+/// The references to user objects that a graph owns. A copy of a `References` owns the same number of additional
+/// references.
 #[derive(Default)]
 pub(super) struct References {
     counts: FxHashMap<u64, (UserObject, u32)>,
 }
 
 impl References {
-    /// Transfers `count` references from the caller to this value.
+    /// Transfers `count` references from the caller to this `References`.
     pub(super) fn add(&mut self, object: &UserObject, count: u32) {
         let entry = self.counts.entry(object.inner.id);
         let (_, held) = entry.or_insert_with(|| (object.clone(), 0));
@@ -130,7 +131,7 @@ impl References {
         self.counts.is_empty()
     }
 
-    /// Creates references to all objects to which `other` has references, and adds them to this value.
+    /// Adds the same number of references to each object as `other` owns.
     pub(super) fn add_all(&mut self, other: &References) {
         for (object, count) in other.counts.values() {
             if object.retain(*count).is_ok() {
@@ -151,7 +152,7 @@ impl Clone for References {
 impl Drop for References {
     fn drop(&mut self) {
         for (object, count) in self.counts.values() {
-            // This value owns the references, so the release cannot fail.
+            // This `References` owns the references, so the release cannot fail.
             let _ = object.release(*count);
         }
     }

@@ -1,9 +1,9 @@
-//! The memory of a pool that other processes can use: a memory file in which each allocation has an offset.
+//! The memory of a pool that can be exported to other processes. The pool's allocations are parts of one memory file.
 //!
 //! A process that imports the pool receives the file and locates an allocation by its offset. The size of the file is
 //! the maximum size of the pool; only pages that are accessed use memory.
 //!
-//! Invariant: allocations of an arena never overlap; freed memory contains zeroes when it is allocated again.
+//! Invariant: allocations of an arena never overlap. Freed memory is zeroed before it is allocated again.
 
 use parking_lot::Mutex;
 
@@ -42,7 +42,7 @@ impl Arena {
     }
 
     pub(super) fn give(&self, offset: u64, len: u64) {
-        // If the range cannot be emptied, it is not reused, because the next owner could read its content.
+        // A range that cannot be zeroed is never reused, because its next owner could read the old content.
         if self.memory.empty(offset, len).is_ok() {
             self.free.lock().give(offset, len);
         }

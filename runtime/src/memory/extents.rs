@@ -1,5 +1,5 @@
-//! Free address ranges. Allocation is by best fit, at the lowest address among equal sizes; adjacent free ranges are
-//! joined.
+//! An allocator for address ranges. It takes the smallest free range that is large enough, and among ranges of equal
+//! size the one at the lowest address. Adjacent free ranges are joined.
 //!
 //! This module only records ranges; it does not access memory.
 //!

@@ -1,7 +1,7 @@
 //! The amount of memory that this process may use, according to the machine, the process's control group and its
 //! resource limits.
 //!
-//! Invariant: a missing or malformed file means that there is no limit, and never causes an error.
+//! Invariant: a missing or malformed file of the system is treated as no limit, and never causes an error.
 
 /// Returns the total number of bytes of memory that this process can use.
 pub(super) fn physical_memory() -> u64 {
@@ -37,8 +37,8 @@ pub(crate) fn private_memory_left() -> Option<u64> {
     address_space_left().into_iter().chain(data_left()).min()
 }
 
-/// Returns the memory in bytes that this process uses, according to the given field of `/proc/self/statm`
-/// [proc_pid_statm(5)].
+/// Returns a field of `/proc/self/statm` in bytes [proc_pid_statm(5)]. Field 0 is the size of the process's address
+/// space; field 5 is the size of its data and stacks.
 fn used_memory(field: usize) -> u64 {
     std::fs::read_to_string("/proc/self/statm")
         .ok()
@@ -50,9 +50,9 @@ fn used_memory(field: usize) -> u64 {
 /// Number of bytes of address space that glibc's allocator reserves for the heap arena of a thread [malloc(3), arenas].
 const ARENA: u64 = 64 << 20;
 
-/// Returns the maximum number of threads with `bytes` bytes each that the limits of the process allow. Half of the
-/// remaining memory is kept for other uses. If a thread starts when no memory is left, the process ends, because
-/// neither glibc nor Rust handles this error.
+/// Returns the maximum number of threads that the limits of the process allow, if each thread needs `bytes` bytes. Half
+/// of the remaining memory is kept for other uses. The reserve matters because a thread that starts when no memory is
+/// left ends the process: neither glibc nor Rust handles this error.
 pub(crate) fn most_threads(bytes: u64) -> usize {
     let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));
     let by_data = data_left().map(|left| left / 2 / bytes);

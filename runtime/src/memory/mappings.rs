@@ -1,20 +1,21 @@
-//! Limits how many of the mappings that the system allows (`vm.max_map_count`) allocations use, so that the rest of the
-//! process can create mappings.
+//! Limits the number of mappings that allocations use. The system limits the mappings of a process
+//! (`vm.max_map_count`), and the rest of the process also needs some.
 //!
 //! Each allocation with pages of its own uses up to two mappings. If allocations used all mappings, no thread could
 //! start, no allocation could be unmapped, and the host's `malloc` would fail.
 
 use std::io::Read as _;
 
-/// Number of mappings that are left to the rest of the process. If an eighth of the system's limit is smaller, that
-/// number is left.
+/// Number of mappings that are left to the rest of the process, but at most an eighth of the system's limit.
 const REST: u64 = 4096;
-/// Number of pieces of memory that are opened before mappings are counted for the first time.
+/// Number of pieces that are opened before the mappings are counted for the first time. A piece is a range with pages
+/// of its own.
 const UNCHECKED: u64 = 1024;
 /// The system's default of `vm.max_map_count`, for systems that do not report it.
 const USUAL: u64 = 65_530;
 
-/// Counts the mappings of the process from time to time.
+/// Decides whether allocations may use further mappings. The mappings of the process are counted only from time to
+/// time, because counting is slow.
 #[derive(Debug)]
 pub(super) struct Mappings {
     /// Number of pieces that can be opened before the next count.
@@ -28,7 +29,7 @@ impl Mappings {
         }
     }
 
-    /// Returns whether a piece of memory with up to two mappings can be opened.
+    /// Returns whether another piece, which uses up to two mappings, may be opened.
     pub(super) fn allow(&mut self) -> bool {
         if self.unchecked == 0 {
             self.unchecked = pieces_left(most(), used());

@@ -1,17 +1,18 @@
 //! Device memory, and the windows of resident CTAs.
 //!
-//! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. An
-//! allocation makes part of the range accessible (opens it). The pages between allocations remain inaccessible
-//! (closed): if device code accesses such a page, the access faults (`crate::fault`) and does not reach other data.
-//! The rest of an allocation's last page and the free slots of slabs are accessible. Freed parts are made
-//! inaccessible again before the next launch runs, and are kept for reuse. The range is unmapped only when the
-//! address space is dropped.
+//! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. To
+//! allocate memory, a part of the range is made accessible (opened). The pages between allocations remain inaccessible
+//! (closed): if device code accesses such a page, the access faults (`crate::fault`) and does not reach other data. Two
+//! kinds of unallocated memory are accessible all the same: the rest of an allocation's last page, and the free slots
+//! of slabs. Freed parts are made inaccessible before the next launch runs, and are kept for reuse. The range is
+//! unmapped only when the address space is dropped.
 //!
-//! - `reservation` reserves address ranges from the system, changes the access rights of parts of them, and discards
-//!   the contents of parts. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for reuse.
+//! - `reservation` reserves address ranges from the system. It also changes the access rights of parts of a range and
+//!   discards their contents. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for
+//!   reuse.
 //! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if there are
-//!   thousands of such allocations. While there are fewer, each of them has its own pages, so that an access after the
-//!   free faults.
+//!   thousands of such allocations. While there are fewer, each small allocation has its own pages, so that an access
+//!   after the free faults.
 //! - `red_zones` finds writes outside of allocations, in checking runs with red zones.
 //! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
@@ -20,9 +21,9 @@
 //!   addresses that the program chooses. `usage` counts the memory in use.
 //! - `windows` contains the shared and local memory of resident CTAs.
 //!
-//! Invariant: allocations, guards and free parts never overlap. When a launch begins, every accessible page belongs
-//! to an allocation or to a slab that contains allocations. No request, whatever its size, aborts the process: a
-//! request that fails returns a [`MemoryError`].
+//! Invariant: allocations, guards and free parts never overlap. When a launch begins, every accessible page belongs to
+//! an allocation or to a slab that contains allocations. A request of any size either succeeds or returns a
+//! [`MemoryError`]; it never aborts the process.
 
 mod arena;
 mod extents;
@@ -65,7 +66,7 @@ pub use windows::{CtaWindow, WindowGeometry, Windows};
 use crate::error::Error;
 use crate::fault::AccessFault;
 
-/// Alignment of every allocation, in bytes. CUDA guarantees 256; programs rely on 512.
+/// Alignment of every allocation, in bytes. CUDA guarantees an alignment of 256 bytes, but programs rely on 512.
 pub const ALIGNMENT: u64 = 512;
 
 /// The reason why a request for memory failed.
@@ -79,7 +80,7 @@ pub enum MemoryError {
     OutOfMemory {
         /// Number of bytes requested.
         requested: u64,
-        /// Number of bytes that were free.
+        /// Number of bytes that were available.
         free: u64,
     },
     /// No allocation of the expected kind starts at this address. Either no such allocation existed, or it was freed,
@@ -95,7 +96,7 @@ pub enum MemoryError {
     /// Part of the range to register is not mapped.
     #[error("the host memory at {0:#x} is not mapped")]
     NotMapped(u64),
-    /// An access was outside the memory of the address space, or to an inaccessible part of it.
+    /// An access was outside the reserved range of the address space, or in an inaccessible part of this range.
     #[error(transparent)]
     Access(#[from] AccessFault),
     /// A CTA needs more shared or local memory than the size of a window.
@@ -106,7 +107,7 @@ pub enum MemoryError {
         /// Number of bytes that are available.
         available: u64,
     },
-    /// The windows of all slots are in use. Contains the number of slots.
+    /// The windows of all slots are in use. The field is the number of slots.
     #[error("all {0} windows are in use")]
     NoWindow(usize),
     /// A descriptor or an [`Address`] does not refer to a memory file that this library created.

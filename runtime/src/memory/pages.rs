@@ -1,18 +1,18 @@
 //! Allocates pieces of the address space. A piece is a range of pages that is allocated as a whole. Inaccessible pages
-//! (the guard) follow each piece, so inaccessible pages also precede each piece.
+//! (the guard) follow each piece. Each piece is therefore also preceded by a guard.
 //!
 //! A freed piece is *idle*: it remains accessible until the next launch, so that a request of the same length can reuse
 //! it without a system call. Before a launch runs, idle pieces are made inaccessible ([`Pages::close_idle`]), so that
-//! an access after the free faults as on a GPU. They are then *warm*: they keep their pages for the next request with
-//! the same footprint (length plus guard). If the total size of idle and warm pieces exceeds the cache limit, or if
-//! addresses are scarce, all of them are emptied and joined with their free neighbours.
+//! an access after the free faults as on a GPU. An inaccessible freed piece is *warm*: it keeps its pages for the next
+//! request with the same footprint (length plus guard). If the total size of idle and warm pieces exceeds the cache
+//! limit, or if addresses are scarce, all of them are emptied and joined with their free neighbours.
 //!
 //! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
-//! of the range. The footprint of such a piece is an odd number of pages. If pieces started at multiples of a power
-//! of two, they would compete for a few sets of the processor's caches and translation buffers. Pieces smaller than
-//! [`WIDE_FROM`] have narrow guards, because the processor's prefetcher crosses narrow guards but not wide ones. With
-//! a wide guard, the first accesses to every array take an additional microsecond, which is a tenth of the time to
-//! access 100 KiB (`cargo xtask guards`).
+//! of the range. The footprint of such a piece is an odd number of pages. With even footprints, many pieces would start
+//! at multiples of a large power of two and compete for a few sets of the processor's caches and translation buffers.
+//! Pieces smaller than [`WIDE_FROM`] have narrow guards, because the processor's prefetcher crosses narrow guards but
+//! not wide ones. With a wide guard, the first accesses to every array take an additional microsecond, which is a tenth
+//! of the time to access 100 KiB (`cargo xtask guards`).
 //!
 //! Invariant: a large piece starts at a multiple of `grain`, any other piece at a multiple of the page size. The
 //! footprint of a piece is its length plus a guard of at least `guard` bytes, or of the number of bytes that
@@ -31,7 +31,7 @@ use super::shared::SharedMemory;
 /// Length in bytes from which a piece is large: it uses huge pages.
 const HUGE_FROM: u64 = 4 << 20;
 pub(super) const HUGE_PAGE: u64 = 2 << 20;
-/// Size in bytes from which a range has enough addresses for wide guards.
+/// Minimum size in bytes of a reserved range for wide guards and a separate quarter for small pieces.
 const ROOMY: u64 = 256 << 30;
 /// Size in bytes of a wide guard. An access one mebibyte after the end of an array, a common error, is still in the
 /// guard.
@@ -42,8 +42,8 @@ const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
 /// A warm piece whose footprint is less than this number of bytes is reused only if more than [`RESTING`] pieces with
-/// the same footprint are warm; the oldest of them is reused. So an access to a small piece soon after its free does
-/// not reach a new allocation.
+/// the same footprint are warm; the oldest of them is reused. So an access to a small piece soon after its free faults
+/// and does not reach a new allocation.
 const RESTS_BELOW: u64 = 80 << 10;
 const RESTING: usize = 32;
 /// Number of idle pieces of each length that are not reused if their footprint is less than [`RESTS_BELOW`].
@@ -58,9 +58,9 @@ pub(super) struct Pages {
     extents: Extents,
     /// Free ranges for pieces under [`HUGE_FROM`]; `None` if addresses are scarce.
     middle: Option<Extents>,
-    /// Start and length of the inaccessible pieces that keep their pages, by footprint.
+    /// Start and length of the warm pieces, by footprint.
     warm: BTreeMap<u64, VecDeque<(u64, u64)>>,
-    /// Starts of the accessible pieces that are not allocated, by footprint and length; oldest first.
+    /// Starts of the idle pieces, by footprint and length; in each queue, the piece that was freed first comes first.
     idle: BTreeMap<(u64, u64), VecDeque<u64>>,
     /// Number of idle pieces; readable without a lock.
     idle_count: Arc<AtomicUsize>,
@@ -108,7 +108,7 @@ impl Pages {
         &self.reservation
     }
 
-    /// Returns whether the process can have another piece of memory with mappings of its own.
+    /// Returns whether another piece, which uses up to two mappings, may be opened ([`Mappings::allow`]).
     pub(super) fn allow_mapping(&mut self) -> bool {
         self.mappings.allow()
     }
@@ -122,7 +122,7 @@ impl Pages {
         }
     }
 
-    /// Returns whether there are enough addresses for guards around small pieces.
+    /// Returns whether there are enough addresses to give small allocations pieces of their own.
     pub(super) fn is_roomy(&self) -> bool {
         self.middle.is_some()
     }
@@ -148,8 +148,8 @@ impl Pages {
         Some(round_up(len + guard, page)? | page)
     }
 
-    /// Returns the set of free address ranges from which pieces of this footprint (length plus guard) are allocated.
-    /// Small pieces have a set of their own if there are enough addresses.
+    /// Returns the set of free address ranges from which pieces of this footprint (length plus guard) are allocated. If
+    /// there are enough addresses, small pieces are allocated from a separate set.
     fn free(&mut self, footprint: u64) -> &mut Extents {
         match &mut self.middle {
             Some(middle) if !footprint.is_multiple_of(self.grain) => middle,
@@ -169,7 +169,7 @@ impl Pages {
             return Some(start);
         }
         if !self.mappings.allow() {
-            // After the flush the process has fewer mappings, because free pieces are joined.
+            // The flush reduces the number of mappings, because adjacent free pieces are joined.
             self.flush();
             if !self.mappings.allow() {
                 return None;
@@ -211,7 +211,7 @@ impl Pages {
         self.take_cold(footprint)
     }
 
-    /// Frees a piece that [`Pages::open`] returned for this length. The piece becomes idle.
+    /// Frees a piece that [`Pages::open`] returned for the length `len`. The piece becomes idle.
     pub(super) fn close(&mut self, start: u64, len: u64) {
         let (Some(len), Some(footprint)) = (self.rounded(len), self.footprint(len)) else {
             return;
@@ -264,10 +264,12 @@ impl Pages {
         }
     }
 
-    /// Empties a piece and makes it inaccessible. Its addresses are not reused before [`Pages::wake`].
+    /// Discards the content of a piece and makes the piece inaccessible. Its addresses are not reused before
+    /// [`Pages::wake`] is called.
     pub(super) fn rest(&mut self, start: u64, len: u64) {
         if let Some(len) = self.rounded(len) {
-            // If one of these calls fails, the pages keep their content or remain accessible.
+            // If one of these calls fails, the pages keep their content or remain accessible. This is harmless, because
+            // their addresses are not reused yet.
             let _ = self.reservation.discard(start, len);
             let _ = self.reservation.protect(start, len, Rights::None);
         }
@@ -280,7 +282,8 @@ impl Pages {
         }
     }
 
-    /// Allocates a piece that maps `len` bytes at `offset` of a memory file; both are multiples of the page size.
+    /// Allocates a piece that maps `len` bytes at `offset` of a memory file. `len` and `offset` must be multiples of
+    /// the page size.
     pub(super) fn open_shared(
         &mut self,
         memory: &SharedMemory,
@@ -306,7 +309,7 @@ impl Pages {
         let Some(footprint) = self.footprint(len) else {
             return;
         };
-        // If the piece cannot be reset, its addresses are never reused.
+        // If the mapping cannot be removed from the piece, the addresses of the piece are never reused.
         if self.reservation.reset(start, len).is_ok() {
             self.free(footprint).give(start, footprint);
         }
@@ -334,12 +337,13 @@ impl Pages {
         Some((start, (taken, footprint)))
     }
 
-    /// Releases addresses that [`Pages::reserve`] took. All of them must be inaccessible.
+    /// Releases addresses that [`Pages::reserve`] took. All of these addresses must be inaccessible.
     pub(super) fn unreserve(&mut self, (start, len): (u64, u64)) {
         self.extents.give(start, len);
     }
 
-    /// Takes free addresses, whose pages have no content. If there are none, empties all idle and warm pieces first.
+    /// Takes free addresses, whose pages have no content. If no free range is large enough, first frees the addresses
+    /// of all idle and warm pieces.
     fn take_cold(&mut self, footprint: u64) -> Option<u64> {
         if let Some(start) = self.free(footprint).take(footprint) {
             return Some(start);
@@ -348,12 +352,12 @@ impl Pages {
         self.free(footprint).take(footprint)
     }
 
-    /// Makes all idle pieces inaccessible, empties all warm pieces, and makes their addresses free.
+    /// Makes all idle pieces inaccessible, discards the contents of all warm pieces, and frees their addresses.
     pub(super) fn flush(&mut self) {
         self.close_idle();
         for (footprint, pieces) in std::mem::take(&mut self.warm) {
             for (start, len) in pieces {
-                // If this fails, the pages keep their content, which only costs memory.
+                // If this call fails, the pages keep their content, which only costs memory.
                 let _ = self.reservation.discard(start, len);
                 self.free(footprint).give(start, footprint);
             }

@@ -1,8 +1,8 @@
 //! Red zones: bytes with known content before and after each allocation. If the content has changed, the program has
 //! written outside of the allocation.
 //!
-//! Invariant: an allocation of `n` bytes with red zones starts at a multiple of [`ALIGNMENT`], like any other
-//! allocation, so the memory that it reserves before its first byte can be larger than the red zone.
+//! Invariant: an allocation with red zones starts at a multiple of [`ALIGNMENT`], like any other allocation. The memory
+//! that is reserved before its first byte can therefore be larger than the red zone.
 
 use super::space::Record;
 use super::{ALIGNMENT, AddressSpace, Allocation, MemoryError, round_up};
@@ -14,7 +14,7 @@ use crate::fault::access;
 pub struct RedZones {
     /// Number of bytes on each side of an allocation; not 0.
     pub bytes: u64,
-    /// The content of each byte.
+    /// The value of each byte of a red zone.
     pub byte: u8,
 }
 
@@ -70,8 +70,8 @@ impl AddressSpace {
         self.zero(record.allocation.base, record.allocation.size)
     }
 
-    /// Returns the allocation that contains `address`, if its red zones have changed. Restores the zones, so that the
-    /// next call reports only later changes.
+    /// Returns the allocation that contains `address`, if a red zone of this allocation has changed. Restores the
+    /// changed zones, so that the next call reports only later changes.
     pub fn overwritten(&self, address: u64) -> Option<Overwritten> {
         self.zones?;
         let record = self.record_of(address)?;
@@ -100,7 +100,7 @@ impl AddressSpace {
         let mut sides = Vec::new();
         for (side, start) in zones.places(&record.allocation) {
             let mut content = vec![0; usize::try_from(zones.bytes).ok()?];
-            // The zone cannot be read if the memory is being freed.
+            // Another thread may be freeing the memory, so the zone may be inaccessible.
             access::read(&mut content, start).ok()?;
             if content.iter().any(|&byte| byte != zones.byte) {
                 sides.push(side);

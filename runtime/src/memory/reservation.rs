@@ -4,8 +4,8 @@
 //! A reservation uses neither memory nor swap space (MAP_NORESERVE); an accessible page uses memory after its first
 //! access. The range is excluded from core dumps, which would otherwise contain terabytes of empty pages.
 //!
-//! Invariant: every method checks that the part it changes is inside the reservation, so that only our own pages
-//! change.
+//! Invariant: every method checks that the part to change is inside the reservation. So no method changes pages that
+//! belong to other code.
 
 use std::os::fd::AsRawFd;
 
@@ -32,11 +32,11 @@ pub(super) enum Rights {
     ReadWrite,
 }
 
-/// Bytes of address space that remain for the windows of resident CTAs, for threads and for the program.
+/// Number of bytes of address space to leave for the windows of resident CTAs, for threads and for the program.
 const REST: u64 = 16 << 30;
 
-/// Ranges below 4 GiB, each with its length, a power of two that divides the start. Programs that are not
-/// position-independent and their heaps are usually in the lowest part.
+/// Ranges below 4 GiB, as start and length. Each length is a power of two, and the start is a multiple of it. Programs
+/// that are not position-independent and their heaps are usually in the lowest part.
 const LOW_RANGES: [(u64, u64); 5] = [
     (0x8000_0000, 2 << 30),
     (0x4000_0000, 1 << 30),
@@ -51,8 +51,8 @@ impl Reservation {
         Reservation::with_margin(len, align, 0)
     }
 
-    /// Reserves a range like [`Reservation::new`], and `margin` inaccessible bytes before and after the range. These
-    /// margins are not part of the range.
+    /// Does the same as [`Reservation::new`], and also reserves `margin` inaccessible bytes before and after the range.
+    /// These margins are not part of the range.
     fn with_margin(len: u64, align: u64, margin: u64) -> Result<Reservation, MemoryError> {
         let page = page_size();
         let (align, len) = (align.max(page), super::round_up(len, page));
@@ -120,8 +120,8 @@ impl Reservation {
         })
     }
 
-    /// Makes the first reservation among `sizes` that the system grants. Sizes below `margin` get no margins. Skips a
-    /// size with margins if fewer than [`REST`] bytes of addresses would remain under `ulimit -v`.
+    /// Reserves a range of the first size in `sizes` that the system grants. A range smaller than `margin` has no
+    /// margins. Skips a size with margins if fewer than [`REST`] bytes of addresses would remain under `ulimit -v`.
     pub(super) fn largest(
         sizes: impl IntoIterator<Item = u64>,
         align: u64,
@@ -173,7 +173,7 @@ impl Reservation {
             Rights::Read => libc::PROT_READ,
             Rights::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
-        // SAFETY: the part is inside our own reservation. Rust code holds no references into it.
+        // SAFETY: the part is inside our own reservation, and Rust code holds no references to its memory.
         match unsafe { libc::mprotect(start as *mut _, len as usize, rights) } {
             0 => Ok(()),
             _ => Err(system("mprotect")),
@@ -203,7 +203,7 @@ impl Reservation {
         self.replace(start, len, rights, libc::MAP_SHARED, file, offset)
     }
 
-    /// Restores the initial state of a part: a private mapping that is inaccessible and has no content.
+    /// Replaces a part of the range by an inaccessible private mapping without content, which is its initial state.
     pub(super) fn reset(&self, start: u64, len: u64) -> Result<(), MemoryError> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         self.replace(start, len, libc::PROT_NONE, flags, -1, 0)?;
@@ -240,8 +240,8 @@ impl Reservation {
         }
     }
 
-    /// Write-protects an accessible part and copies those of its pages that contain a nonzero byte into a memory file.
-    /// If the copy fails, makes the part writable again.
+    /// Write-protects an accessible part and copies its pages into a memory file; pages that contain only zeroes are
+    /// skipped. If the copy fails, makes the part writable again.
     pub(super) fn copy_into(
         &self,
         start: u64,

@@ -1,20 +1,21 @@
-//! Finds out which accesses the mappings of the process permit.
+//! Determines whether the mappings of the process permit reads and writes of host memory.
 //!
-//! Linux 6.11 and later answer for one address (`PROCMAP_QUERY`, `linux/fs.h`). Older systems only have the text of
-//! `/proc/self/maps`, which takes time in proportion to the number of mappings.
+//! Linux 6.11 and later can look up the mapping of a single address (`PROCMAP_QUERY`, `linux/fs.h`). Older systems only
+//! provide the text of `/proc/self/maps`. Reading this text takes time in proportion to the number of mappings.
 
 use std::os::fd::AsRawFd;
 
 use super::whose::mapping;
 use crate::fault::access;
 
-/// The argument of `PROCMAP_QUERY`. The kernel reads the first three fields and writes the others.
+/// The argument of `PROCMAP_QUERY`. The first three fields, `sizes` and `buffers` are inputs; the kernel writes the
+/// other fields.
 #[repr(C)]
 #[derive(Default)]
 struct Query {
     /// Size of this structure in bytes.
     size: u64,
-    /// 0: only a mapping that contains the address is an answer.
+    /// 0 selects only the mapping that contains the address; other flags also select the next mapping.
     flags: u64,
     address: u64,
     start: u64,
@@ -37,7 +38,7 @@ const READABLE: u64 = 1;
 const WRITABLE: u64 = 2;
 
 /// Returns whether all `bytes` bytes at `start` are mapped and readable, and whether all of them are writable. If
-/// `/proc` is not available, memory whose pages can all be read counts as writable.
+/// `/proc` is not available, memory is assumed to be writable if all its pages can be read.
 pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
     let end = start.saturating_add(bytes);
     let maps = std::fs::File::open("/proc/self/maps").ok();
@@ -62,7 +63,7 @@ fn queried(maps: &std::fs::File, start: u64, end: u64) -> Option<(bool, bool)> {
             address: at,
             ..Query::default()
         };
-        // SAFETY: the kernel reads and writes only the structure, whose size it gets.
+        // SAFETY: the kernel reads and writes only the structure, whose size is in its first field.
         let result = unsafe { libc::ioctl(maps.as_raw_fd(), QUERY, &raw mut query) };
         if result != 0 {
             let error = std::io::Error::last_os_error().raw_os_error();
@@ -213,7 +214,7 @@ mod tests {
                 "{start:#x}, {bytes}"
             );
         }
-        // SAFETY: the mapping, which nobody uses any more.
+        // SAFETY: the range is the mapping above, which is no longer used.
         unsafe { libc::munmap(base, 4 * PAGE) };
     }
 }

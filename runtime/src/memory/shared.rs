@@ -1,9 +1,9 @@
 //! Memory that several mappings and processes can access: memory files without a path (`memfd`).
 //!
-//! A process that has a descriptor of the file can map its bytes. The bytes exist until the last descriptor and the
-//! last mapping are closed, so the end of one process does not affect the others. The size is sealed, so no mapping
-//! ever extends beyond the end of the file. A *label* in the file's name describes the content, so that descriptors of
-//! other files are refused.
+//! A process that has a descriptor of the file can map the file. The file exists until the last descriptor and the last
+//! mapping are closed, so the end of one process does not affect the others. The size is sealed, so no mapping ever
+//! extends beyond the end of the file. A *label* in the file's name describes the content. Descriptors of files without
+//! a label are refused.
 //!
 //! Invariant: a [`SharedMemory`] is a sealed memory file of exactly `len` bytes that this library created.
 
@@ -59,8 +59,8 @@ pub struct Label {
 }
 
 const PREFIX: &str = "margay:";
-/// The text that Linux adds before the name of a memory file in `/proc`. The next constant is the text that Linux adds
-/// after the name of a file that has no path.
+/// In `/proc`, Linux shows this text before the name of a memory file. The next constant is the text that Linux shows
+/// after the name of a file without a path.
 const SYSTEM_PREFIX: &str = "/memfd:";
 const SYSTEM_SUFFIX: &str = " (deleted)";
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -87,7 +87,8 @@ impl Label {
 pub struct Address {
     /// ID of the process.
     pub process: i32,
-    /// Start time of the process in clock ticks of the system. It distinguishes processes that have had the same ID.
+    /// Start time of the process in clock ticks of the system. It distinguishes this process from earlier and later
+    /// processes with the same ID.
     pub started: u64,
     /// The descriptor in that process.
     pub descriptor: RawFd,
@@ -104,7 +105,7 @@ pub struct SharedMemory {
 }
 
 /// Returns a descriptor of the same file whose number is greater than 2. If the program has closed its standard
-/// streams, new descriptors get the numbers 0 to 2, and the program's output would be written to the file.
+/// streams, a new descriptor can have a number from 0 to 2, and the program's output would be written to the file.
 fn above_streams(descriptor: OwnedFd) -> Result<OwnedFd, MemoryError> {
     if descriptor.as_raw_fd() > 2 {
         return Ok(descriptor);
@@ -119,7 +120,7 @@ fn above_streams(descriptor: OwnedFd) -> Result<OwnedFd, MemoryError> {
 }
 
 impl SharedMemory {
-    /// Creates a file of `len` zero bytes. A page of the file uses memory after its first access.
+    /// Creates a file of `len` zero bytes. A page of the file uses no memory before its first access.
     ///
     /// # Errors
     /// [`MemoryError::System`] if a system call fails.
@@ -145,7 +146,8 @@ impl SharedMemory {
         Ok(SharedMemory { file, len, label })
     }
 
-    /// Returns the memory file of a descriptor of the program. The program keeps the descriptor and closes it itself.
+    /// Opens the memory file of a descriptor that the program passes. The program keeps the descriptor and closes it
+    /// itself.
     ///
     /// # Errors
     /// [`MemoryError::NotShared`] if the descriptor is invalid or does not refer to a memory file that this library
@@ -283,7 +285,7 @@ pub struct SharedPage {
     start: std::ptr::NonNull<AtomicU64>,
 }
 
-// SAFETY: the page is mapped during the life of the value, and is only accessed as atomic words.
+// SAFETY: the page is mapped as long as the `SharedPage` exists, and is only accessed as atomic words.
 unsafe impl Send for SharedPage {}
 // SAFETY: the page is only accessed as atomic words, which threads may share.
 unsafe impl Sync for SharedPage {}

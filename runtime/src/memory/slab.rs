@@ -1,11 +1,11 @@
-//! Small allocations. A slab is a guarded range that is divided into slots of equal size.
+//! Slabs, which contain small allocations. A slab is a guarded range that is divided into slots of equal size.
 //!
 //! If each small allocation had its own pages, the process would reach the system's limit on mappings at about 32,000
 //! allocations. A slab needs two mappings for up to 2,048 slots.
 //!
 //! Invariant: the bit of a slot is set in `free` exactly while the slot is free; `live` is the number of slots in use.
 
-/// Slot sizes in bytes by class; all are multiples of [`super::ALIGNMENT`].
+/// The slot size of each class in bytes. All slot sizes are multiples of [`super::ALIGNMENT`].
 pub(super) const CLASSES: [u64; 16] = [
     512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768, 49152,
     65536,
@@ -17,7 +17,7 @@ pub(super) fn class_of(bytes: u64) -> Option<usize> {
     (class < CLASSES.len()).then_some(class)
 }
 
-/// One range, divided into slots of one class.
+/// A range that is divided into slots of one class.
 #[derive(Debug)]
 pub(super) struct Slab {
     pub(super) base: u64,

@@ -1,10 +1,10 @@
 //! The address space of all devices: allocates and frees memory, looks up allocations, and counts the memory in use.
 //!
-//! Every lookup takes the lock of the index, which maps addresses to allocations, for reading. Every allocation or
-//! free takes the lock of the books, which contain free ranges and slabs. No thread takes the lock of the index while
-//! it holds the lock of the books, so the two locks cannot deadlock. A third lock protects the ranges and mappings of
-//! the virtual memory interface. A thread that needs the third lock takes it before the other two. The counters of
-//! memory in use are atomic.
+//! The index maps addresses to allocations; every lookup takes its lock for reading. The books contain the free ranges
+//! and the slabs; every allocation and every free takes their lock. No thread takes the lock of the index while it
+//! holds the lock of the books, so the two locks cannot deadlock. A third lock protects the ranges and mappings of the
+//! virtual memory interface. A thread that needs the third lock takes it before the other two. The counters of memory
+//! in use are atomic.
 //!
 //! Invariant: an allocation is in the index exactly while the program may use its memory. Only the thread that has
 //! removed an allocation from the index frees its memory.
@@ -32,17 +32,17 @@ use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 const RESTING: usize = 256;
 /// Maximum number of quarantined allocations ([`MemoryConfig::red_zone`]).
 const QUARANTINED: usize = 4096;
-/// Size in bytes from which it is faster to release pages and get new ones than to write zeroes into them.
+/// Minimum size in bytes for which it is faster to zero memory by releasing its pages than by writing zeroes.
 const DISCARD_FROM: u64 = 256 << 10;
 /// Size in bytes of the largest allocation that can be in a slab.
 pub const SMALL_LIMIT: u64 = 64 << 10;
-/// Maximum number of small allocations that have their own pages, which are made inaccessible after the free. Further
+/// Maximum number of small allocations that have their own pages, which become inaccessible after the free. All other
 /// small allocations are in slabs, because a separate piece costs microseconds and needs two mappings. By default,
 /// Linux allows 65,530 mappings in a process.
 const SMALL_PIECES: usize = 1024;
 
 /// Kind of an allocation. All kinds are host memory. The kinds differ in the properties that CUDA reports, and in the
-/// limit against which they count.
+/// limit that applies to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryKind {
     /// Device memory (`cuMemAlloc` and related functions).
@@ -153,16 +153,16 @@ pub struct MemoryConfig {
     /// Number of bytes of freed memory to keep for reuse. With `None`, the number is a quarter of the memory of a
     /// device.
     pub cache_limit: Option<u64>,
-    /// Byte with which every new allocation is filled, to find reads of memory that was never written. With `None`, new
-    /// memory contains zeroes or the bytes of an earlier allocation.
+    /// Value of every byte of a new allocation. Checking runs use it to find reads of memory that was never written.
+    /// With `None`, new memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
-    /// Minimum number of bytes between two allocations. If this is not 0, freed memory is quarantined: its addresses
-    /// are not reused until [`QUARANTINED`] later allocations were freed. Checking runs use the distance to find
-    /// accesses after the end of an allocation, and the quarantine to find accesses to freed memory.
+    /// Minimum number of bytes between two allocations. If this number is not 0, freed memory is quarantined: its
+    /// addresses are not reused until [`QUARANTINED`] further allocations have been freed. Checking runs use the
+    /// distance to find accesses after the end of an allocation, and the quarantine to find accesses to freed memory.
     pub red_zone: u64,
     /// Red zones around each allocation; `None` for no red zones. New memory with red zones contains zeroes.
     pub zones: Option<RedZones>,
-    /// Whether the stacks of the calls that allocate and free memory are stored, for reports of checking runs.
+    /// Whether to store the call stack of each allocation and each free, for reports of checking runs.
     pub keeps_calls: bool,
 }
 
@@ -188,7 +188,7 @@ impl Default for MemoryConfig {
 pub struct MemoryInfo {
     /// Memory of the first device.
     pub total: u64,
-    /// Memory of the first device that can still be allocated.
+    /// Free memory of the first device.
     pub free: u64,
     /// Memory of the first device that is in use, including rounding.
     pub device: u64,
@@ -228,11 +228,13 @@ pub(super) enum Backing {
 pub(super) struct Record {
     pub(super) allocation: Allocation,
     pub(super) place: Backing,
-    /// Number of bytes that are reserved before the allocation for a red zone; 0 if there is none.
+    /// Number of bytes that are reserved before the allocation for a red zone; 0 if the allocation has no red zones.
     pub(super) front: u64,
-    /// Whether a stream is going to free the allocation ([`AddressSpace::promise`]).
+    /// Whether a free of the allocation has been submitted to a stream and not yet executed
+    /// ([`AddressSpace::promise`]).
     pub(super) promised: bool,
-    /// The name of the variable whose memory this is, in runs that describe memory by calls ([`AddressSpace::name`]).
+    /// The name of the module variable that the allocation contains ([`AddressSpace::name`]). Only runs that store call
+    /// stacks set this field.
     pub(super) variable: Option<Arc<str>>,
     pub(super) calls: Calls,
 }
@@ -279,11 +281,11 @@ pub struct AddressSpace {
     pub(super) virtual_memory: Mutex<Virtual>,
     pub(super) usage: Arc<Usage>,
     next_id: AtomicU64,
-    /// Start of the reserved address range; the next field is its length in bytes. Both never change.
+    /// Start of the reserved address range; the next field is its length in bytes. Neither field ever changes.
     base: u64,
     len: u64,
     has_margins: bool,
-    /// Number of freed pieces that are still accessible.
+    /// Number of idle pieces: freed pieces that are still accessible.
     idle: Arc<AtomicUsize>,
     fresh: Option<u8>,
     red_zone: u64,
@@ -320,8 +322,8 @@ impl AddressSpace {
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         let idle = pages.idle_count();
-        // Under `ulimit -v` and below 4 GiB, the reported device memory must fit into the address range. Guards and
-        // host memory also need addresses.
+        // If `ulimit -v` is set or the range is below 4 GiB, the reported device memory must fit into the address
+        // range. A quarter of the range is left for guards and host memory.
         let room = match limits::address_space_left() {
             None if !config.low => u64::MAX,
             _ => len / 4 * 3,
@@ -399,7 +401,7 @@ impl AddressSpace {
         };
         let mut record = record.ok_or(MemoryError::NotAllocated(base))?;
         let allocation = record.allocation;
-        // If a stream frees the memory, `promise` has stored the call that submitted the free.
+        // If a stream frees the memory, the call that submitted the free is already stored (by `promise`).
         record.calls.freed = record.calls.freed.or(call);
         let mut books = self.books.lock();
         match self.red_zone {
@@ -409,8 +411,8 @@ impl AddressSpace {
         Ok(allocation)
     }
 
-    /// Records that the allocation that starts at `base` is the memory of a variable with a (mangled) name. Does nothing
-    /// in runs that do not store the calls that allocate memory, because only reports of checking runs use the name.
+    /// Records that the allocation that starts at `base` contains the module variable with the (mangled) name
+    /// `variable`. Has no effect unless the run stores call stacks, because only reports of checking runs use the name.
     pub fn name(&self, base: u64, variable: &str) {
         if self.keeps_calls()
             && let Some(record) = self.index.write().get_mut(&base)
@@ -419,9 +421,9 @@ impl AddressSpace {
         }
     }
 
-    /// Records that a stream is going to free the allocation that starts at `base`. Pools may then allocate the same
-    /// amount of memory before the free. So a submission to a stream can allocate memory that earlier work of the
-    /// stream is going to free, and never waits for that work.
+    /// Records that a free of the allocation that starts at `base` was submitted to a stream. Pools may then allocate
+    /// the same amount of memory before the free is executed. So a call that submits an allocation to the stream need
+    /// not wait for frees that were submitted earlier.
     pub fn promise(&self, base: u64) {
         if let Some(call) = self.call()
             && let Some(record) = self.index.write().get_mut(&base)
@@ -460,8 +462,8 @@ impl AddressSpace {
         index.get(&base)?.calls.allocated.clone()
     }
 
-    /// Returns the allocations and registrations that the program has not freed, each with the stack of the call that
-    /// allocated it, in the order of the allocations. If `owner` is not `None`, returns only those of this owner.
+    /// Returns the allocations and registrations that the program has not freed, oldest first, each with the stack of
+    /// the call that allocated or registered the memory. If `owner` is not `None`, returns only those of this owner.
     pub fn unfreed(&self, owner: Option<u64>) -> Vec<(Allocation, Option<CallStack>)> {
         let index = self.index.read();
         let kept = index.values().filter(|record| {
@@ -475,8 +477,8 @@ impl AddressSpace {
     }
 
     /// Frees the allocation that starts at `base`, of any kind. Its addresses are reused only after [`RESTING`] other
-    /// allocations were retired, or if no other addresses are left. Addresses of memory files and registrations are
-    /// exceptions: they can be reused immediately.
+    /// allocations were retired, or if no other addresses are left. Exceptions are memory files and registrations,
+    /// whose addresses can be reused immediately.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if no allocation starts at `base`.
@@ -541,7 +543,7 @@ impl AddressSpace {
         let Some(end) = address.checked_add(bytes) else {
             return false;
         };
-        // The access can extend over adjacent registrations.
+        // The bytes may be in several adjacent registrations.
         while at < end {
             let found = index.range(..=at).next_back();
             let found = found.map(|(_, record)| record.allocation);
@@ -556,7 +558,7 @@ impl AddressSpace {
         true
     }
 
-    /// Returns whether `address` is in memory that was freed and is not in use now.
+    /// Returns whether `address` is in a recently freed allocation and in no current allocation.
     pub fn was_freed(&self, address: u64) -> bool {
         self.find(address).is_none() && self.books.lock().freed.holds(address)
     }
@@ -566,7 +568,7 @@ impl AddressSpace {
         self.index.read().values().map(|r| r.allocation).collect()
     }
 
-    /// Registers memory of the program.
+    /// Registers host memory that the program allocated itself.
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] for 0 bytes; [`MemoryError::NotMapped`] if part of the memory is not mapped or is
@@ -597,7 +599,7 @@ impl AddressSpace {
                 _ => MemoryError::NotMapped(base),
             });
         }
-        // The reserved range contains only memory of this library. Parts of it that are not in the index are not
+        // The reserved range contains only memory of this library. A part of this range that is not in the index is not
         // allocated.
         let reserved = self.range();
         if base < reserved.end && reserved.start < end {
@@ -654,7 +656,7 @@ impl AddressSpace {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes freed memory inaccessible before a launch runs, so that an access to it faults.
+    /// Makes freed memory inaccessible, so that accesses of the next launch to this memory fault.
     pub(crate) fn close_freed(&self) {
         if self.idle.load(Ordering::Relaxed) != 0 {
             self.books.lock().pages.close_idle();
@@ -712,8 +714,8 @@ impl AddressSpace {
         Ok(unsafe { access::fill8(address, value, count as usize) }?)
     }
 
-    /// Zeroes memory that has just been allocated. The pages of a large allocation are released to the system, which
-    /// provides zeroed pages at the next access. So an array that is never accessed uses no memory.
+    /// Zeroes newly allocated memory. The pages of a large allocation are released to the system, which provides zeroed
+    /// pages at the next access. So an array that the program never accesses uses no memory.
     ///
     /// # Errors
     /// Returns the errors of [`AddressSpace::fill8`].
@@ -768,7 +770,8 @@ impl AddressSpace {
     }
 }
 
-/// Subtracts the memory of a record from the counters; `cost` is the number of bytes that were added for it.
+/// Subtracts `cost` bytes from the counters of memory in use. `cost` is the number of bytes that were added when the
+/// record's memory was allocated.
 fn give(record: &Record, cost: u64, usage: &Usage) {
     let Allocation { kind, device, .. } = record.allocation;
     if record.promised {
@@ -790,7 +793,8 @@ impl Books {
             None => request.bytes,
             Some(zones) => zones.reserved(request.bytes).ok_or_else(out_of_memory)?,
         };
-        // Only slots need padding to the next allocation: inaccessible pages follow each separate piece.
+        // Only slots need padding before the next allocation. Separate pieces need no padding, because inaccessible
+        // pages follow them.
         let padded = bytes.saturating_add(space.red_zone);
         let class = slab::class_of(padded).filter(|_| !self.has_own_pages());
         let cost = match class {
@@ -820,7 +824,7 @@ impl Books {
         })
     }
 
-    /// Takes a slot of a class or, if `class` is `None`, a separate piece.
+    /// Allocates a slot of a slab of the class `class` or, if `class` is `None`, a separate piece.
     fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Backing)> {
         match class {
             Some(class) => self.take_slot(class),
@@ -886,8 +890,8 @@ impl Books {
         give(record, cost, usage);
     }
 
-    /// Frees the memory of a record. The addresses of private pieces and slots are not reused until [`Books::wake`]
-    /// releases them: at the latest when `most` further records have been retired.
+    /// Frees the memory of a record. [`Books::wake`] later releases the addresses of private pieces and slots for
+    /// reuse, at the latest after `most` further records have been retired.
     fn retire(&mut self, record: Record, usage: &Usage, most: usize) {
         let base = record.start();
         match record.place {
@@ -902,7 +906,7 @@ impl Books {
         self.wake(most);
     }
 
-    /// Updates the number of small allocations that have their own pages, after one was freed.
+    /// Updates the number of small allocations that have their own pages, after the memory `place` was freed.
     fn forget_small(&mut self, place: &Backing) {
         if let Backing::Piece(len) = place
             && *len <= SMALL_LIMIT

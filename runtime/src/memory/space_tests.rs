@@ -111,7 +111,7 @@ fn arrays_of_middle_size_have_narrow_guards() {
     }
 }
 
-/// If arrays started at multiples of a power of two, they would compete for a few sets of caches and translation
+/// Arrays whose addresses are multiples of a large power of two would compete for a few sets of caches and translation
 /// buffers.
 #[test]
 fn arrays_of_middle_size_start_at_different_sets() {
@@ -311,7 +311,7 @@ fn limits_hold_and_errors_say_what_was_free() {
     let a = space.alloc(&device(200 << 20)).expect("room");
     assert_eq!(space.info().free, 56 << 20);
     assert!(space.alloc(&device(57 << 20)).is_err());
-    // Pinned memory does not count against the device, and has a separate limit.
+    // Pinned memory does not count as device memory; it has a separate limit.
     let pinned = Request {
         kind: MemoryKind::Pinned,
         ..device(200 << 20)

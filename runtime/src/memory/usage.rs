@@ -1,7 +1,8 @@
 //! Counts the memory in use, for each device and for each kind of host memory.
 //!
-//! Invariant: the memory in use never exceeds the limit of its kind, except by the amount that streams are going to
-//! free and pools may allocate in advance. Each number of bytes that [`Usage::take`] adds is subtracted exactly once.
+//! Invariant: the memory in use never exceeds the limit of its kind, with one exception. Pools may exceed the limit by
+//! the number of promised bytes, which are bytes whose free has been submitted to a stream and not yet executed. Each
+//! amount that [`Usage::take`] adds is subtracted exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,7 @@ use super::MemoryKind;
 #[derive(Debug)]
 pub(super) struct Usage {
     devices: Vec<AtomicU64>,
-    /// For each device, the number of bytes that streams are going to free. Pools may allocate this amount in addition
-    /// to the limit.
+    /// For each device, the number of promised bytes. Pools may allocate this amount in addition to the limit.
     promised: Vec<AtomicU64>,
     device_limit: u64,
     pinned: AtomicU64,
@@ -60,7 +60,7 @@ impl Usage {
         limit.saturating_sub(used)
     }
 
-    /// Adds `bytes` to the memory in use unless the sum would exceed the limit. Returns whether it added them.
+    /// Adds `bytes` to the memory in use unless the sum would exceed the limit. Returns whether the bytes were added.
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
         let (sum, others, limit) = self.place(kind, device);
         let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
@@ -83,14 +83,14 @@ impl Usage {
         sum.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Records that a stream is going to free `bytes` bytes of a pool, until [`Usage::keep`] is called.
+    /// Adds `bytes` to the promised bytes, because a free of `bytes` bytes of a pool was submitted to a stream.
     pub(super) fn promise(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Records that a stream has freed `bytes` bytes that it was going to free ([`Usage::promise`]).
+    /// Subtracts `bytes` from the promised bytes, because a stream has executed the free ([`Usage::promise`]).
     pub(super) fn keep(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_sub(bytes, Ordering::Relaxed);
@@ -101,8 +101,8 @@ impl Usage {
         self.promised.get(usize::try_from(device).ok()?)
     }
 
-    /// Returns the counter of a kind, the other counter for which the same limit applies, and the limit. Memory of
-    /// nonexistent devices counts as pinned host memory.
+    /// Returns the counter of a kind of memory, the other counter to which the same limit applies (if any), and the
+    /// limit. Memory of nonexistent devices counts as pinned host memory.
     fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, Option<&AtomicU64>, u64) {
         let found = usize::try_from(device)
             .ok()
@@ -117,7 +117,7 @@ impl Usage {
     }
 }
 
-/// A number of bytes that counts as memory in use until this value is dropped.
+/// Counts a number of bytes as memory in use until the `Charge` is dropped.
 #[derive(Debug)]
 pub(super) struct Charge {
     usage: Arc<Usage>,
@@ -126,8 +126,8 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Adds `bytes` to the memory in use of a device, or of the host if `device` is -1. Returns `None` if the limit
-    /// does not permit this.
+    /// Adds `bytes` to the memory in use of a device, or of the host if `device` is -1. Returns `None` if the sum would
+    /// exceed the limit.
     pub(super) fn new(usage: &Arc<Usage>, device: i32, bytes: u64) -> Option<Charge> {
         usage
             .take(MemoryKind::Mapped, device, bytes)

@@ -2,12 +2,13 @@
 //! reserves address ranges, creates physical allocations, maps these allocations in the ranges, and sets access rights.
 //!
 //! The ranges are inside the reserved range of the [`AddressSpace`], so that address checks, guards and fault handling
-//! need no special case for them. A physical allocation is a memory file: two mappings of it show the same bytes, and
-//! another process can map it.
+//! need no special case for them. A physical allocation is a memory file. All mappings of the file contain the same
+//! bytes, and other processes can also map the file.
 //!
-//! Rights are stored for each device and for the host. The rights of the pages are the union of these rights, because
-//! all devices are in this process. So an access faults only if neither the host nor any device has the right. An
-//! access of a device without the right does not fault if another device or the host has the right.
+//! Rights are stored for each device and for the host. All devices are in this process and use the same pages, so the
+//! rights of the pages are the union of all these rights. An access therefore faults only if neither the host nor any
+//! device has the right. An access of a device without the right does not fault if another device or the host has the
+//! right.
 //!
 //! Invariant: a mapping is inside one range, mappings never overlap, and every page of a range that is not mapped is
 //! inaccessible. A mapping keeps its physical allocation alive.
@@ -21,7 +22,7 @@ use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
-/// Number of bytes of which all sizes and addresses of the interface must be multiples.
+/// The granularity in bytes: all sizes and addresses of the interface must be multiples of it.
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// Rights of a device or of the host for a mapping.
@@ -207,7 +208,7 @@ impl AddressSpace {
         }))
     }
 
-    /// Returns the physical allocation in a memory file of another process.
+    /// Returns the physical allocation that a memory file of another process contains.
     ///
     /// # Errors
     /// [`MemoryError::NotShared`] if the file does not contain a physical allocation.

@@ -295,8 +295,8 @@ impl Model {
     }
 }
 
-/// Maps, unmaps, changes rights and writes at random, and compares the results with the model. An operation must fail
-/// exactly if the model refuses it.
+/// Performs random operations (map, unmap, change of rights, write) and compares the results with the model. An
+/// operation must fail if and only if the model rejects it.
 #[test]
 fn random_mappings_look_like_the_model() {
     let mut seed = 12345u64;

@@ -26,8 +26,8 @@ impl Visible {
         Visible { space, windows }
     }
 
-    /// Returns three values: the start of the range of device memory, its size in bytes, and a third value. The third
-    /// value is also the size if the range has inaccessible margins of [`margay_jit::MARGIN`] bytes; otherwise it is 0.
+    /// Returns the start of the range of device memory, its size in bytes, and a third value. The third value repeats
+    /// the size if inaccessible margins of [`margay_jit::MARGIN`] bytes surround the range; otherwise it is 0.
     pub fn range(&self) -> [u64; 3] {
         let range = self.space.range();
         let bytes = range.end - range.start;
@@ -43,7 +43,7 @@ impl Visible {
         self.space.find(address).map(|found| found.kind)
     }
 
-    /// Returns whether other processes may have access to device memory.
+    /// Returns whether any device memory was exported to other processes.
     pub fn is_exported(&self) -> bool {
         self.space.is_exported()
     }
@@ -87,7 +87,7 @@ impl Visible {
         self.constant(address, 1).is_some()
     }
 
-    /// Returns whether an address is in memory that was freed.
+    /// Returns whether an address is in a recently freed allocation and in no current allocation.
     pub fn was_freed(&self, address: u64) -> bool {
         self.space.was_freed(address)
     }

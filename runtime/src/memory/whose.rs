@@ -1,4 +1,4 @@
-//! Describes the memory that is, or was, at an address in words, for reports of faults.
+//! Creates the texts in which reports of faults describe the memory that is, or was, at an address.
 //!
 //! The functions that describe memory are called only for reports, so they need not be fast.
 
@@ -23,7 +23,8 @@ pub(super) enum FreedBy {
     Owner,
 }
 
-/// The stacks of the calls that allocated and freed memory; both are `None` in runs that do not store them.
+/// The stacks of the calls that allocated and freed memory. Both fields are `None` in runs that do not store call
+/// stacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls {
     pub(super) allocated: Option<CallStack>,
@@ -117,8 +118,8 @@ pub fn grouped_bytes(count: u64) -> String {
     text + if count == 1 { " byte" } else { " bytes" }
 }
 
-/// Where an address is, relative to an allocation: the number of bytes after its start, after its end, or before its
-/// start.
+/// The position of an address relative to an allocation, as a number of bytes: after the start (inside the allocation),
+/// after the end, or before the start.
 enum Place {
     Inside(u64),
     After(u64),
@@ -129,9 +130,9 @@ enum Place {
 struct Found {
     place: Place,
     allocation: Allocation,
-    /// How the allocation was freed; `None` if it exists.
+    /// How the allocation was freed; `None` if it has not been freed.
     by: Option<FreedBy>,
-    /// The name of the variable whose memory this is.
+    /// The name of the module variable that the allocation contains.
     variable: Option<Arc<str>>,
     calls: Calls,
 }
@@ -155,8 +156,9 @@ impl Found {
         }
     }
 
-    /// Describes the address, and where the program allocated and freed the memory. The memory of a variable has the
-    /// variable's name, and no place where it was allocated, because the program allocates it by loading a module.
+    /// Describes the address, and where the program allocated and freed the memory. For the memory of a module
+    /// variable, the text contains the variable's name and no allocating call, because loading the module allocates
+    /// this memory.
     fn with_calls(&self) -> String {
         let what = match &self.variable {
             Some(variable) => format!("variable {}", demangle::readable(variable)),
@@ -188,7 +190,8 @@ impl AddressSpace {
     /// Describes the allocation that is, or was, at or near an address. Returns `None` for an address outside the
     /// reserved range that belongs to no current or freed allocation or registration.
     pub fn describe(&self, address: u64) -> Option<String> {
-        // No lock is held while the description is made, because the search for the names of calls can take long.
+        // No lock is held while the text is created, because looking up the function names of call stacks can take
+        // long.
         match self.nearest(address) {
             Some(found) if self.keeps_calls() => Some(found.with_calls()),
             Some(found) => Some(found.plain()),
@@ -260,7 +263,7 @@ impl AddressSpace {
     }
 }
 
-/// Describes the memory of the process at an address outside the memory that this library manages.
+/// Describes the memory at an address that is in the process but not in memory that this library manages.
 pub(crate) fn host_memory(address: u64) -> String {
     const NULL_PAGES: u64 = 64 << 10;
     if address < NULL_PAGES {
@@ -304,7 +307,8 @@ fn is_stack(range: &std::ops::Range<u64>) -> bool {
         return false;
     };
     threads.flatten().any(|thread| {
-        // The file contains the number and the operands of the system call, the stack pointer, and the program counter.
+        // For a waiting thread, the file contains the number and the operands of its system call, its stack pointer,
+        // and its program counter.
         let call = std::fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
         let mut words = call.split_whitespace().rev();
         let pointer = words
@@ -384,7 +388,7 @@ mod tests {
         assert!(code.starts_with("code of /"), "{code}");
         let data = host_memory(CONSTANT.as_ptr() as u64);
         assert!(data.starts_with("data of /"), "{data}");
-        // The thread must wait, so that its stack pointer can be read.
+        // The stack pointer can be read only while the thread waits in a system call.
         let (say, hear) = std::sync::mpsc::channel::<u64>();
         let (end, wait) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {

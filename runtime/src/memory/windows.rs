@@ -1,17 +1,17 @@
 //! Shared and local memory of resident CTAs.
 //!
-//! Each resident CTA uses one slot, which has one window for shared memory and one for local memory. In generated
-//! code, offsets in a window have 32 bits. If the system grants enough addresses, a window spans 4 GiB, and
-//! inaccessible memory follows it. So an access at any offset that the code computes is in the CTA's own memory or
-//! faults, and needs no check. Otherwise windows are smaller and *masked*: generated code must mask every offset with
+//! Each resident CTA uses one slot, which has one window for shared memory and one for local memory. In generated code,
+//! offsets in a window have 32 bits. If the system grants enough addresses, a window spans 4 GiB, and inaccessible
+//! memory follows it. An access at any 32-bit offset is then either in the CTA's own memory or faults, so it needs no
+//! check. Otherwise windows are smaller and *masked*: generated code must mask every offset with
 //! [`WindowGeometry::shared_mask`] or [`WindowGeometry::local_mask`].
 //!
-//! A window stays accessible up to the largest size class (a power of two) that was requested for it, except in
-//! checking runs ([`CtaWindow::close_beyond`]). At the start of a CTA, its windows contain the bytes that the previous
-//! CTA in the slot wrote, as on a GPU.
+//! The accessible size of a window is the largest size class (a power of two) that was ever requested for the window.
+//! Checking runs reduce the accessible size for each CTA ([`CtaWindow::close_beyond`]). At the start of a CTA, its
+//! windows contain the bytes that the previous CTA in the slot wrote, as on a GPU.
 //!
-//! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window; the offset of each is the
-//! CTA's rank times a constant. The largest of these offsets is less than the size of the inaccessible
+//! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window. The offset of a CTA's
+//! shared memory is the CTA's rank times a constant. The largest offset is less than the size of the inaccessible
 //! [`WindowGeometry::tail`] after the window.
 //!
 //! Invariant: windows of different slots never overlap, and at most one [`CtaWindow`] owns a slot.
@@ -70,7 +70,8 @@ impl WindowGeometry {
 
 const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 
-/// Returns how many slots fit under `ulimit -v` next to device memory and the program; `None` without that limit.
+/// Returns the maximum number of slots under `ulimit -v`, so that device memory and the program also get enough
+/// addresses; `None` if this limit is not set.
 ///
 /// Device memory takes up to half of the addresses, and the threads up to half of the rest. [`Windows::new`] takes up
 /// to half of the addresses that are then left.
@@ -88,7 +89,7 @@ const GEOMETRIES: [WindowGeometry; 6] = [
     WindowGeometry::new(256 << 10, 4 << 20, 64 << 10),
 ];
 
-/// The numbers of accessible bytes in the windows of a slot.
+/// The number of accessible bytes of each window of a slot.
 #[derive(Debug, Default)]
 struct Slot {
     shared_open: AtomicU64,
@@ -193,8 +194,8 @@ impl Windows {
     /// Checks that `count` slots can have at least `shared` and `local` accessible bytes at the same time.
     ///
     /// # Errors
-    /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::OutOfMemory`] if the limit of the
-    /// process on private memory (`ulimit -d`) does not permit this.
+    /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::OutOfMemory`] if the limit on the
+    /// private memory of the process (`ulimit -d`) is too low.
     pub(crate) fn check(&self, count: u64, shared: u64, local: u64) -> Result<(), MemoryError> {
         let WindowGeometry {
             shared_span,
@@ -206,7 +207,7 @@ impl Windows {
                 return Err(MemoryError::WindowTooLarge { wanted, available });
             }
         }
-        // Every process has memory for some windows of the smallest size.
+        // Windows of the smallest size class are not checked, because every process has enough memory for some of them.
         if shared.max(local) <= SMALLEST_CLASS {
             return Ok(());
         }
@@ -220,7 +221,8 @@ impl Windows {
         }
     }
 
-    /// Returns the number of bytes that must become accessible before `count` slots have `shared` and `local` bytes.
+    /// Returns the number of bytes that must be made accessible so that `count` slots have at least `shared` and
+    /// `local` accessible bytes.
     fn missing(&self, count: u64, shared: u64, local: u64) -> u64 {
         let missing = |wanted: u64, open: fn(&Slot) -> &AtomicU64| {
             let slots = self.slots.iter();
@@ -240,14 +242,14 @@ impl Windows {
             for part in [shared, local] {
                 let open = part.open.load(Ordering::Relaxed);
                 if open != 0 {
-                    // If this fails, the slot only keeps its memory.
+                    // If this call fails, the slot keeps its memory, which has no other effect.
                     let _ = self.reservation.discard(part.base, open);
                 }
             }
         }
     }
 
-    /// Describes an address in the windows in words, for reports of faults; returns `None` for other addresses.
+    /// Returns the text in which reports of faults describe an address in the windows; `None` for any other address.
     pub fn describe(&self, address: u64) -> Option<String> {
         let offset = address.wrapping_sub(self.reservation.base());
         if offset >= self.reservation.len() {
@@ -364,7 +366,8 @@ impl CtaWindow {
         &self.windows
     }
 
-    /// Makes at least `shared` and `local` bytes of the windows accessible; makes no system call if they already are.
+    /// Makes at least `shared` and `local` bytes of the windows accessible. Makes no system call if these bytes are
+    /// already accessible.
     ///
     /// # Errors
     /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::System`] if a system call fails.
@@ -389,7 +392,7 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Returns the number of accessible bytes of shared memory, and that of local memory.
+    /// Returns the number of accessible bytes of shared memory and the number of accessible bytes of local memory.
     pub fn opened(&self) -> (u64, u64) {
         let [shared, local] = self.windows.parts(self.slot);
         let open = |part: Part<'_>| part.open.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! The functions of a loaded image, which are lowered when they are first needed.
+//! The functions of a loaded image. A function is lowered when its body is first needed.
 //!
-//! Invariant: the IDs of entities do not change from one [`Snapshot`] to the next. A later snapshot contains the bodies
-//! of the earlier one and more, and its further source positions follow those of the earlier one.
+//! Invariant: an IR entity (function, symbol or signature) has the same ID in every [`Snapshot`]. A later snapshot
+//! contains all function bodies of the earlier snapshots. It adds source positions only after those of the earlier
+//! snapshots.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,27 +22,28 @@ use crate::error::{Error, Result};
 pub(super) struct Bodies(Mutex<BodiesState>);
 
 struct BodiesState {
-    /// The module from which further functions are lowered; `None` if all functions are lowered.
+    /// The parsed module, from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
-    /// The IR module when all its functions have been lowered from PTX. It is kept if further snapshots may be needed
-    /// (instrumented copies for other selections of events), else `None`.
+    /// The IR module, once all its functions are lowered from PTX. It is kept only if tools may need further snapshots
+    /// (instrumented copies for other selections of events); else this field is `None`.
     whole: Option<Module>,
-    /// The latest snapshots, each with the events that tools select.
+    /// The latest snapshot for each selection of events by tools.
     latest: Vec<(Selection, Arc<Snapshot>)>,
-    /// What the checking tools observe.
+    /// The checks that the checking tools request.
     request: Request,
-    /// Whether tools may select different events of different kernels.
+    /// Whether the events that tools select may differ between kernels.
     varies: bool,
     /// The text from which the module was lowered; `None` if the module was linked from several texts, or if no tool
     /// can observe its instructions (`varies` is false).
     text: Option<Arc<SourceFile>>,
-    /// The module with an operation for each instruction of the text; `None` until a tool selects instructions.
+    /// The module lowered again, with an observation operation for each PTX instruction; `None` until a tool selects
+    /// instructions.
     observed: Option<Box<LazyModule>>,
 }
 
 impl Bodies {
-    /// Wraps a module in which all functions are lowered. `varies` states whether tools may select different events of
-    /// different kernels.
+    /// Wraps a module in which all functions are lowered. `varies` states whether the events that tools select may
+    /// differ between kernels.
     pub(super) fn whole(module: Module, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
@@ -67,8 +69,8 @@ impl Bodies {
         }))
     }
 
-    /// Returns a module in which `function`, and all defined functions that it can call, have bodies, which contain
-    /// operations for the events that tools select.
+    /// Returns a module in which `function` and all defined functions that `function` can call have bodies. The bodies
+    /// contain operations that report the events in `selection`.
     ///
     /// # Errors
     /// [`Error::InvalidPtx`] if one of these functions is not valid PTX, [`Error::Unsupported`] if a tool selects
@@ -118,7 +120,8 @@ impl Bodies {
 }
 
 impl BodiesState {
-    /// Returns a module like [`Bodies::with`], from functions that were lowered with an operation for each instruction.
+    /// Does the same as [`Bodies::with`], but lowers the functions with an observation operation for each PTX
+    /// instruction.
     fn observed(&mut self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
         let lazy = match &mut self.observed {
             Some(lazy) => lazy,
@@ -151,7 +154,7 @@ impl BodiesState {
 /// A module in which some functions have bodies.
 pub(super) struct Snapshot {
     pub(super) module: Arc<Module>,
-    /// What tools observe.
+    /// The checks and events that tools request.
     pub(super) request: Request,
     interpreted: OnceLock<(Arc<Module>, Arc<Code>)>,
 }
@@ -173,8 +176,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the module for the interpreter, and its precomputed data; the first call creates both. The module
-    /// contains the sync points that PTX leaves implicit and those of waiting loops. The compiler of native code
+    /// Returns the module for the interpreter, and the interpreter's precomputed data; the first call creates both. The
+    /// module contains the sync points that PTX leaves implicit and those of waiting loops. The compiler of native code
     /// inserts its own sync points, after inlining.
     pub(super) fn interpreted(&self) -> (Arc<Module>, Arc<Code>) {
         let made = self.interpreted.get_or_init(|| {

@@ -1,10 +1,10 @@
-//! A cache of loaded images by their contents. If an image is loaded again, its parsed module and its native code are
-//! reused.
+//! A cache of loaded images. Its key is derived from the contents of the image. If an image is loaded again, its parsed
+//! module and its native code are reused.
 //!
 //! Programs load the same image once for each context, and programs that compile at run time load the same text
 //! repeatedly. A cache key is a keyed 128-bit hash of all inputs of a load, with random seeds of this process.
-//! Invariant: images are immutable, except that code is compiled when it is first needed. Code does not depend on the
-//! addresses of a module's variables.
+//! Invariant: images are immutable, except that code is compiled when it is first needed. All contexts can share an
+//! image, because its code does not depend on the addresses of variables.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::image::PtxImage;
 use crate::engine::{Image, LoadOptions};
 
-/// Maximum number of images that are kept after their last module was unloaded.
+/// Maximum number of images in the cache. An image stays in the cache after its last module was unloaded.
 const MOST_IMAGES: usize = 64;
 /// Maximum size in bytes of the images that are kept.
 const MOST_BYTES: usize = 32 << 20;
@@ -29,7 +29,7 @@ struct Entry {
     image: Arc<PtxImage>,
 }
 
-/// The most recently used images; the last entry is the one that was used last.
+/// The most recently used images, in the order of their last use; the last entry is the most recent one.
 #[derive(Default)]
 pub(super) struct ImageCache {
     seeds: [RandomState; 2],
@@ -37,7 +37,7 @@ pub(super) struct ImageCache {
 }
 
 impl ImageCache {
-    /// Returns the key of an image and its size in bytes.
+    /// Returns the cache key of an image, and the size of the image in bytes.
     pub(super) fn key(&self, image: &Image<'_>, options: &LoadOptions) -> (Key, usize) {
         let parts: &[&[u8]] = match image {
             Image::Ptx(text) => &[text.as_bytes()],
@@ -54,7 +54,7 @@ impl ImageCache {
         (Key(words), parts.iter().map(|part| part.len()).sum())
     }
 
-    /// Returns the image with this key, if the cache contains it, and marks it as the one used last.
+    /// Returns the image with this key if the cache contains the image, and marks it as the most recently used image.
     pub(super) fn find(&self, key: Key) -> Option<Arc<PtxImage>> {
         let mut entries = self.entries.lock();
         let at = entries.iter().position(|entry| entry.key == key)?;

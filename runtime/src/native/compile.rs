@@ -71,7 +71,7 @@ fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
     take_and_run(work)
 }
 
-/// Runs `work` on the calling thread. If it panics, returns an error.
+/// Runs `work` on the calling thread. If `work` panics, returns an error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
 }
@@ -87,7 +87,7 @@ fn panicked() -> Error {
     Error::Internal("the compiler panicked".into())
 }
 
-/// A result that one thread computes and for which all other threads wait.
+/// A result that one thread computes. All other threads that need the result wait for it.
 pub(super) struct Slot<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
@@ -111,8 +111,8 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T: Clone + Send + 'static> Slot<T> {
-    /// Returns the result; `None` if it is not available at the deadline. The first call starts `make`, which computes
-    /// the result.
+    /// Returns the result; `None` if the result is not available at the deadline. The first call starts `make`, which
+    /// computes the result.
     pub(super) fn get(
         &self,
         deadline: Option<Instant>,

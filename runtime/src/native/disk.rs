@@ -14,7 +14,7 @@ const LIMIT: u64 = 256 << 20;
 /// Whether native code is loaded from the disk cache and stored in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Caching {
-    /// Environment variables configure the disk cache; by default it is used.
+    /// Environment variables configure the disk cache. By default, the disk cache is used.
     #[default]
     Configured,
     /// The disk cache is not used.
@@ -23,11 +23,11 @@ pub(crate) enum Caching {
 
 /// Returns the disk cache that environment variables configure.
 ///
-/// `MARGAY_CACHE=0` disables the cache. `MARGAY_CACHE=all` stores all code in it, even if compiling the code is faster
-/// than reading it (for tests). `MARGAY_CACHE_BYTES` is the maximum size of the cache in bytes; the suffixes K, M and G
-/// are allowed. The folder of the cache is the value of `MARGAY_CACHE_DIR`. If that variable is not set, the folder is
-/// `margay` in the folder that `XDG_CACHE_HOME` specifies, or else `.cache/margay` in the folder that `HOME` specifies.
-/// If none of these variables is set, the cache is disabled.
+/// `MARGAY_CACHE=0` disables the cache. `MARGAY_CACHE=all` stores all code in the cache, even code that is faster to
+/// compile than to read (for tests). `MARGAY_CACHE_BYTES` is the maximum size of the cache in bytes; the suffixes K, M
+/// and G are allowed. The folder of the cache is the value of `MARGAY_CACHE_DIR`. If that variable is not set, the
+/// folder is `margay` in the folder that `XDG_CACHE_HOME` specifies, or else `.cache/margay` in the folder that `HOME`
+/// specifies. If none of these variables is set, the cache is disabled.
 pub(super) fn configured() -> Option<DiskCache> {
     let which = env("MARGAY_CACHE").unwrap_or_default();
     if which == "0" {

@@ -1,4 +1,4 @@
-//! Messages about kernels whose code is slower than it could be.
+//! Messages about fallbacks, which are slower than the code that the compiler normally generates.
 //!
 //! A kernel that the interpreter runs is reported once, unless `MARGAY_LOG=off`. With `MARGAY_LOG=fallback`, every
 //! fallback that code generation counts ([`margay_jit::Fallback`]) is also reported.

@@ -9,7 +9,7 @@ use super::launch::PtxLaunch;
 use crate::error::{Fault, FaultKind, STOPPED, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 
-/// Describes the position at which a thread was running when its launch was stopped.
+/// Returns the text for the block, thread and source position of a thread whose launch was stopped.
 pub(super) fn place(fault: &Fault) -> String {
     let mut text = String::new();
     if let Some([x, y, z]) = fault.cta {
@@ -25,7 +25,7 @@ pub(super) fn place(fault: &Fault) -> String {
     text
 }
 
-/// Returns the fault kind of an access that a helper performed and that faulted.
+/// Converts the fault of an access that a helper performed.
 pub(super) fn of_access(fault: AccessFault) -> IrKind {
     let write = Some(fault.access == AccessKind::Write);
     match fault.kind {
@@ -47,7 +47,8 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
         },
         TrapKind::StackOverflow => IrKind::StackOverflow,
         // Generated code executes trap instructions only after a failed alignment test of an address (`margay_jit`) or
-        // after the host has refused an access. In the second case, `fault_of` in `native_cta` does not use this kind.
+        // after the host has refused an access. In the second case, `fault_of` in `native_cta` uses the fault that the
+        // host has recorded instead of this kind.
         TrapKind::IllegalInstruction => IrKind::Misaligned { address: None },
         TrapKind::Arithmetic => IrKind::IllegalInstruction,
         TrapKind::Stopped => IrKind::Stopped,
@@ -58,7 +59,7 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
     }
 }
 
-/// Returns the fault kind of a status that generated code returned. `handle` is `ended_handle` of the native context.
+/// Converts a status that generated code returned. `handle` is the field `ended_handle` of the native context.
 pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     match code {
         status::TRAP => IrKind::Trap,

@@ -1,6 +1,6 @@
 //! Texture fetches for generated code. One call fetches for one lane or for all lanes of a chunk. The most common
-//! fetches use the texture's plan ([`margay_ops::texture::lanes`]), in code that is compiled for this processor; all
-//! other accesses run lane by lane.
+//! fetches use the texture's plan ([`margay_ops::texture::lanes`]), which AVX2 code executes if the processor supports
+//! AVX2. All other accesses run lane by lane.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -31,8 +31,8 @@ fn fetch<const N: usize>(
     plan.fetch(shape, coordinates, live, &mut DeviceBytes, out)
 }
 
-/// Does the same as [`fetch`], compiled for processors with AVX2. The compiler does not fuse operations, so the results
-/// have the same bits.
+/// Does the same as [`fetch`], but is compiled for processors with AVX2. The Rust compiler does not contract
+/// multiplications and additions to fused operations, so the results have the same bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn fetch_avx2<const N: usize>(
@@ -60,7 +60,7 @@ fn fetch_here<const N: usize>(
     fetch(plan, shape, coordinates, live, out)
 }
 
-/// Returns the plan of a texture, if it has one that supports `shape`.
+/// Returns the plan of a texture if the texture has a plan and the plan supports `shape`.
 fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     match table.get(handle)? {
         Bound::Texture(texture) => texture.plan.as_deref().filter(|plan| plan.takes(shape)),
@@ -68,8 +68,8 @@ fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     }
 }
 
-/// Fetches for one lane with the texture's plan. `access` is the payload of the access. Returns `None` if no plan
-/// supports the access.
+/// Fetches for one lane with the texture's plan. `access` is the payload of the fetch op. Returns `None` if the texture
+/// has no plan or its plan does not support the access.
 pub(super) fn one(
     table: &TextureTable,
     access: u64,
@@ -147,7 +147,8 @@ impl Rows<'_> {
         out
     }
 
-    /// Stores elements in the result rows, for the lanes in `live`; lane 0 of `found` is the lane `first`.
+    /// Stores texels in the result rows of the lanes `first`, `first + 1` and so on. Bit `n` of `live` states whether
+    /// element `n` of each row of `found` is stored.
     fn put(&mut self, found: &Elements<LANES>, count: usize, first: usize, live: u32) {
         let size = 2 * self.width;
         let n = LANES.min(self.width - first);

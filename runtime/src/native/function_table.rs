@@ -31,8 +31,9 @@ unsafe impl Send for FunctionTable {}
 unsafe impl Sync for FunctionTable {}
 
 impl FunctionTable {
-    /// Creates the table. `by_handle` states whether the kernel can call functions through handles: generated code
-    /// then reads the entries of all functions whose IDs are less than [`FunctionTable::count`].
+    /// Creates the table. `by_handle` states whether the kernel can call functions through handles. If so, generated
+    /// code reads the entries of all functions whose IDs are less than [`FunctionTable::count`], so the table begins
+    /// with function 0.
     pub(super) fn new(callees: &[Callee], by_handle: bool) -> FunctionTable {
         let ids = || callees.iter().map(|callee| callee.id.index());
         let (Some(least), Some(last)) = (ids().min(), ids().max()) else {
@@ -40,7 +41,8 @@ impl FunctionTable {
         };
         let first = if by_handle { 0 } else { least };
         let entries = Box::<[FunctionEntry]>::new_zeroed_slice(last - first + 1);
-        // The system provides zeros without using memory for pages to which nothing is written.
+        // Pages of the table to which nothing is written use no memory, because the operating system maps zero pages
+        // lazily.
         // SAFETY: an entry of zeros has a null pointer and the signature 0.
         let mut entries = unsafe { entries.assume_init() };
         for callee in callees {
@@ -52,13 +54,13 @@ impl FunctionTable {
         FunctionTable { first, entries }
     }
 
-    /// Returns the pointer from which generated code computes the place of an entry. It is the place of the function
-    /// with ID 0, also if the table does not contain this function.
+    /// Returns the base pointer to which generated code adds the offset of an entry. This is the address that the entry
+    /// of function 0 has or, if the table does not contain function 0, would have.
     pub(super) fn origin(&self) -> *const FunctionEntry {
         self.entries.as_ptr().wrapping_sub(self.first)
     }
 
-    /// Returns the number of functions up to the last one that the kernel calls.
+    /// Returns the highest ID of a function that the kernel calls, plus one; 0 if the kernel calls no function.
     pub(super) fn count(&self) -> u64 {
         (self.first + self.entries.len()) as u64
     }

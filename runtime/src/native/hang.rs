@@ -1,8 +1,8 @@
-//! What a launch contributes to the search for hangs (`scheduler::hang`): whether its threads only poll memory, and
-//! what they poll.
+//! The part of hang detection (`scheduler::hang`) that examines one launch. It determines whether the threads of the
+//! launch only poll memory, and which addresses they poll.
 //!
-//! In a run that checks races, the accesses show whether the threads only poll memory. In other runs, the code must
-//! show it: the loops in which threads wait contain no stores.
+//! If the run checks races, the observed accesses show whether the threads only poll memory. In any other run, threads
+//! are known to only poll memory if the loops in which they wait contain no stores.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,10 +24,11 @@ use crate::checks::Tool;
 use crate::engine::{Hang, Polling};
 use crate::memory::MemoryKind;
 
-/// Maximum number of polled places that are kept.
+/// Maximum number of polls that are recorded.
 const MOST: usize = 16;
 
-/// What the threads of a launch do while the launch makes no progress.
+/// The observed accesses of the threads of a launch that makes no progress: its polls, and whether a thread has changed
+/// memory.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     is_observed: AtomicBool,
@@ -85,13 +86,13 @@ impl Waits {
                 thread: at.thread,
             });
         } else if !polls.iter().any(is_known) {
-            // Threads that poll so many places do not only wait.
+            // Threads that read more than `MOST` addresses do not only wait.
             self.changed.store(true, Ordering::SeqCst);
         }
     }
 }
 
-/// Returns whether a write is going to change memory.
+/// Returns whether a write that is about to be performed changes the contents of memory.
 fn changes(at: &Observed<'_>, address: u64, operands: &[Bits]) -> bool {
     let access = at.access;
     let mut bytes = [0; 16];
@@ -122,7 +123,7 @@ impl PtxLaunch {
         self.waits.begin();
     }
 
-    /// Returns the hang of the launch, if its threads wait for memory that nothing changes.
+    /// Returns the hang of the launch, if its threads wait for a change of memory that cannot happen.
     pub(super) fn find_hang(&self) -> Option<Hang> {
         let function = match &self.code.native {
             Ok(kernel) => &kernel.compiled.function,
@@ -207,8 +208,9 @@ fn insts<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item 
         .map(|&inst| function.dfg.insts[inst].opcode)
 }
 
-/// Returns whether the loops in which threads wait, and the loops around them, change no memory. Atomic exchanges do
-/// not count, because a loop that waits with them stores the same value again and again.
+/// Returns whether neither the loops in which threads wait nor their enclosing loops write memory. Atomic exchanges and
+/// compare-and-swaps are not counted as writes, because a loop that polls with one of them stores the same value in
+/// each iteration.
 fn writes_nothing_while_waiting(function: &Function) -> bool {
     let loops = Loops::new(function, &Cfg::new(function));
     function.blocks().iter().all(|&block| {

@@ -70,7 +70,7 @@ pub(super) struct HostData<'a> {
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
-    /// The first fault that a helper reported.
+    /// The first fault that a helper reported for the CTA.
     pub(super) fault: Option<FaultKind>,
     /// The thread and the position of the access that ends the launch in a checking run.
     pub(super) wrong_access: Option<(u32, SourceLoc)>,
@@ -109,14 +109,15 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Records that the next CTAs run from their start, so that the checking tools see all their accesses.
+    /// Records that the CTAs that run next run from their start. The checking tools therefore see all accesses of these
+    /// CTAs.
     pub(super) fn begin_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.begin_ctas();
         }
     }
 
-    /// Records that the CTAs have run to their end.
+    /// Records that the CTAs of the current native call have run to their end.
     pub(super) fn end_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.end_ctas();
@@ -141,10 +142,10 @@ impl<'a> HostData<'a> {
     }
 }
 
-/// A log without space.
+/// A read log without space for records.
 struct NoLog(ReadLog);
 
-// SAFETY: nobody writes to a log without space.
+// SAFETY: generated code does not write to a log without space.
 unsafe impl Sync for NoLog {}
 
 static NO_LOG: NoLog = NoLog(ReadLog {
@@ -364,7 +365,7 @@ unsafe extern "C" fn syscall(
         which,
         args,
     ) {
-        // The check of the argument of `free` precedes this call and requires that the launch ends.
+        // The preceding check of the argument of `free` has decided that the launch ends.
         Ok(_) if host.wrong_access.is_some() => status::HELPER,
         Ok(results) => {
             for (i, &bits) in results.iter().enumerate() {
@@ -570,7 +571,8 @@ unsafe extern "C" fn check_access(
     operands: *const Bits,
     thread: u64,
 ) -> u64 {
-    // SAFETY: the caller upholds the contract of this function. Generated code has called it, and it owns nothing.
+    // SAFETY: the caller upholds the contract of this function. Generated code has called this function, which owns
+    // nothing that must be released.
     unsafe {
         let used = examine_access(context, address, access, loc, operands, thread);
         crate::fault::leave_if_stopped();
@@ -578,7 +580,7 @@ unsafe extern "C" fn check_access(
     }
 }
 
-/// Examines an access.
+/// Performs [`check_access`], except the test whether the launch is stopped.
 ///
 /// # Safety
 /// The requirements of [`check_access`] apply.
@@ -618,7 +620,7 @@ unsafe fn examine_access(
 /// Examines the accesses of several lanes ([`Helpers::check_lanes`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
 unsafe extern "C" fn check_lanes(
     context: *mut NativeContext,
     addresses: *mut u64,
@@ -627,7 +629,8 @@ unsafe extern "C" fn check_lanes(
     cells: *mut u8,
     shape: u64,
 ) -> u32 {
-    // SAFETY: the caller upholds the contract of this function. Generated code has called it, and it owns nothing.
+    // SAFETY: the caller upholds the contract of this function. Generated code has called this function, which owns
+    // nothing that must be released.
     unsafe {
         let performs = examine_lanes(context, addresses, access, loc, cells, shape);
         crate::fault::leave_if_stopped();
@@ -635,7 +638,7 @@ unsafe extern "C" fn check_lanes(
     }
 }
 
-/// Examines the accesses of several lanes.
+/// Performs [`check_lanes`], except the test whether the launch is stopped.
 ///
 /// # Safety
 /// The requirements of [`check_lanes`] apply.
@@ -755,7 +758,7 @@ unsafe fn examine_lanes(
     u32::from(used.is_none())
 }
 
-/// The address of an access that ends the launch: no thread can access it.
+/// The address that replaces the address of an access that ends the launch. No thread can access this address.
 const NOWHERE: u64 = 0;
 
 /// Reports groups of asynchronous copies to the checking tools ([`Helpers::check_group`]).

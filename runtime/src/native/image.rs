@@ -30,7 +30,7 @@ use crate::fault::FloatMode;
 use crate::observe::Tools;
 
 /// Handle of the function with ID 0 of every module. The handle of each further function is 16 larger than that of the
-/// function before it. Handles are not canonical addresses, so they differ from all data pointers.
+/// function before it. Handles are non-canonical addresses, so they differ from all data pointers.
 pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 
 /// Loads images that contain PTX: PTX text, fat binaries and linked images.
@@ -38,7 +38,7 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
     caching: Caching,
-    /// What the checking tools observe.
+    /// The checks that the checking tools request.
     request: Request,
     tools: Arc<Tools>,
     cache: ImageCache,
@@ -56,12 +56,12 @@ impl PtxLoader {
         }
     }
 
-    /// Returns this loader with another configuration of the disk cache.
+    /// Returns this loader with the disk cache configuration `caching`.
     pub(crate) fn caching(self, caching: Caching) -> PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with the request of the checking tools.
+    /// Returns this loader with the checks that the checking tools request.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
     }
@@ -100,14 +100,14 @@ impl Loader for PtxLoader {
 }
 
 impl PtxLoader {
-    /// Loads an image, or returns it if the cache contains it.
+    /// Returns the image from the cache, or loads the image if the cache does not contain it.
     pub(super) fn open(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<PtxImage>> {
         let key = self.cache.key(&image, options);
         if let Some(known) = self.cache.find(key.0) {
             return Ok(known);
         }
         let read = || {
-            // This call parses and folds floating-point constants.
+            // The work below parses and folds floating-point constants.
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
@@ -132,10 +132,10 @@ impl PtxLoader {
 
 /// Prefix of the functions for grid barriers that NVIDIA's device runtime requires from a driver.
 const COOPERATIVE: &str = "__cuda_syscall_CGS_";
-/// PTX text that defines the functions with this prefix.
+/// PTX text that defines the functions whose names begin with [`COOPERATIVE`].
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
-/// A module that has been read.
+/// A module that has been parsed, and possibly lowered.
 enum Loaded {
     /// A module from a single PTX text; its functions are lowered on demand.
     Lazy(Box<LazyModule>),
@@ -143,7 +143,8 @@ enum Loaded {
     Whole(Box<Module>),
 }
 
-/// Reads the modules of one or several images. If they contain a single text, its functions are lowered on demand.
+/// Reads the modules of one or several images. If the images contain a single PTX text, the functions of this text are
+/// lowered on demand.
 fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Loaded> {
     let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
     match selection.texts.as_mut_slice() {
@@ -166,11 +167,11 @@ pub(crate) fn linked(
     log: &mut String,
 ) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
-    // The module does not run, so its addresses may have 32 bits.
+    // The linked module is not run, so 32-bit addresses are accepted.
     link_selection(selection, name, log, |_| Ok(()))
 }
 
-/// Tests whether a module may be loaded.
+/// A function that returns an error if a module must not be loaded.
 type Check = fn(&Resolution) -> Result<()>;
 
 fn link_selection(
@@ -302,7 +303,7 @@ pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
 struct Kind {
     choice: EngineChoice,
     caching: Caching,
-    /// What the checking tools observe.
+    /// The checks that the checking tools request.
     request: Request,
     tools: Arc<Tools>,
 }
@@ -341,7 +342,8 @@ impl PtxImage {
         }
     }
 
-    /// Returns the address of each symbol. For shared symbols the address is 0; each kernel assigns their offsets.
+    /// Returns the address of each symbol. The address of a shared symbol is 0, because each kernel assigns its own
+    /// offsets to shared symbols.
     pub(super) fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {
@@ -350,7 +352,7 @@ impl PtxImage {
         all
     }
 
-    /// Returns the symbols with their addresses in a context.
+    /// Returns the symbols with `addresses`, their addresses in a context.
     pub(super) fn bound_symbols(&self, addresses: Vec<u64>) -> Symbols {
         let all = self.contents.values().zip(&addresses);
         let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);

@@ -73,7 +73,7 @@ pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo 
     }
 }
 
-/// The address of a native function that can be entered.
+/// The entry address of a native function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry(pub(super) *const u8);
 
@@ -99,8 +99,8 @@ pub(super) struct NativeKernel {
     /// The stack that the device functions need.
     stack_need: StackNeed,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
-    /// Code for whole CTAs of a kernel without sync points, by specialisation. The next field is code for CTAs in
-    /// phases.
+    /// Code that runs whole CTAs of a kernel without sync points, by specialisation. The next field contains the code
+    /// that runs CTAs in phases.
     cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     /// Chunk widths of the vector code.
@@ -176,7 +176,7 @@ impl NativeKernel {
         kernel.stack_need = stack_need(id, |id| calls.remove(&id).unwrap_or_default());
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
         // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
-        // memory use another one.
+        // memory use the untrusted specialisation.
         let wanted = kernel.specialisation(block).trusted(compiler.isolates());
         if kernel.compiled.is_kept(compiler, wanted) {
             kernel.tier_selection.hurry();
@@ -304,8 +304,8 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Returns the digest of everything that the machine code depends on, and the sizes of the functions that have been
-    /// compiled so far. The bytes themselves contain addresses of this process.
+    /// Returns the digest of all inputs of the compilation, and the sizes of the functions that have been compiled so
+    /// far. Tests compare these instead of the machine code, which contains addresses of this process.
     #[cfg(test)]
     pub(super) fn identity(&self) -> ([u8; 32], Vec<usize>) {
         let functions = self.compiled.compiled();
@@ -333,8 +333,8 @@ impl Drop for NativeKernel {
     }
 }
 
-/// Returns the reason why a kernel has no native code if it calls a function that cannot be compiled. `why` is the
-/// error of that function.
+/// Returns the reason why a kernel that calls an uncompilable function has no native code. `why` is the error of that
+/// function.
 fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -> CompileError {
     let before = pass::prepare_within(module, id, inline, Some("waiting"));
     match pass::calls::declined(&before, module, inline) {
@@ -349,8 +349,8 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
     Entry(start)
 }
 
-/// Returns whether only barriers of all threads of a CTA, and barriers of warps, order the accesses of the threads that
-/// run a function.
+/// Returns whether a function synchronises threads only with barriers of the whole CTA and with warp barriers. Such a
+/// function has no atomics, no fences and no ordered loads or stores.
 fn only_barriers_order(function: &Function) -> bool {
     let dfg = &function.dfg;
     let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
@@ -395,12 +395,12 @@ pub(super) struct KernelCode {
     /// Precomputed data of the interpreter; empty if the kernel has native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
-    /// A number that no other code of this process has.
+    /// A number that identifies this `KernelCode` in the process.
     pub(super) unique: u64,
     pub(super) name: String,
     /// The properties of the kernel.
     pub(super) info: KernelInfo,
-    /// Addresses of the symbols that the kernel names; shared variables have their offsets instead.
+    /// Addresses of the symbols that the kernel names; for shared variables, their offsets in shared memory.
     pub(super) symbols: SymbolTable,
     /// Address and size of each constant variable of the module.
     pub(super) constants: Arc<[(u64, u64)]>,
@@ -411,7 +411,7 @@ pub(super) struct KernelCode {
     pub(super) may_park: bool,
     /// Whether a thread can atomically update memory outside its CTA's shared memory.
     pub(super) contends: bool,
-    /// Whether only barriers of all threads, and barriers of warps, order the accesses of a CTA's threads.
+    /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     pub(super) barriers_only: bool,
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
@@ -445,7 +445,7 @@ impl KernelCode {
 /// the module share it.
 pub(super) struct NativeCode {
     kernels: Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>,
-    /// The tools that observe each kernel. The code depends on their requests.
+    /// The tools that observe each kernel. The code of a kernel depends on the requests of these tools.
     observers: Vec<OnceLock<Result<Option<Arc<Observers>>>>>,
     caching: Caching,
     tools: Arc<Tools>,
@@ -486,13 +486,13 @@ impl NativeCode {
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     source: Arc<Source>,
-    /// Sizes of the kernel; the first query that waits until `reading` is done sets this field.
+    /// The kernel's sizes. The first query of the sizes waits for `reading` and sets this field.
     sizes: OnceLock<Result<KernelSizes>>,
     reading: Slot<KernelSizes>,
     /// The compiled kernel; the first launch sets this field.
     ready: Slot<Arc<KernelCode>>,
-    /// The kernel for the interpreter, for launches with clusters in which tools observe whole warps: native code runs
-    /// the CTAs of a cluster lane by lane.
+    /// The kernel for the interpreter. Launches with clusters use it if tools observe whole warps, because native code
+    /// runs the CTAs of a cluster lane by lane.
     interpreted: Slot<Arc<KernelCode>>,
 }
 
@@ -533,7 +533,7 @@ const SHARED_GAP: u64 = 64;
 
 impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
-        // This call parses floating-point constants.
+        // The work below parses floating-point constants.
         let _mode = FloatMode::of_device();
         // An invalid request of a tool makes launches fail, but not this query.
         let observers = self.native.observers(self.id, &self.info).ok().flatten();
@@ -557,7 +557,8 @@ impl Source {
         selection_of(observers.as_deref()).whole_warps
     }
 
-    /// Returns the choice of the interpreter for a launch that native code does not support.
+    /// Returns [`EngineChoice::Interpreter`] for a launch that native code does not support, or an error if only native
+    /// code may run the kernel.
     fn interpreter(&self) -> Result<EngineChoice> {
         match self.choice {
             EngineChoice::Native => Err(Error::unsupported(
@@ -569,7 +570,7 @@ impl Source {
 
     /// Compiles the kernel for an engine. `block` is the shape of the first launch's blocks.
     pub(super) fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
-        // This call parses and folds floating-point constants.
+        // The work below parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
         let observers = self.native.observers(self.id, &self.info)?;
         let snapshot = self
@@ -663,7 +664,7 @@ impl Source {
         };
         Ok(Arc::new(KernelCode {
             stack_need: StackNeed {
-                // How much `alloca` allocates is not known either.
+                // Like the depth of recursion, the number of bytes that `alloca` allocates is unknown.
                 recursive: need.recursive || allocates,
                 ..need
             },

@@ -26,7 +26,7 @@ use crate::observe::{Launch, LaunchSink, Shape};
 /// Maximum local memory of a CTA in bytes: the size of its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
 
-/// Returns the distance in bytes between the local memories of two CTAs of a cluster.
+/// Returns the distance in bytes between the local memories of consecutive CTAs of a cluster.
 fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
     (u64::from(stride) * u64::from(info.threads())).next_multiple_of(64)
 }
@@ -41,8 +41,8 @@ const LEAST_FRAMES: u64 = 64 << 10;
 /// neighbouring threads would often be a power of two, and the stacks would compete for the same cache sets.
 const SKEW: u64 = 208;
 
-/// Returns the size of a thread's stack in bytes. It is at least the stack limit. As in CUDA, it is larger if functions that do
-/// not call themselves need a larger one, and only recursion depends on the limit.
+/// Returns the size of a thread's stack in bytes. The size is 0 if the kernel calls no function, else at least the
+/// stack limit. As in CUDA, calls without recursion may exceed the limit; only the depth of recursion depends on it.
 fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32 {
     let limit = shape.stack_bytes;
     let need = u64::from(code.stack_need.bytes);
@@ -75,9 +75,9 @@ pub(super) struct PtxLaunch {
     /// Specialisation of the native code.
     pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
-    /// What threads do while they wait.
+    /// The polls and writes of the launch's threads, for hang detection.
     pub(super) waits: Waits,
-    /// Receives what tools observe, if tools observe the launch.
+    /// Receives the observed events, if tools observe the launch.
     pub(super) sink: Option<LaunchSink>,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
@@ -223,8 +223,8 @@ impl PtxLaunch {
         }
     }
 
-    /// Returns the start of shared memory in a window. If [`PtxLaunch::ends_exactly`], the last byte of shared memory
-    /// is the last accessible byte.
+    /// Returns the start of shared memory in a window. If [`PtxLaunch::ends_exactly`] returns true, the last byte of
+    /// shared memory is the last accessible byte of the window.
     fn shared_base(&self, window: &CtaWindow) -> u64 {
         match self.ends_exactly() {
             true => window.shared_end() - reach::shared_bytes(&self.info),
@@ -232,8 +232,8 @@ impl PtxLaunch {
         }
     }
 
-    /// Returns whether shared memory ends exactly where the accessible pages end, so that accesses beyond its end
-    /// fault.
+    /// Returns whether shared memory is placed so that it ends at the end of the accessible pages. Accesses beyond the
+    /// end of shared memory then fault.
     fn ends_exactly(&self) -> bool {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
@@ -281,21 +281,21 @@ impl PtxLaunch {
         (self.info.spare_shared != 0).then(|| Examiner::new(self, findings, visible, cta))
     }
 
-    /// Returns the recorder of what a CTA does, if tools observe the launch.
+    /// Returns the recorder of a CTA's events, if tools observe the launch.
     pub(super) fn recorder(&self, cta: CtaInfo) -> Option<Recorder<'_>> {
         let sink = self.sink.as_ref()?;
         Some(Recorder::new(self, sink, cta))
     }
 
-    /// Notes that the CTAs `first .. first + count` have ended.
+    /// Reports to the tools that the CTAs `first .. first + count` have ended.
     pub(super) fn ended(&self, first: u64, count: u64) {
         if let Some(sink) = &self.sink {
             sink.ended(first, count);
         }
     }
 
-    /// Returns how many of `count` CTAs one call of native code may run at most: if tools observe the launch, only
-    /// few, because the records of these CTAs stay in memory until the call returns.
+    /// Returns how many of `count` CTAs one call of native code may run. If tools observe the launch, this number is
+    /// small, because the records of the CTAs stay in memory until the call returns.
     fn most(&self, count: u64) -> u64 {
         match self.sink {
             Some(_) => count.min(OBSERVED_CTAS),

@@ -26,7 +26,8 @@ pub(super) fn unresolved(module: &Module) -> Vec<String> {
     functions.chain(variables).collect()
 }
 
-/// The linked module. For each definition in it, also the index of the input module that contains the definition.
+/// The linked module and, for each of its functions and symbols, the index of the input module that contains the
+/// definition.
 #[derive(Default)]
 struct Whole {
     module: Module,
@@ -74,8 +75,8 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
 /// Maximum size of the constant variables of a module in bytes.
 const MAX_CONSTANT_BYTES: u64 = 64 << 10;
 
-/// Checks the total size of the constant variables. The limit for all linked modules together is that of a single
-/// module, which was checked for each module before.
+/// Checks the total size of the constant variables. The linked module has the same limit as a single module. Each input
+/// module was checked against this limit before.
 fn constant_memory(whole: &Module) -> Result<()> {
     let mut end = 0_u64;
     for symbol in whole.symbols.values() {
@@ -173,7 +174,8 @@ fn place(whole: &mut Whole, module: &mut Module, number: usize) -> Result<Placed
     Ok(placed)
 }
 
-/// Returns a copy of a symbol. Moves the initial bytes instead of copying them, because there can be many.
+/// Returns a copy of a symbol. The initial bytes are moved instead of copied, because a symbol can have very many
+/// initial bytes.
 fn taken(symbol: &mut Symbol) -> Symbol {
     let init = std::mem::take(&mut symbol.init);
     Symbol {
@@ -187,7 +189,7 @@ fn taken(symbol: &mut Symbol) -> Symbol {
 enum Strength {
     /// A declaration without a definition.
     Declared,
-    /// `.common`, with its size in bytes: the largest definition is used.
+    /// `.common`, with the size of the variable in bytes: the largest definition is used.
     Common(u64),
     /// `.weak`: the first definition is used.
     Weak,
@@ -223,8 +225,8 @@ fn replaces_symbol(known: &Symbol, new: &Symbol) -> Result<bool> {
     replaces(&new.name, strength(known), strength(new))
 }
 
-/// Replaces the IDs of `module` by those of the linked module, in the bodies and initial contents that the linked
-/// module has taken from `module`.
+/// Renumbers the bodies and initial contents that the linked module has taken from `module`: replaces the IDs of
+/// `module` by the IDs of the linked module.
 fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
     let Whole {
         module: whole,

@@ -28,8 +28,8 @@ fn compiled(text: &str) -> Vec<Arc<KernelCode>> {
     kernels.collect()
 }
 
-// Regression test: each kernel had a table of all functions and a table of all symbols of its module. Launches of
-// 16,000 kernels needed more than 4 GB.
+// Regression test: each kernel had its own tables of all functions and all symbols of the module. Launches of 16,000
+// kernels therefore needed more than 4 GB.
 #[test]
 fn kernels_share_their_tables() {
     const COUNT: usize = 100;

@@ -1,5 +1,5 @@
-//! Runs CTAs with native code. Ranges of CTAs run without sync points or in phases. Single CTAs whose threads have
-//! diverged run region by region.
+//! Runs CTAs with native code. One native call runs a range of CTAs, if the kernel has no sync points or while the CTAs
+//! run in phases. A CTA whose threads have diverged runs alone, region by region.
 
 use std::hash::{Hash, Hasher};
 
@@ -110,7 +110,7 @@ impl Frames {
     }
 }
 
-/// A CTA that runs region by region: the frames of its warps, and the CTA scheduler's state of its threads.
+/// A CTA that runs region by region, with the frames of its warps and the CTA scheduler's state of its threads.
 pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,
@@ -199,8 +199,8 @@ fn frames(launch: &PtxLaunch) -> Frames {
     Frames::new(launch.info.warps(), bytes)
 }
 
-/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, stops and returns this CTA, which the
-/// CTA scheduler must continue.
+/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, stops and returns this CTA; the CTA
+/// scheduler must then continue it.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
@@ -302,7 +302,7 @@ fn call(
     a: u64,
     b: u64,
 ) -> Result<i32, crate::fault::Trap> {
-    // SAFETY: the entry is a native function with three 64-bit parameters that this crate's compiler made.
+    // SAFETY: the entry is the address of a compiled function, which has three 64-bit parameters.
     let function = unsafe { std::mem::transmute::<*const u8, GeneratedFn>(entry.0) };
     // SAFETY: the code is registered and owns no resources. It accesses device memory, its own stack, the context, and
     // the frames that are passed to it.
@@ -480,7 +480,7 @@ fn read_operand(
     }
 }
 
-/// Returns the offset in the frame and the size, in bytes, of a value's element for one lane.
+/// Returns the offset in the frame and the size in bytes of the element that belongs to `lane` in the array of a value.
 fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
     let ty = kernel.compiled.function.dfg.ty(value);
     let offset = kernel.compiled.regions.lane_offset(value, ty, lane)?;

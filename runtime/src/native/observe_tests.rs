@@ -1,4 +1,4 @@
-//! Tests that tools cost nothing where they observe nothing.
+//! Tests that tools do not change the code of kernels that they do not observe.
 
 use std::sync::Arc;
 
@@ -42,10 +42,10 @@ impl Tool for OfSecond {
     fn events(&self, _: &Launch, _: Events<'_>) {}
 }
 
-/// Identifies machine code: a digest of everything it depends on, and the sizes of its functions.
+/// Identifies machine code by the digest of all inputs of its compilation and the sizes of its functions.
 type Identity = ([u8; 32], Vec<usize>);
 
-/// Returns the identity of the machine code of both kernels, each with whether tools observe its launches.
+/// Returns, for each of the two kernels, the identity of its machine code and whether tools observe its launches.
 fn code(tools: Vec<Arc<dyn Tool>>) -> Vec<(Identity, bool)> {
     let text = format!("{TEXT}{}", TEXT.replace("first", "second"));
     let text = text.replacen(".version 8.0 .target sm_80 .address_size 64", "", 2);

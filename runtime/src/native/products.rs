@@ -1,6 +1,6 @@
 //! Computes matrix products for generated code. The functions read matrices from a warp's frame, multiply them
 //! according to the plan of the sync point ([`margay_ops::meaning::matrix::plan`]), and write the results to the frame.
-//! The multiplication is compiled for this processor.
+//! On x86-64, the multiplication uses AVX2 and FMA if the processor supports them.
 
 use std::cell::RefCell;
 
@@ -19,8 +19,8 @@ fn words<const FUSED: bool>(
     plan.words::<FUSED>(from, scratch, out)
 }
 
-/// Does the same as [`words`], compiled for processors with AVX2, FMA and POPCNT. The plan uses fused operations where
-/// they are exact.
+/// Does the same as [`words`], but is compiled for processors with AVX2, FMA and POPCNT. The plan uses fused
+/// multiply-adds only where their results are the same as those of separate operations.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt")]
 fn words_avx2(
@@ -86,8 +86,9 @@ thread_local! {
     static ROOM: RefCell<Box<Room>> = RefCell::default();
 }
 
-/// Computes a matrix product for the lanes in `active`. The registers of other lanes are taken as zero. Returns false
-/// and changes nothing if the op's reference function must compute the product.
+/// Computes a matrix product for the lanes in `active`. The registers of inactive lanes are treated as zero. If the
+/// plan does not support the product, returns false and changes nothing; the op's reference function must then compute
+/// the product.
 pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
     let Some(plan) = &sync_point.plan else {
         return false;
@@ -158,8 +159,8 @@ fn words_of(
     done
 }
 
-/// Returns the registers of the three operand matrices. `row(i)` returns register `i`, where the registers of all
-/// matrices are numbered contiguously.
+/// Returns the registers of the three operand matrices. `row(i)` returns register `i`; the registers of the three
+/// matrices are numbered consecutively.
 fn operands<'a, W>(plan: &Plan, row: impl Fn(usize) -> &'a [W; 32]) -> Operands<'a, W> {
     let [a, b, c, _] = plan.registers();
     // Elements after a matrix's last register are not used.

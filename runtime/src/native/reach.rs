@@ -1,5 +1,5 @@
-//! Decides which memory a thread may access. The decisions are for addresses that generated code cannot check, and for
-//! all accesses that the host performs for a thread.
+//! Decides which memory a thread may access. The host uses these checks for addresses that generated code cannot check,
+//! and for all accesses that helpers perform for a thread.
 
 use margay_exec::{CtaInfo, LaunchInfo};
 use margay_jit::abi::{NativeContext, Verify};
@@ -87,8 +87,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the first active lane that must not access its address, and that address. `first` is the thread of lane
-    /// 0.
+    /// Returns the first active lane that must not access its address, and this address. `first` is the thread index of
+    /// lane 0.
     pub(super) fn refused(
         &self,
         what: Verify,
@@ -101,8 +101,8 @@ impl<'a> Reach<'a> {
             .find(|&(lane, address)| !self.lane(what, address, first.wrapping_add(lane)))
     }
 
-    /// Returns the address of a lane if addresses are affine in the lane index. Offsets in a shared-memory window have
-    /// 32 bits.
+    /// Returns the address of a lane if addresses are affine in the lane index. For shared memory, the offset in the
+    /// window wraps at 32 bits, as in generated code.
     pub(super) fn affine(&self, what: Verify, first: u64, stride: i64, lane: u32) -> u64 {
         let step = stride.wrapping_mul(i64::from(lane)) as u64;
         match what.space() {
@@ -118,7 +118,7 @@ impl<'a> Reach<'a> {
 /// Size in bytes of the workspace of grid barriers.
 const WORKSPACE: u64 = 256;
 
-/// Returns whether bytes are in the workspace of grid barriers, if the launch has one.
+/// Returns whether the launch has a workspace for grid barriers that contains all bytes of a range.
 pub(super) fn is_in_workspace(info: &LaunchInfo, address: u64, bytes: u64) -> bool {
     let start = info.workspace;
     start != 0 && within(&(start..start + WORKSPACE), address, bytes)

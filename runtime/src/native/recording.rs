@@ -11,7 +11,7 @@ use super::helpers::host;
 /// Records the accesses of several lanes for tools ([`margay_jit::abi::Helpers::observe_lanes`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
 pub(super) unsafe extern "C" fn observe_lanes(
     context: *mut NativeContext,
     addresses: *const u64,
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn observe_lanes(
 /// Records an event other than an access in several lanes for tools ([`margay_jit::abi::Helpers::observe_event`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`], and the other pointers that of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
 pub(super) unsafe extern "C" fn observe_event(
     context: *mut NativeContext,
     payload: u64,

@@ -1,5 +1,5 @@
-//! The layout of a kernel's `.shared` variables in its window, and the addresses of all variables that the kernel
-//! names.
+//! The layout of a kernel's `.shared` variables in the window of a CTA, and the addresses of all variables that the
+//! kernel names.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub(super) struct SharedLayout {
 #[derive(Clone, Debug)]
 pub(super) struct SharedVariable {
     pub(super) name: String,
-    /// Offset of the first byte.
+    /// Offset of the variable's first byte in shared memory.
     pub(super) start: u64,
-    /// Offset of the first byte after the variable.
+    /// Offset of the first byte after the variable's last byte.
     pub(super) end: u64,
 }
 
@@ -130,7 +130,7 @@ impl Symbols {
         if offsets.all(|(index, offset)| placed.get(index).is_none_or(|known| known == offset)) {
             for &(index, offset) in &shared.offsets {
                 if placed.insert(index, offset).is_none() {
-                    // No kernel that names this variable has been prepared before.
+                    // No earlier kernel uses this variable, so the shared table does not yet contain its offset.
                     self.common.set(index, u64::from(offset));
                 }
             }

@@ -191,8 +191,8 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     }
 }
 
-/// Performs a collective with the op's reference function. [`perform`] calls this function for operands wider than 32
-/// bits, for floating-point reductions, and for matrix products that [`products`] does not compute.
+/// Performs a collective with the op's reference function. [`perform`] uses it for operands wider than 32 bits, for
+/// floating-point reductions, and for matrix products that [`products`] does not compute.
 fn perform_wide(
     frame: Frame,
     sync_point: &SyncPointPlaces,
@@ -230,8 +230,8 @@ fn mask_place(sync_point: &SyncPointPlaces) -> LaneStorage {
 }
 
 /// Completes a collective at which all lanes of a warp wait. Lanes with equal member masks form a group. Returns 0 if
-/// the collective is complete. Returns 1 and changes nothing if the CTA scheduler must complete it, for example because
-/// some lanes wait for lanes with other masks.
+/// the collective is complete. Returns 1 and changes nothing if the CTA scheduler must complete the collective, for
+/// example because the mask of a lane contains live lanes that have other masks.
 pub(super) unsafe extern "C" fn collective(
     _: *mut NativeContext,
     frame: *mut u8,
@@ -247,10 +247,10 @@ pub(super) unsafe extern "C" fn collective(
     i32::from(!perform_apart(frame, sync_point, active))
 }
 
-/// Completes a collective at which all lanes of a warp wait, if the member masks of some lanes do not contain the lanes
-/// themselves. PTX does not define the result of such a collective, but no other lane can arrive. Returns false and
-/// changes nothing if every mask contains its own lane, if the mask is a constant, or if [`arrays::perform_apart`] does
-/// not support the operation.
+/// Completes a collective at which all lanes of a warp wait, if some lanes are missing in their own member masks. PTX
+/// does not define the result of such a collective. It can be completed, because no other lane can arrive. Returns
+/// false and changes nothing if every mask contains its own lane, if the mask is a constant, or if
+/// [`arrays::perform_apart`] does not support the operation.
 fn perform_apart(frame: Frame, sync_point: &SyncPointPlaces, standing: u32) -> bool {
     let place = mask_place(sync_point);
     let masks = frame.words(place);
@@ -343,8 +343,8 @@ pub(super) unsafe extern "C" fn sort_out(
     let mut rest = alive;
     let mut first: Option<(u32, u32)> = None;
     let mut barriers = 0;
-    // Lowest number of a sync point at which lanes wait that only the CTA scheduler can release, such as lanes that
-    // have yielded.
+    // The lowest sync point number of the held lanes. Only the CTA scheduler can release held lanes, for example lanes
+    // that have yielded.
     let mut held = u32::MAX;
     while rest != 0 {
         let number = stop_words[rest.trailing_zeros() as usize];
@@ -375,8 +375,8 @@ pub(super) unsafe extern "C" fn sort_out(
     if let Some((number, group)) = first {
         let sync_point = &sync_points[number as usize];
         if sync_point.completion == Completion::Nothing && held < number {
-            // The held lanes can still reach this sync point. If the group continued now, it would depend on timing
-            // whether the warp stays diverged.
+            // The held lanes can still reach this sync point and join the group. If the group continued now, timing
+            // would decide whether the warp reconverges here.
             return sorted::GENERAL;
         }
         if sync_point.completion == Completion::Collective {

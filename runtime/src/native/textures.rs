@@ -14,12 +14,13 @@ use super::{faults, helpers};
 use crate::fault::access;
 use crate::texture_table::{Bound, Texels, TextureTable};
 
-/// Device memory as [`margay_ops::texture`] accesses it; an access to unmapped memory returns a fault.
+/// Implements memory access for [`margay_ops::texture`] with device memory. An access to unmapped memory returns a
+/// fault.
 pub(super) struct DeviceBytes;
 
 impl Memory for DeviceBytes {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-        // For each of the usual sizes, one access reads all bytes.
+        // A single access reads all bytes of a texel of a usual size.
         let done = match bytes.len() {
             1 => access::load8(address).map(|value| bytes[0] = value),
             2 => access::load16(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),

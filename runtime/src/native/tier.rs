@@ -1,14 +1,14 @@
 //! Tier selection: chooses between scalar code and vector code for the CTAs of a kernel.
 //!
-//! Vector code takes longer to compile than scalar code. So it is compiled only after scalar code has run for about the
-//! time that this compilation takes. Then a measurement run begins: scalar code and vector code alternate, each for a
-//! few CTAs, because distant CTAs can have different work. The faster code runs the following CTAs. Scalar code can be
-//! several times as fast, for example if lanes run loops of different lengths and read distant addresses. Results do
-//! not depend on the choice.
+//! Vector code takes longer to compile than scalar code. So vector code is compiled only after scalar code has run for
+//! about the time that this compilation takes. Then a measurement run begins: scalar code and vector code alternate,
+//! each for a few CTAs, because distant CTAs can have different work. The faster code runs the following CTAs. Scalar
+//! code can be several times as fast as vector code, for example if lanes run loops of different lengths and read
+//! distant addresses. Results do not depend on the choice.
 //!
 //! A measurement can be wrong, for example if a worker had to wait for its processor or if the measured CTAs had no
-//! work. So the next measurement run begins after the faster code has run for some time. The times between measurement
-//! runs grow while the result stays the same. After a different result, the time is short again.
+//! work. So the next measurement run begins after the faster code has run for some time. The time between measurement
+//! runs grows as long as the same code is faster. If the other code is faster, the time is reset to its minimum.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -35,8 +35,8 @@ const BETWEEN: u64 = 10_000_000;
 const FARTHER: u64 = 4;
 const LOST: u64 = 20;
 
-/// Measurements of scalar code or of vector code: its total time, and how many CTAs and parts it has run. Between two
-/// parts (groups of CTAs of a launch) the code can change.
+/// Measurements of scalar code or of vector code: its total time, and how many CTAs and parts it has run. A part is a
+/// group of CTAs of a launch; scalar and vector code can alternate only between parts.
 #[derive(Debug, Default)]
 struct Rate {
     nanoseconds: AtomicU64,
@@ -83,14 +83,15 @@ pub(super) struct TierSelection {
     verdict: AtomicU8,
     /// The verdict of the previous measurement run.
     last: AtomicU8,
-    /// Number of nanoseconds for which the chosen code has run. At the number in the next field, the next measurement
-    /// run begins.
+    /// Number of nanoseconds for which the chosen code has run since the last measurement run. When it reaches the
+    /// value of the next field, the next measurement run begins.
     since: AtomicU64,
     until: AtomicU64,
 }
 
 impl TierSelection {
-    /// The verdict for vector code; the next constant is that for scalar code. 0 means that there is no verdict.
+    /// The verdict that vector code is faster; the next constant is the verdict that scalar code is faster. 0 means
+    /// that there is no verdict.
     const SLICES: u8 = 1;
     const SINGLE: u8 = 2;
 
@@ -138,8 +139,8 @@ impl TierSelection {
         self.waited.load(Ordering::Relaxed) >= self.compile_budget
     }
 
-    /// Returns whether vector code runs the next part of the measurement run. Parts of all launches count, because a
-    /// launch can have no more CTAs than one part.
+    /// Returns whether vector code runs the next part of the measurement run. The parts of all launches are counted
+    /// together, because a launch may be so small that it has only one part.
     fn is_turn_of_slices(&self) -> bool {
         let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
         parts(&self.slices) <= parts(&self.single)
@@ -149,7 +150,7 @@ impl TierSelection {
         self.verdict.load(Ordering::Relaxed) != 0
     }
 
-    /// Adds to the time for which scalar code has run before the measurement run.
+    /// Adds `time` to the time for which scalar code has run before the first measurement run.
     fn wait(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.waited.fetch_add(time, Ordering::Relaxed);
@@ -186,7 +187,7 @@ impl TierSelection {
         self.verdict.store(verdict, Ordering::Relaxed);
     }
 
-    /// Adds to the time for which the chosen code has run. Begins the next measurement run when it is due.
+    /// Adds `time` to the time for which the chosen code has run, and begins the next measurement run when it is due.
     fn goes_on(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let since = self.since.fetch_add(time, Ordering::Relaxed);
@@ -226,7 +227,7 @@ impl<'a> TieredLaunch<'a> {
         let selection = &self.kernel.tier_selection;
         self.specialisation = selection.now(self.wanted);
         if selection.is_over() {
-            // The launch still runs in parts, so that the next measurement run can begin within a long launch.
+            // The launch still runs in parts, so that the next measurement run can begin before a long launch ends.
             let part = self.part.min(left);
             self.began = Some((Instant::now(), part));
             return part;
@@ -355,7 +356,7 @@ mod tests {
         assert!(!selection.is_over());
     }
 
-    /// Each part here is a whole launch.
+    /// Here, each launch has so few CTAs that it consists of one part.
     #[test]
     fn small_launches_try_both() {
         let wanted = Specialisation::of([1, 1, 1], Widths::all(16));

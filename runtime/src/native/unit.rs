@@ -49,7 +49,8 @@ impl CtaKind {
     }
 }
 
-/// A resident unit: its window, and its CTAs by rank. The entry of a CTA that is done is `None`.
+/// A resident unit, with its window and its CTAs. The index of a CTA is its rank; the entry of a CTA that is done is
+/// `None`.
 pub(super) struct Resident {
     pub(super) unit: u64,
     pub(super) ctas: Box<[Option<CtaKind>]>,
@@ -146,7 +147,7 @@ impl PtxLaunch {
         Ok(round)
     }
 
-    /// Returns a description for each CTA of where its threads wait.
+    /// Returns, for each CTA, a text that describes where its threads wait.
     pub(super) fn places(&self, resident: &Resident) -> Vec<String> {
         let line = |cta: &CtaKind| {
             let [x, y, z] = cta.info().index;

@@ -1,17 +1,18 @@
-//! Shadow cells: the accesses to each group of four bytes.
+//! Shadow cells. A cell records the accesses to an aligned group of four bytes.
 //!
-//! A cell holds at most one write and one read itself, and the index of a list of further accesses. It takes 20 bytes
-//! for four bytes of memory.
+//! A cell stores at most one write and one read directly, and the index of a list of further accesses. A cell takes 20
+//! bytes for four bytes of memory.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::unit::{UNIT, Unit};
 
-/// The number of a group: the accesses of the threads of one warp in one interval by one instruction.
+/// The ID of a group. A group is the set of accesses that the threads of one warp perform with one instruction in one
+/// interval.
 pub(super) type GroupId = u32;
 
-/// No group, or no list.
+/// The value of a group ID or list index that stands for no group or no list.
 pub(super) const NONE: u32 = 0;
 
 /// An access of some lanes of a warp to some bytes of a cell.
@@ -21,15 +22,15 @@ pub(super) struct Entry {
     pub(super) group: GroupId,
     /// The lanes that have accessed the bytes.
     pub(super) lanes: u32,
-    /// The bytes of the cell, as a mask of four bits.
+    /// The accessed bytes of the cell, as a mask of four bits.
     pub(super) bytes: u8,
     /// Whether the access writes.
     pub(super) writes: bool,
 }
 
 impl Entry {
-    /// Returns the key of the entry. Entries of a cell with equal keys are merged to one entry with the lanes of all of
-    /// them.
+    /// Returns the key of the entry. Entries of a cell with equal keys are merged into one entry, which contains the
+    /// lanes of all merged entries.
     pub(super) fn key(&self) -> (GroupId, u8, bool) {
         (self.group, self.bytes, self.writes)
     }
@@ -52,7 +53,7 @@ const LIST_BITS: u32 = 24;
 const LIST_MASK: u32 = (1 << LIST_BITS) - 1;
 
 impl Cell {
-    /// Returns the write that the cell holds itself.
+    /// Returns the write that the cell stores directly.
     #[inline]
     pub(super) fn write(&self) -> Option<Entry> {
         (self.write != NONE).then_some(Entry {
@@ -63,7 +64,7 @@ impl Cell {
         })
     }
 
-    /// Returns the read that the cell holds itself.
+    /// Returns the read that the cell stores directly.
     #[inline]
     pub(super) fn read(&self) -> Option<Entry> {
         (self.read != NONE).then_some(Entry {
@@ -80,7 +81,7 @@ impl Cell {
         self.more & LIST_MASK
     }
 
-    /// Sets the write or the read that the cell holds itself.
+    /// Replaces the write or the read that the cell stores directly.
     #[inline]
     pub(super) fn set(&mut self, entry: Entry) {
         let bytes = u32::from(entry.bytes);
@@ -93,7 +94,7 @@ impl Cell {
         }
     }
 
-    /// Removes the write (`true`) or the read (`false`) that the cell holds itself.
+    /// Removes the write (if `writes` is true) or the read (if `writes` is false) that the cell stores directly.
     #[inline]
     pub(super) fn clear(&mut self, writes: bool) {
         if writes {
@@ -104,8 +105,8 @@ impl Cell {
     }
 
     /// Records a weak access to all bytes of the cell by lanes of a group, unless `Detector::touch` must compare it
-    /// with the earlier accesses. Returns whether the access was recorded. `about` returns what is known about a
-    /// group.
+    /// with the earlier accesses. Returns whether the access was recorded. `about` returns how the accesses of a group
+    /// are ordered with the new access.
     #[inline]
     pub(super) fn record(
         &mut self,
@@ -114,8 +115,8 @@ impl Cell {
         mut about: impl FnMut(GroupId) -> About,
     ) -> bool {
         if self.list() != NONE {
-            // If the cell holds a read of the same group, only lanes are added to this read, and the list stays
-            // unchanged. Writes in the list must happen before the new read.
+            // If the cell directly stores a read of the same group, only the lanes of this read change, and the list
+            // stays unchanged. This is permitted only if all writes in the list happen before the new read.
             let joins = !writes && self.read == group && self.more >> (LIST_BITS + 4) == 15;
             let mut list = lists.get(self.list()).iter();
             if !joins || list.any(|entry| entry.writes && about(entry.group) != About::Over) {
@@ -164,7 +165,7 @@ impl Cell {
     }
 }
 
-/// What is known about the accesses of a group, for a new access of some lanes of a warp.
+/// How the recorded accesses of a group are ordered with a new access of some lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum About {
     /// The accesses happen before the next access of every thread of the CTA or, if the group is of the same warp, of
@@ -172,7 +173,7 @@ pub(super) enum About {
     Over,
     /// The accesses belong to the current interval of the warp.
     Current,
-    /// Neither of the above is known.
+    /// Neither of the two cases above is known to apply.
     Open,
 }
 
@@ -182,7 +183,7 @@ const PAGE_CELLS: usize = 1024;
 /// Number of adjacent cells that share a [`Mark`].
 const MARKED: usize = 16;
 
-/// The threads whose reads a [`Mark`] concerns.
+/// The threads whose reads need not be recorded because of a [`Mark`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Readers {
     /// None.
@@ -196,14 +197,14 @@ pub(super) enum Readers {
     Warp(super::CtaId, u32, super::Time),
 }
 
-/// The cells among [`MARKED`] neighbours for which some reads need not be recorded, because enough reads of different
-/// threads are recorded already. The fields `readers` and `site` state which reads.
+/// A set of cells among [`MARKED`] adjacent cells. Some later reads of these cells need not be recorded, because enough
+/// reads of different threads are already recorded. The fields `readers` and `site` state which reads these are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Mark {
     pub(super) readers: Readers,
     /// The instruction that reads; `None` if the mark holds for all instructions.
     pub(super) site: Option<super::Site>,
-    /// A bit for each cell.
+    /// The marked cells, as a bit for each cell.
     cells: u16,
 }
 
@@ -226,15 +227,15 @@ type Marks = [Mark; PAGE_CELLS / MARKED];
 struct Page {
     /// The cells; `None` if no cell has an access.
     cells: Option<Box<[Cell; PAGE_CELLS]>>,
-    /// The units with accesses to all their cells.
+    /// Records of accesses that each cover all cells of a unit, by unit.
     units: Option<Box<[Unit; PAGE_CELLS / UNIT]>>,
-    /// The units whose accesses `units` contains, as bits. The cells of these units have no accesses.
+    /// Bit mask of the units whose accesses are recorded in `units`. The cells of these units contain no accesses.
     whole: u64,
     marks: Option<Box<Marks>>,
 }
 
 impl Page {
-    /// Returns the cells. The accesses to units remain.
+    /// Returns the cells of the page. Accesses that are recorded in `units` are not moved to the cells.
     fn cells(&mut self) -> &mut [Cell; PAGE_CELLS] {
         self.cells
             .get_or_insert_with(|| Box::new([Cell::default(); PAGE_CELLS]))
@@ -274,8 +275,8 @@ impl Page {
         }
     }
 
-    /// Forgets the accesses to the cells in `from..to` that `units` records. Accesses to other cells of their units
-    /// remain.
+    /// Removes the accesses to the cells in `from..to` that `units` records. Accesses to the other cells of the same
+    /// units remain.
     fn forget_units(&mut self, from: usize, to: usize, lists: &mut Lists) {
         let inside = (from.div_ceil(UNIT), to / UNIT);
         if let Some(units) = &mut self.units {
@@ -289,7 +290,7 @@ impl Page {
         }
     }
 
-    /// Returns the unit that begins at a cell, unless its cells have accesses of their own.
+    /// Returns the unit that begins at a cell; `None` if accesses to single cells of the unit are recorded.
     fn unit(&mut self, at: usize) -> Option<&mut Unit> {
         let unit = at / UNIT;
         if self.whole >> unit & 1 == 0 {
@@ -311,14 +312,14 @@ impl Page {
 pub(super) struct Cells {
     index: FxHashMap<u64, usize>,
     pages: Vec<Page>,
-    /// The page that was used last, and its index.
+    /// The number of the page that was used last (its address divided by the page size), and its index in `pages`.
     last: Option<(u64, usize)>,
     /// Lists of further accesses.
     lists: Lists,
 }
 
 impl Cells {
-    /// Returns the cell with an index: the address divided by four.
+    /// Returns the cell with the given index, which is the address of its bytes divided by four.
     #[inline]
     pub(super) fn cell(&mut self, index: u64) -> &mut Cell {
         let (found, at) = self.find(index);
@@ -327,8 +328,7 @@ impl Cells {
         &mut page.cells()[at]
     }
 
-    /// Returns the cells from an index on (at most `most`, and only those in the page of the first cell), and the lists
-    /// of all cells.
+    /// Returns up to `most` cells from the cell `index` on, without cells in later pages, and the lists of all cells.
     #[inline]
     pub(super) fn run(&mut self, index: u64, most: usize) -> (&mut [Cell], &Lists) {
         let (found, at) = self.find(index);
@@ -338,7 +338,7 @@ impl Cells {
         (&mut page.cells()[at..end], &self.lists)
     }
 
-    /// Returns the unit that begins at a cell, unless its cells have accesses of their own.
+    /// Returns the unit that begins at a cell; `None` if accesses to single cells of the unit are recorded.
     #[inline]
     pub(super) fn unit(&mut self, index: u64) -> Option<&mut Unit> {
         let (page, at) = self.place(index);
@@ -372,8 +372,8 @@ impl Cells {
         found
     }
 
-    /// Returns which of the `count` cells from `index` on, at most 64, have a mark for which `holds` returns true, as
-    /// bits. The cells must be in one page.
+    /// Returns a bit mask of those of the `count` cells from `index` on that have a mark for which `holds` returns
+    /// true. `count` is at most 64, and the cells must be in one page.
     #[inline]
     pub(super) fn marked(
         &mut self,
@@ -399,8 +399,8 @@ impl Cells {
         all & (u64::MAX >> (64 - count))
     }
 
-    /// Adds a cell to `mark`. If the neighbours of the cell have a different mark, `mark` replaces that mark, and the
-    /// neighbours are then unmarked.
+    /// Marks a cell with `mark`. The [`MARKED`] adjacent cells share one mark. If they had a different mark, it is
+    /// replaced by `mark`, and the other cells are then unmarked.
     pub(super) fn mark(&mut self, index: u64, mark: Mark) {
         let (page, at) = self.place(index);
         let marks = page
@@ -413,7 +413,8 @@ impl Cells {
         own.cells |= 1 << (at % MARKED);
     }
 
-    /// Records that reads of cells from an index on, which are in one page, must be recorded again.
+    /// Removes the marks of `count` cells from the cell `index` on, so that reads of these cells are recorded again.
+    /// The cells must be in one page.
     #[inline]
     pub(super) fn unmark(&mut self, index: u64, count: usize) {
         let (page, at) = self.place(index);
@@ -435,7 +436,7 @@ impl Cells {
         (cell, self.lists.get(list))
     }
 
-    /// Returns the further accesses of a cell.
+    /// Returns the accesses in the list with index `list`.
     pub(super) fn further(&self, list: u32) -> &[Entry] {
         self.lists.get(list)
     }
@@ -487,7 +488,7 @@ impl Cells {
         }
     }
 
-    /// Calls `f` with the group of each recorded access, in no order.
+    /// Calls `f` with the group of each recorded access, in an unspecified order.
     pub(super) fn for_each_group(&self, f: &mut impl FnMut(GroupId)) {
         for page in &self.pages {
             for cell in page.cells.iter().flat_map(|cells| cells.iter()) {
@@ -503,7 +504,7 @@ impl Cells {
         }
     }
 
-    /// Forgets all accesses to a range of cells.
+    /// Removes all accesses to a range of cells.
     pub(super) fn forget(&mut self, first: u64, end: u64) {
         let mut index = first;
         while index < end {
@@ -552,7 +553,8 @@ impl Lists {
         }
     }
 
-    /// Replaces the entries of a list; [`NONE`] stands for a new list. Returns the list.
+    /// Replaces the entries of the list with index `list`; if `list` is [`NONE`], creates a list. Returns the index of
+    /// the list.
     fn replace(&mut self, list: u32, entries: &[Entry]) -> u32 {
         if entries.is_empty() {
             self.release(list);
@@ -561,7 +563,7 @@ impl Lists {
         let list = match list {
             NONE => match self.free.pop() {
                 Some(list) => list,
-                // All indices are in use: the cell keeps only the accesses that it holds itself.
+                // All list indices are in use, so the cell keeps only the accesses that it stores directly.
                 None if self.lists.len() as u32 + 1 >= LIST_MASK => return NONE,
                 None => {
                     self.lists.push(SmallVec::new());
@@ -576,7 +578,8 @@ impl Lists {
         list
     }
 
-    /// Adds an entry to a list in the order of keys; [`NONE`] stands for a new list. Returns the list.
+    /// Adds an entry to the list with index `list`, which is sorted by key; if `list` is [`NONE`], creates a list.
+    /// Returns the index of the list.
     fn add(&mut self, list: u32, entry: Entry) -> u32 {
         if list == NONE {
             return self.replace(list, &[entry]);

@@ -1,9 +1,8 @@
-//! Vector clocks: which accesses of other threads happen before the next access of a thread. The thread's clock
-//! *knows* these accesses.
+//! Vector clocks. A clock is a set of accesses. The clock of a thread contains the accesses of other threads that
+//! happen before the next access of this thread. In the code, the clock, or the thread, *knows* these accesses.
 //!
-//! Time is counted in two units. The *epoch* of a CTA counts the barriers that all threads of the CTA have passed. The
-//! *interval* of a warp counts the operations that order accesses of its threads. Epochs and intervals never
-//! decrease.
+//! Time is measured in two units. The *epoch* of a CTA counts the barriers that all threads of the CTA have passed. The
+//! *interval* of a warp counts the operations that order accesses of its threads. Epochs and intervals never decrease.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use smallvec::SmallVec;
 /// The index of a CTA in the detector. Indices of different launches differ.
 pub type CtaId = u32;
 
-/// A thread: the index of its CTA, and its index in the CTA.
+/// Identifies a thread by the index of its CTA and its index in the CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Thread {
     /// The CTA.
@@ -34,7 +33,7 @@ impl Thread {
     }
 }
 
-/// When an access occurred.
+/// The time of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Time {
     /// The epoch of the thread's CTA.
@@ -43,12 +42,13 @@ pub(super) struct Time {
     pub(super) interval: u32,
 }
 
-/// What a clock knows about a warp.
+/// The accesses of one warp that a clock contains.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct WarpTime {
-    /// The clock knows all accesses of all threads of the warp in intervals up to this one; 0 if there are none.
+    /// The clock contains all accesses of all threads of the warp in intervals up to this one; 0 if it contains no such
+    /// interval.
     all: u32,
-    /// Pairs of a lane and an interval: the clock knows all accesses of the lane in intervals up to this one.
+    /// Pairs of a lane and an interval: the clock contains all accesses of the lane in intervals up to this interval.
     lanes: SmallVec<[(u8, u32); 2]>,
 }
 
@@ -101,19 +101,20 @@ impl WarpTime {
     }
 }
 
-/// A set of accesses: those that happen before the next access of a thread, a warp or a CTA, or those that the writes
-/// to a location have released.
+/// A set of accesses. The clock of a thread, warp or CTA contains the accesses that happen before its next access. The
+/// clock of a location contains the accesses that the writes to the location have released.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Clock {
-    /// For each CTA, an epoch: the clock knows all accesses of the CTA before this epoch.
+    /// For each CTA, an epoch: the clock contains all accesses of the CTA before this epoch.
     ctas: FxHashMap<CtaId, u32>,
-    /// For each warp, the known accesses of its lanes in later epochs.
+    /// For each warp, the accesses of its lanes that the clock contains in addition to those that `ctas` covers.
     warps: FxHashMap<(CtaId, u32), WarpTime>,
-    /// Whether an edge (a write and a read that synchronise two threads) that contributed to this clock has too narrow
-    /// a scope. Only clocks that explain a race contain such edges.
+    /// Whether an edge with too narrow a scope contributed to this clock. (An edge is a write and a read that
+    /// synchronise two threads.) Only [`Basis::Suspected`](super::cta::Basis) clocks, which explain races, contain such
+    /// edges.
     pub(super) narrow: bool,
-    /// For each [`Window`], the known writes after which a thread has executed a fence between the generic and the
-    /// asynchronous proxy. The asynchronous proxy sees these writes.
+    /// For each [`Window`], those writes in this clock that are followed by a fence between the generic and the
+    /// asynchronous proxy. They are visible to the asynchronous proxy.
     pub(super) fenced: [Shared; 2],
 }
 
@@ -132,7 +133,7 @@ impl Window {
 }
 
 impl Clock {
-    /// Returns whether the clock knows no accesses.
+    /// Returns whether the clock contains no accesses.
     pub(super) fn is_empty(&self) -> bool {
         let fenced = self.fenced.iter().any(Option::is_some);
         self.ctas.is_empty() && self.warps.is_empty() && !fenced
@@ -150,7 +151,7 @@ impl Clock {
         most < u64::MAX && (entries as u64 > most || self.size() > most)
     }
 
-    /// Returns whether the clock knows an access of `thread` at `time`.
+    /// Returns whether the clock contains the accesses of `thread` at `time`.
     pub(super) fn knows(&self, thread: Thread, time: Time) -> bool {
         let cta = self.ctas.get(&thread.cta);
         cta.is_some_and(|&before| time.epoch < before)
@@ -178,7 +179,7 @@ impl Clock {
         warp.all = warp.all.max(interval);
     }
 
-    /// Adds all accesses that another clock knows.
+    /// Adds all accesses that another clock contains.
     pub(super) fn join(&mut self, other: &Clock) {
         for (&cta, &epoch) in &other.ctas {
             self.learn_cta(cta, epoch);
@@ -192,13 +193,14 @@ impl Clock {
         }
     }
 
-    /// Returns whether the clock knows that a fence between proxies, for `window`, follows an access.
+    /// Returns whether the clock records that a fence between proxies, for `window`, follows the accesses of `thread`
+    /// at `time`.
     pub(super) fn has_fenced(&self, thread: Thread, time: Time, window: Window) -> bool {
         knows(&self.fenced[window as usize], thread, time)
     }
 
-    /// Removes what the clock knows about single warps of a CTA. The current epoch of the CTA must cover these
-    /// accesses.
+    /// Removes the entries of single warps of a CTA. The caller must ensure that the epoch of the CTA in this clock
+    /// covers their accesses.
     pub(super) fn forget_warps_of(&mut self, cta: CtaId) {
         self.warps.retain(|&(of, _), _| of != cta);
     }
@@ -207,7 +209,7 @@ impl Clock {
 /// A clock that several threads and memory locations share.
 pub(super) type Shared = Option<Arc<Clock>>;
 
-/// Adds all accesses that `other` knows to a shared clock.
+/// Adds all accesses that `other` contains to a shared clock.
 pub(super) fn join(clock: &mut Shared, other: &Shared) {
     let Some(other) = other else {
         return;
@@ -224,7 +226,7 @@ pub(super) fn exceeds(clock: &Shared, most: u64) -> bool {
     clock.as_ref().is_some_and(|clock| clock.exceeds(most))
 }
 
-/// Returns the size of the clocks that [`join`] reads or copies.
+/// Returns the total size of the clocks that [`join`] with these arguments reads or copies.
 pub(super) fn joined(clock: &Shared, other: &Shared) -> u64 {
     match (clock, other) {
         (Some(own), Some(other)) if !Arc::ptr_eq(own, other) => own.size() + other.size(),
@@ -232,13 +234,12 @@ pub(super) fn joined(clock: &Shared, other: &Shared) -> u64 {
     }
 }
 
-/// Returns an estimate of the size of a clock to which several threads or locations may refer, about proportional to its
-/// memory; 0 if there is no clock.
+/// Returns the size of a shared clock ([`Clock::size`]); 0 if there is no clock.
 pub(super) fn size(clock: &Shared) -> u64 {
     clock.as_ref().map_or(0, |clock| clock.size())
 }
 
-/// Returns whether a clock to which several threads or locations may refer knows an access of `thread` at `time`.
+/// Returns whether a shared clock contains the accesses of `thread` at `time`.
 pub(super) fn knows(clock: &Shared, thread: Thread, time: Time) -> bool {
     clock
         .as_ref()

@@ -1,8 +1,9 @@
-//! Asynchronous copies: when the accesses that they make are complete.
+//! Asynchronous copies. This module determines when the accesses that a copy performs are complete.
 //!
 //! The thread that issues a copy does not perform the accesses of the copy. These accesses begin when the copy is
-//! issued, and they are complete when a thread has waited for the copy: the thread that has issued the copy waits for
-//! the copy's group, or any thread waits for the mbarrier that the copy signals.
+//! issued, and they are complete when a thread has waited for the copy. Depending on the kind of copy, either the
+//! thread that has issued the copy waits for the copy's group, or any thread waits for the mbarrier that the copy
+//! signals.
 
 use super::clock::{CtaId, Thread, Time};
 
@@ -15,7 +16,7 @@ pub enum Completion {
     Object,
 }
 
-/// The two sequences of groups that a thread has.
+/// The two sequences of copy groups of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Sequence {
     /// The groups of `cp.async`.
@@ -24,12 +25,13 @@ pub(super) enum Sequence {
     Bulk,
 }
 
-/// What ends a copy.
+/// The wait after which the accesses of a copy are complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
-    /// A wait for a group, by its sequence and its number.
+    /// A wait for the group with this number in this sequence.
     Group(Sequence, u32),
-    /// A wait for an mbarrier, by the number of the copy in the detector.
+    /// A wait for the mbarrier that the copy signals. The field is the index of the copy in
+    /// [`Detector::copies`](super::Detector).
     Object(u32),
 }
 
@@ -48,10 +50,11 @@ pub(super) struct Issue {
     pub(super) copy: Copy,
 }
 
-/// The lowest index that stands for a sequence of copies in clocks. All indices of CTAs are lower.
+/// The lowest CTA index that represents a sequence of copies in clocks. The indices of CTAs are lower.
 const FIRST: CtaId = 1 << 31;
 
-/// The copies that one thread issues for one mbarrier. They complete in order, so clocks treat them as one thread.
+/// The position of a copy in a sequence. A sequence consists of the copies that one thread issues for one mbarrier.
+/// These copies complete in order, so clocks treat a sequence as a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) sequence: u32,
@@ -59,7 +62,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns the thread that stands for the sequence in clocks.
+    /// Returns the thread that represents the sequence in clocks.
     pub(super) fn thread(self) -> Thread {
         Thread {
             cta: FIRST + self.sequence,
@@ -79,12 +82,13 @@ impl Place {
 /// Maximum number of waits that are kept for a thread.
 const WAITS: usize = 256;
 
-/// Waits of a thread, in their order: the number of groups that were complete, and the time of the wait.
+/// The waits of a thread, oldest first. For each wait, the number of groups that are complete after the wait, and the
+/// time of the wait.
 #[derive(Debug, Default)]
 struct Waits(Vec<(u32, Time)>);
 
 impl Waits {
-    /// Adds a wait. Returns whether it completes groups.
+    /// Adds a wait. Returns whether the wait completes groups that were not complete before.
     fn add(&mut self, complete: u32, time: Time) -> bool {
         if self.0.last().is_some_and(|&(before, _)| before >= complete) {
             return false;
@@ -105,7 +109,7 @@ impl Waits {
 /// The groups of one sequence of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// Number of groups that the thread has ended.
+    /// Number of groups that the thread has committed.
     ended: u32,
     waits: Waits,
     /// Waits after which the copies have read their sources but have possibly not yet written their destinations.
@@ -118,13 +122,13 @@ impl Groups {
         self.ended
     }
 
-    /// Ends the open group.
+    /// Commits the open group; later copies belong to the next group.
     pub(super) fn commit(&mut self) {
         self.ended += 1;
     }
 
-    /// Records a wait until at most `open` groups are incomplete; with `None`, until all copies are complete. Returns
-    /// whether the wait completes groups.
+    /// Records a wait until at most `open` groups are incomplete or, if `open` is `None`, until all copies are
+    /// complete. Returns whether the wait completes groups that were not complete before.
     pub(super) fn wait(&mut self, open: Option<u32>, only_reads: bool, time: Time) -> bool {
         let complete = match open {
             Some(open) => self.ended.saturating_sub(open),
@@ -139,8 +143,8 @@ impl Groups {
         }
     }
 
-    /// Returns the time at which the thread has waited for an access of a group; `None` if it has not waited.
-    /// `writes` states whether the access writes.
+    /// Returns the time at which the thread has waited for an access of a group; `None` if the thread has not waited
+    /// for it. `writes` states whether the access writes.
     pub(super) fn complete(&self, group: u32, writes: bool) -> Option<Time> {
         let end = self.waits.of(group);
         let read = self.reads.of(group).filter(|_| !writes);

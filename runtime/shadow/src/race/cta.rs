@@ -1,5 +1,5 @@
-//! The clocks of the threads of a CTA: which accesses of other threads of the CTA, and of other CTAs, happen before
-//! their next accesses.
+//! The clocks of the threads of a CTA. They determine which accesses of other threads of the CTA, and of other CTAs,
+//! happen before a thread's next access.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,13 +8,13 @@ use super::clock::{self, Clock, CtaId, Shared, Thread, Time, Window};
 use super::copy::{Groups, Issue, Sequence};
 use super::{Lock, Scope, Site};
 
-/// Clocks on three levels: CTA, warps and threads. A thread knows the accesses that its own clock, the clock of its
-/// warp and the clock of its CTA know.
+/// Clocks on three levels: CTA, warps and threads. The accesses that a thread knows are the union of its own clock, the
+/// clock of its warp and the clock of its CTA.
 #[derive(Debug, Default)]
 struct Known {
     cta: Shared,
     warps: Vec<Shared>,
-    /// By thread; empty until a thread knows more than its warp.
+    /// The clock of each thread; empty until a thread knows accesses that its warp does not know.
     threads: Vec<Shared>,
 }
 
@@ -33,7 +33,7 @@ impl Known {
         &mut self.threads[thread as usize]
     }
 
-    /// Moves what the threads of `mask` in a warp know to the level of the warp.
+    /// Moves the clocks of the threads of `mask` in a warp to the level of the warp.
     fn raise_to_warp(&mut self, warp: usize, mask: u32) {
         if self.threads.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Known {
         }
     }
 
-    /// Moves what all threads know to the level of the CTA.
+    /// Moves the clocks of all threads and warps to the level of the CTA.
     fn raise_to_cta(&mut self) {
         for warp in 0..self.warps.len() {
             self.raise_to_warp(warp, u32::MAX);
@@ -70,33 +70,33 @@ impl Known {
     }
 }
 
-/// The intervals up to which the lanes of a warp know each other's accesses, if they differ between the lanes.
-/// Element `[reader][lane]` is the interval up to which `reader` knows the accesses of `lane`.
+/// The intervals up to which the lanes of a warp know each other's accesses. The matrix exists only if these intervals
+/// differ between lanes. Element `[reader][lane]` is the interval up to which `reader` knows the accesses of `lane`.
 type Matrix = Box<[[u32; 32]; 32]>;
 
 #[derive(Debug)]
 struct Warp {
-    /// The interval in which the warp's threads are now; the first is 1.
+    /// The current interval of the warp; the first interval is 1.
     interval: u32,
-    /// Each lane of the warp knows all accesses of all lanes in intervals up to this one.
+    /// Every lane of the warp knows all accesses of all lanes of the warp in intervals up to this one.
     common: u32,
     matrix: Option<Matrix>,
-    /// The interval of the latest access.
+    /// The interval of the warp's latest access.
     used: u32,
     /// The interval in which a lane first arrived at the current barrier of the cluster.
     arrival: Option<u32>,
 }
 
-/// The edges of the happens-before order from which clocks are computed: only edges that the memory model guarantees,
-/// or also edges that lack a fence or a sufficient scope. The detector uses the latter clocks to determine what is
-/// missing in a race.
+/// Selects the edges of the happens-before order from which a clock is computed. These are either only edges that the
+/// memory model guarantees, or also edges that lack a fence or a sufficient scope. With the latter clocks, the detector
+/// determines which operation is missing in a race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
     Guaranteed,
     /// Also edges from a proper release to a strong read after which the reader executes no fence.
     Assumed,
-    /// All pairs of strong accesses of which the second reads what the first has written.
+    /// Edges from every strong write to every strong read that reads its value.
     Suspected,
 }
 
@@ -105,14 +105,14 @@ impl Basis {
     const ALL: [Basis; 3] = [Basis::Guaranteed, Basis::Assumed, Basis::Suspected];
 }
 
-/// What a thread uses a clock for.
+/// The purpose for which a thread uses a clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// The clock is what the thread has released with a strong access.
+    /// The clock contains the accesses that the thread has released with a strong access.
     Released,
     /// The clock explains races ([`Basis::Suspected`]).
     Suspected,
-    /// The clock is what the thread has released with a fence.
+    /// The clock contains the accesses that the thread has released with a fence.
     Fenced,
 }
 
@@ -125,7 +125,7 @@ pub(super) struct Cta {
     pub(super) index: u64,
     /// The linear index of the CTA's cluster in the grid.
     pub(super) cluster: u64,
-    /// Whether only barriers of all threads, and barriers of warps, order the threads.
+    /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     pub(super) barriers_only: bool,
     epoch: u32,
     warps: Vec<Warp>,
@@ -134,40 +134,43 @@ pub(super) struct Cta {
     suspected: Known,
     /// For each thread: its last fence.
     fences: Vec<Option<Box<Fence>>>,
-    /// For each thread: what the thread has read with strong reads since its last fence.
+    /// For each thread, the clocks of the writes whose values the thread has read with strong reads since its last
+    /// fence.
     pending: Vec<Shared>,
-    /// The threads for which the schedule has decided what `pending` contains.
+    /// The threads whose clock in `pending` depends on the schedule.
     scheduled: FxHashSet<u32>,
-    /// By number of the barrier and by [`Basis`]: the accesses that are known to the threads that have arrived
-    /// without waiting.
+    /// By number of the barrier and by [`Basis`], the clocks of the threads that have arrived without waiting.
     barriers: Vec<[Shared; 3]>,
-    /// The groups of asynchronous copies of each thread that has any.
+    /// The groups of asynchronous copies, by thread and sequence. Threads without asynchronous copies have no entry.
     copies: FxHashMap<(u32, Sequence), Groups>,
     /// The asynchronous operations that threads are issuing.
     issues: FxHashMap<u32, Issue>,
-    /// By [`Basis`]: what the threads that have arrived at the barrier of the cluster release.
+    /// By [`Basis`], the clock of the accesses that the threads that have arrived at the barrier of the cluster
+    /// release.
     cluster_arrivals: [Shared; 3],
-    /// By [`Basis`]: what a thread that waits at the barrier of the cluster acquires.
+    /// By [`Basis`], the clock that a thread that waits at the barrier of the cluster acquires.
     cluster_released: [Shared; 3],
     /// Whether a thread has arrived at the barrier of the cluster without releasing its accesses.
     relaxed_arrival: bool,
-    /// What each thread that polls has read last.
+    /// The latest polling read of each thread that polls.
     polled: FxHashMap<u32, Polled>,
     /// The lock that each thread holds.
     locks: FxHashMap<u32, Lock>,
-    /// The threads and the addresses of the locks that they have released.
+    /// Pairs of a thread and the address of a lock that the thread has released.
     released: FxHashSet<(u32, u64)>,
-    /// For each thread, the sizes of the clocks that it has used last, by [`Use`]; empty until a thread uses a clock.
+    /// For each thread and each [`Use`], the size of the clock that the thread has used last; empty until a thread uses
+    /// a clock.
     sizes: Vec<[u32; 3]>,
-    /// The current group of an instruction in a warp: the warp, the instruction, and whether it writes.
+    /// The current group of an instruction in a warp. The key consists of the warp, the instruction, and whether the
+    /// accesses write.
     groups: FxHashMap<(u32, Site, bool), GroupId>,
 }
 
-/// A strong read in a loop: the address, the number of the write that it reads from, its scope, and whether it
-/// acquires.
+/// A strong read in a loop: the address, the number of the write whose value was read, the scope of the read, and
+/// whether the read acquires.
 type Polled = (u64, u64, Scope, bool);
 
-/// What a thread releases with strong writes after a fence.
+/// The data of a fence for later strong writes of the thread, which release the accesses before the fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
     /// The accesses that the thread knew at the fence.
@@ -234,7 +237,8 @@ impl Cta {
         self.groups.insert((warp, site, writes), group);
     }
 
-    /// Sets the size of the clock that a thread has used last. Returns the size of the clock before.
+    /// Stores the size of the clock that a thread now uses for the purpose `of`. Returns the size of the previous
+    /// clock.
     pub(super) fn set_size(&mut self, thread: u32, of: Use, size: u64) -> u64 {
         if self.sizes.is_empty() {
             self.sizes = vec![[0; 3]; self.warps.len() * 32];
@@ -259,8 +263,8 @@ impl Cta {
         self.barriers = Vec::new();
     }
 
-    /// Records a strong read in a loop. Returns whether it equals the thread's previous strong read in a loop, which
-    /// includes that both read from the same write.
+    /// Records a strong read in a loop. Returns whether this read is equal to the thread's previous strong read in a
+    /// loop. Equal reads have read the value of the same write.
     pub(super) fn has_seen(&mut self, thread: u32, read: Polled) -> bool {
         self.polled.insert(thread, read) == Some(read)
     }
@@ -278,7 +282,7 @@ impl Cta {
         !self.locks.is_empty()
     }
 
-    /// Returns the interval up to which all lanes of a warp know all accesses of each other.
+    /// Returns the highest interval up to which every lane of a warp knows all accesses of the other lanes.
     pub(super) fn common_interval(&self, warp: u32) -> u32 {
         self.warps[warp as usize].common
     }
@@ -289,7 +293,8 @@ impl Cta {
         self.locks.insert(thread, Lock { address, acquired });
     }
 
-    /// Records that a thread writes to an address: if it is the address of its lock, the thread releases the lock.
+    /// Records that a thread writes to `address`. If this is the address of the lock that the thread holds, the thread
+    /// releases the lock.
     pub(super) fn release_lock(&mut self, thread: u32, address: u64) {
         if self
             .lock(thread)
@@ -300,7 +305,7 @@ impl Cta {
         }
     }
 
-    /// Returns whether a thread has held a lock and released it.
+    /// Returns whether a thread has held and released the lock at `address`.
     pub(super) fn has_released(&self, thread: u32, address: u64) -> bool {
         self.released.contains(&(thread, address))
     }
@@ -315,13 +320,14 @@ impl Cta {
         self.groups(thread, sequence).map_or(0, Groups::open)
     }
 
-    /// Ends a thread's group of asynchronous copies.
+    /// Commits a thread's current group of asynchronous copies.
     pub(super) fn commit_copies(&mut self, thread: u32, sequence: Sequence) {
         self.copies.entry((thread, sequence)).or_default().commit();
     }
 
-    /// Records that a thread has waited until at most `open` of its groups are incomplete; with `None`, for all copies.
-    /// With `only_reads`, the copies may still write.
+    /// Records that a thread has waited until at most `open` of its groups are incomplete or, if `open` is `None`,
+    /// until all copies are complete. If `only_reads` is true, the copies have only read their sources and may still
+    /// write.
     pub(super) fn wait_for_copies(
         &mut self,
         thread: u32,
@@ -357,8 +363,8 @@ impl Cta {
         };
     }
 
-    /// Performs a fence between the generic and the asynchronous proxy. The asynchronous proxy then sees all writes
-    /// that the thread knows.
+    /// Performs a fence between the generic and the asynchronous proxy. All writes that the thread knows are then
+    /// visible to the asynchronous proxy.
     pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         let released = self.release(id, thread, Basis::Guaranteed);
         let Some(released) = released else {
@@ -378,7 +384,7 @@ impl Cta {
         self.end_interval(thread);
     }
 
-    /// Returns whether `reader` knows that a fence between proxies follows an access.
+    /// Returns whether a fence between proxies follows an access and happens before the next access of `reader`.
     pub(super) fn has_fenced(
         &self,
         reader: u32,
@@ -395,7 +401,7 @@ impl Cta {
             || known.threads.get(reader as usize).is_some_and(has)
     }
 
-    /// Forgets what the threads know about each other and about other CTAs.
+    /// Removes the clocks, the last fences and the pending clocks of all threads.
     pub(super) fn forget_others(&mut self) {
         for basis in Basis::ALL {
             let known = self.known_mut(basis);
@@ -458,8 +464,7 @@ impl Cta {
         self.known(basis).knows(reader, thread, time)
     }
 
-    /// Returns whether barriers of the CTA and of its warps are the only operations through which the threads know
-    /// accesses.
+    /// Returns whether the threads have been synchronised only by barriers of the CTA and of its warps.
     pub(super) fn is_plain(&self) -> bool {
         let known = &self.guaranteed;
         known.cta.is_none()
@@ -467,7 +472,8 @@ impl Cta {
             && known.threads.iter().all(Option::is_none)
     }
 
-    /// Returns whether a thread knows no accesses of other CTAs, because its clocks on all three levels are empty.
+    /// Returns whether the clocks of a thread are empty on all three levels. The thread then knows no accesses of other
+    /// CTAs.
     pub(super) fn knows_nothing(&self, reader: u32, basis: Basis) -> bool {
         let known = self.known(basis);
         let own = known.threads.get(reader as usize);
@@ -490,7 +496,8 @@ impl Cta {
         self.warps[warp].interval += 1;
     }
 
-    /// Orders the accesses of the lanes `mask` of a warp, of which `alive` have not exited.
+    /// Orders the accesses of the lanes `mask` of a warp: their earlier accesses happen before their later accesses.
+    /// `alive` are the lanes that have not exited.
     pub(super) fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
         let index = warp as usize;
         for basis in Basis::ALL {
@@ -538,12 +545,13 @@ impl Cta {
         for basis in Basis::ALL {
             self.known_mut(basis).raise_to_cta();
         }
-        // A location that threads change with compare-and-swap need not be a lock. The detector assumes that no
-        // thread holds a lock at a barrier of the CTA.
+        // A location that threads change with compare-and-swap need not be a lock. The detector assumes that no thread
+        // holds a real lock at a barrier of the CTA, so it removes all locks here.
         self.locks.clear();
         self.epoch += 1;
         for basis in Basis::ALL {
-            // The new epoch covers the accesses of threads of this CTA that single threads knew.
+            // The new epoch covers all earlier accesses of this CTA, so entries for single warps of this CTA are
+            // redundant.
             if let Some(clock) = &mut self.known_mut(basis).cta
                 && !clock.is_empty()
             {
@@ -557,7 +565,7 @@ impl Cta {
         }
     }
 
-    /// Returns a clock with all accesses that a thread knows, including its own accesses so far.
+    /// Returns a clock with all accesses that a thread knows and the thread's own accesses so far.
     pub(super) fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
         self.release_with(id, thread, &self.known(basis).of(thread))
     }
@@ -568,8 +576,8 @@ impl Cta {
         self.release_with(id, thread, &self.suspected.of_at_most(thread, most))
     }
 
-    /// Returns a clock with the accesses that `known` contains, and with the accesses of a thread so far and of the
-    /// threads that are ordered before it by barriers.
+    /// Returns a clock that contains the accesses in `known`, the thread's own accesses so far, and the accesses that
+    /// barriers order before the thread's next access.
     fn release_with(&self, id: CtaId, thread: u32, known: &Shared) -> Shared {
         let known = known.as_ref();
         let mut clock = known.map_or_else(Clock::default, |known| (**known).clone());
@@ -592,8 +600,8 @@ impl Cta {
         Some(std::sync::Arc::new(clock))
     }
 
-    /// Returns a clock with all accesses that at least one of the lanes `mask` of a warp knows, including their own
-    /// accesses so far.
+    /// Returns a clock with all accesses that at least one of the lanes `mask` of a warp knows, and the accesses of
+    /// these lanes so far.
     fn release_lanes(&self, id: CtaId, warp: u32, mask: u32, basis: Basis) -> Shared {
         let mut all = None;
         if mask == u32::MAX {
@@ -619,15 +627,15 @@ impl Cta {
         self.advance(thread as usize / 32);
     }
 
-    /// Adds the accesses that `clock` knows to the clock of a thread.
+    /// Adds the accesses in `clock` to the clock of a thread.
     pub(super) fn acquire(&mut self, thread: u32, clock: &Shared, basis: Basis) {
         if clock.is_some() {
             clock::join(self.known_mut(basis).thread_mut(thread), clock);
         }
     }
 
-    /// Does the same as [`Cta::acquire`] for [`Basis::Suspected`]. If the size of the thread's clock is greater than
-    /// `most`, replaces the clock. Returns the size of the joined clocks.
+    /// Does the same as [`Cta::acquire`] for [`Basis::Suspected`]. If the thread's clock is larger than `most`, `clock`
+    /// replaces it instead of being added to it. Returns the size of the joined clocks.
     pub(super) fn acquire_suspected(&mut self, thread: u32, clock: &Shared, most: u64) -> u64 {
         if clock.is_none() {
             return 0;
@@ -641,8 +649,8 @@ impl Cta {
         joined
     }
 
-    /// Remembers what a thread has read with strong reads, until the thread's next fence. `scheduled` states whether
-    /// the schedule decides from which thread it reads.
+    /// Stores the clock of a write whose value a thread has read with a strong read. The thread's next fence acquires
+    /// this clock. `scheduled` states whether the schedule decides from which write the thread reads.
     pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared, scheduled: bool) {
         if clock.is_none() {
             return;
@@ -656,7 +664,7 @@ impl Cta {
         }
     }
 
-    /// Performs a fence of a thread. Returns whether the thread acquires something that depends on the schedule.
+    /// Performs a fence of a thread. Returns whether the clock that the thread acquires depends on the schedule.
     pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) -> bool {
         if let Some(pending) = self.pending.get_mut(thread as usize) {
             let pending = pending.take();
@@ -674,7 +682,7 @@ impl Cta {
         !self.scheduled.is_empty() && self.scheduled.remove(&thread)
     }
 
-    /// Returns what the last fence of a thread releases.
+    /// Returns the last fence of a thread; `None` if the thread has executed no fence.
     pub(super) fn last_fence(&self, thread: u32) -> Option<&Fence> {
         self.fences.get(thread as usize)?.as_deref()
     }
@@ -691,8 +699,9 @@ impl Cta {
         self.advance(warp as usize);
     }
 
-    /// Orders the accesses of the threads that have arrived at a barrier before the later accesses of the threads
-    /// `released` (by warp) that it releases. `alive` are the threads that have not exited.
+    /// Completes a barrier: the accesses of the threads that have arrived happen before the later accesses of the
+    /// threads `released`, which the barrier releases. `alive` are the threads that have not exited. Both sets contain
+    /// a mask for each warp.
     pub(super) fn complete_barrier(
         &mut self,
         id: CtaId,
@@ -731,8 +740,9 @@ impl Cta {
         warp.used = warp.interval;
     }
 
-    /// Records that the lanes `mask` of a warp have arrived at the barrier of the cluster. A relaxed arrival releases
-    /// only what an earlier fence of the thread has released.
+    /// Records that the lanes `mask` of a warp have arrived at the barrier of the cluster. A relaxed arrival of a
+    /// thread releases only the accesses before the thread's last fence, and only if the scope of this fence includes
+    /// the cluster.
     pub(super) fn arrive_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32, relaxed: bool) {
         for (index, basis) in Basis::ALL.into_iter().enumerate() {
             if !relaxed {
@@ -754,9 +764,9 @@ impl Cta {
         self.advance(warp as usize);
     }
 
-    /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, so that it is like a barrier
-    /// of all threads. `waiting` and `alive` are, for each warp, the lanes that wait there and the lanes that have not
-    /// exited.
+    /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, in the same way as a barrier
+    /// of all threads. `waiting` and `alive` are, for each warp, the lanes that wait at the barrier and the lanes that
+    /// have not exited.
     pub(super) fn all_at_cluster(&self, waiting: &[u32], alive: &[u32]) -> bool {
         let quiet = |warp: &Warp| warp.arrival.is_some_and(|arrival| warp.used <= arrival);
         let warps = self.warps.iter().zip(alive);
@@ -767,8 +777,8 @@ impl Cta {
                 .all(|(warp, &alive)| alive == 0 || quiet(warp))
     }
 
-    /// Returns what the threads that have arrived at the barrier of the cluster, or that have exited, release. Begins
-    /// the next use of the barrier.
+    /// Returns the clocks that the threads that have arrived at the barrier of the cluster, or that have exited,
+    /// release. Resets the barrier for its next use.
     pub(super) fn take_cluster_arrivals(&mut self, id: CtaId, alive: &[u32]) -> [Shared; 3] {
         let mut all = std::mem::take(&mut self.cluster_arrivals);
         for (warp, &alive) in alive.iter().enumerate() {
@@ -786,7 +796,7 @@ impl Cta {
         all
     }
 
-    /// Sets what threads that wait at the barrier of the cluster acquire.
+    /// Sets the clocks that threads that wait at the barrier of the cluster acquire.
     pub(super) fn release_cluster(&mut self, released: [Shared; 3]) {
         self.cluster_released = released;
     }
@@ -801,8 +811,8 @@ impl Cta {
         }
     }
 
-    /// Returns a clock with all accesses that at least one thread of the CTA knows, including the threads' own
-    /// accesses so far.
+    /// Passes a barrier of all threads. Returns a clock with all accesses that a thread of the CTA knows and the
+    /// accesses of all its threads so far.
     pub(super) fn release_all(&mut self, id: CtaId) -> Shared {
         self.pass_barrier(id);
         let mut clock = self.guaranteed.cta.clone();
@@ -812,7 +822,7 @@ impl Cta {
         clock
     }
 
-    /// Adds the accesses that `clock` knows to the clocks of all threads of the CTA.
+    /// Adds the accesses in `clock` to the clocks of all threads of the CTA.
     pub(super) fn acquire_all(&mut self, clock: &Shared) {
         for basis in Basis::ALL {
             clock::join(&mut self.known_mut(basis).cta, clock);

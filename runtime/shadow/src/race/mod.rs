@@ -1,12 +1,13 @@
-//! Finds races: two accesses to the same byte, of which at least one is a write, that are not both strong with
-//! sufficient scope, and of which neither happens before the other (PTX ISA 8, memory consistency model).
+//! Finds races. Two accesses to the same byte race if at least one of them is a write, they are not both strong with
+//! sufficient scope, and neither happens before the other (PTX ISA 8, memory consistency model).
 //!
-//! The detector gets all accesses and all operations that order accesses, one at a time, in an order in which the
-//! program can execute them. Whether two accesses race follows from what orders them, not from when they occur.
+//! The detector receives all accesses and all operations that order accesses, one at a time, in an order in which the
+//! program can execute them. Whether two accesses race depends only on the operations that order them, and not on the
+//! time at which they occur.
 //!
-//! Accesses of a warp between two synchronising operations form an *interval*. The detector records the accesses to
-//! each four bytes of memory in a *cell*. A cell keeps all accesses of an interval (by instruction), so the set of
-//! reported pairs does not depend on the order in which an engine runs the lanes of a warp.
+//! The accesses of a warp between two synchronising operations form an *interval*. The detector records the accesses to
+//! each group of four bytes of memory in a *cell*. A cell keeps all accesses of an interval, by instruction. The
+//! reported pairs of instructions therefore do not depend on the order in which an engine runs the lanes of a warp.
 
 mod cell;
 mod clock;
@@ -32,7 +33,7 @@ use reads::Blocks;
 pub use reads::Run;
 use sweep::Unused;
 
-/// Index of an instruction that the caller has chosen. Equal instructions of different launches have equal sites.
+/// Index of an instruction, chosen by the caller. The same instruction has the same site in different launches.
 pub type Site = u32;
 
 /// The scope of a strong access or fence.
@@ -46,7 +47,7 @@ pub enum Scope {
     Device,
 }
 
-/// What an access does.
+/// The properties of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
     /// Whether the access reads.
@@ -57,9 +58,9 @@ pub struct Access {
     pub strong: Option<Scope>,
     /// Number of bytes that a strong access accesses atomically.
     pub element: u32,
-    /// The memory that the access is to.
+    /// The memory that is accessed.
     pub window: Window,
-    /// Whether a read acquires what the write that it reads from has released.
+    /// Whether a read acquires the accesses that were released by the write whose value it reads.
     pub acquires: bool,
     /// Whether a write releases the thread's earlier accesses.
     pub releases: bool,
@@ -104,7 +105,7 @@ impl Access {
     }
 }
 
-/// What would order the two accesses of a race.
+/// The missing operation or property because of which two accesses race.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Missing {
     /// A barrier or a fence between threads of one warp (`__syncwarp`).
@@ -113,13 +114,14 @@ pub enum Missing {
     Barrier,
     /// A barrier of the cluster.
     ClusterBarrier,
-    /// An order between CTAs: a barrier of the grid, or a flag with release and acquire.
+    /// Synchronisation between CTAs: a barrier of the grid, or a flag that is written with release and read with
+    /// acquire.
     GridOrder,
     /// A fence between the access and a flag that both threads use.
     Fence,
     /// A scope that includes both threads.
     Scope,
-    /// An equal size of the two atomic accesses.
+    /// Equal sizes of the two atomic accesses.
     Size,
     /// A wait for a `cp.async`, by the thread that has issued the copy.
     CopyWait,
@@ -127,9 +129,9 @@ pub enum Missing {
     BulkWait,
     /// A wait for the mbarrier that an asynchronous copy signals.
     ObjectWait,
-    /// A fence between the generic and the asynchronous proxy, between a write and a bulk copy.
+    /// A fence between the generic and the asynchronous proxy, which must follow a write and precede a bulk copy.
     ProxyFence,
-    /// An order between the streams of two launches.
+    /// Synchronisation between the streams of two launches.
     StreamOrder,
 }
 
@@ -140,31 +142,32 @@ pub struct Race {
     pub earlier: (Site, CtaId, u32),
     /// Whether the earlier access writes.
     pub earlier_writes: bool,
-    /// The thread of the later access, in the CTA of the call.
+    /// The thread of the later access. Its CTA is the one that the caller of the detector has passed.
     pub thread: u32,
-    /// The address of the first byte that both access.
+    /// The address of the first byte that both accesses have in common.
     pub address: u64,
-    /// What would order the accesses.
+    /// The missing operation or property.
     pub missing: Missing,
     /// Whether both accesses are by threads of one warp, and neither is by an asynchronous copy.
     pub same_warp: bool,
     /// Whether both accesses write.
     pub both_write: bool,
     /// Whether both accesses are strong with sufficient scope, and at least one is volatile. Such accesses do not race
-    /// in PTX. If threads read at this location what other threads have written ([`Detector::is_flag`]), the location
-    /// is a flag.
+    /// in PTX. The location is a flag if threads read from it values that other threads have written
+    /// ([`Detector::is_flag`]).
     pub volatile: bool,
-    /// Whether only one operation is missing: a fence in the later thread between its strong read of a flag and its
-    /// access. The earlier thread has released its access. Many programs lack this fence, and they work on GPUs.
+    /// Whether only a fence in the later thread is missing, between the thread's strong read of a flag and its access.
+    /// The earlier thread has released its access properly. Many programs lack this fence and still work on GPUs.
     pub reader_lacks_fence: bool,
-    /// Number of neighbouring threads for which the race is reported. This is more than one only for races of a write
-    /// by neighbouring lanes with a write by the same lanes of another CTA: each thread of one access races with the
-    /// thread of the other access at the same position.
+    /// Number of neighbouring threads for which the race is reported. The number is more than one only if neighbouring
+    /// lanes of one CTA and the same lanes of another CTA write the same memory. Each thread of one CTA then races with
+    /// the corresponding thread of the other CTA.
     pub threads: u32,
 }
 
 impl Race {
-    /// Returns the race of one thread of a race of several threads, each of which accesses `bytes` bytes.
+    /// For a race of several threads, returns the race of the thread with index `number`. Each thread accesses `bytes`
+    /// bytes.
     #[must_use]
     pub fn of_thread(&self, number: u32, bytes: u32) -> Race {
         let (site, cta, thread) = self.earlier;
@@ -178,7 +181,8 @@ impl Race {
     }
 }
 
-/// An access of a thread that conflicts with other work (not a launch) that may run at the same time.
+/// An access of a thread that conflicts with a piece of work other than a launch that may run at the same time, such as
+/// a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The site.
@@ -189,7 +193,7 @@ pub struct Conflict {
     pub thread: u32,
     /// Whether the access writes.
     pub writes: bool,
-    /// The address of the first byte that the thread and the other work both access.
+    /// The address of the first byte that both the thread and the other piece of work access.
     pub address: u64,
 }
 
@@ -203,33 +207,34 @@ struct Group {
     site: Site,
     strong: Option<Scope>,
     volatile: bool,
-    /// Number of bytes that the accesses access atomically.
+    /// Number of bytes that each access of the group accesses atomically.
     element: u8,
-    /// The asynchronous copy that performs the accesses.
+    /// The asynchronous copy that performs the accesses; `None` if the threads perform them.
     copy: Option<Copy>,
-    /// The lock that the thread held.
+    /// The lock that the accessing thread held.
     lock: Option<Lock>,
 }
 
-/// A lock that a thread holds: a location that it has changed with a compare-and-swap.
+/// A lock that a thread holds. It is a location that the thread has changed with a compare-and-swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Lock {
     address: u64,
-    /// The scope in which the thread has acquired what other threads have released, after or with the compare-and-swap.
+    /// The scope of the acquire that the thread has performed with or after the compare-and-swap; `None` if there was
+    /// no acquire.
     acquired: Option<Scope>,
 }
 
-/// What strong writes to a location have released.
+/// The accesses that strong writes to a location have released.
 #[derive(Debug, Default)]
 struct Location {
-    /// Released to all threads of the device.
+    /// The clock that strong writes have released to all threads of the device.
     device: Shared,
     /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
     /// scope, the [`CtaId`] or the index of the cluster, and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
-    /// Accesses that happened before the strong writes ([`Basis::Suspected`]), whether the writing threads released them
-    /// or not: all of them while few threads synchronise, then those of the latest writes ([`FEW_KNOWN`]). Empty after
-    /// [`FEW_UPDATES`] updates.
+    /// The accesses that precede the strong writes, even if the writing threads have not released them
+    /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such accesses, later only those
+    /// that precede the latest writes ([`FEW_KNOWN`]). It is empty after [`FEW_UPDATES`] updates.
     suspected: Shared,
     /// Number of updates since the last strong store.
     updates: u32,
@@ -239,7 +244,7 @@ struct Location {
     writer: Option<Thread>,
     /// Whether the location is an mbarrier.
     is_object: bool,
-    /// The part of [`Detector::known`] that is for this location.
+    /// The number that is included in [`Detector::known`] for this location.
     size: u64,
 }
 
@@ -248,37 +253,39 @@ struct Location {
 /// threads.
 const FEW_UPDATES: u32 = 1024;
 
-/// Size of all clocks that the detector joins for [`Basis::Suspected`] before it drops all such clocks of more than a
-/// small size ([`FEW_KNOWN`]). Before that, it drops only large ones ([`MANY_KNOWN`]). Without these limits, the running
-/// time would be quadratic in the number of threads.
+/// Limits the total size of the clocks that the detector joins for [`Basis::Suspected`]. Below this total, the detector
+/// drops only clocks larger than [`MANY_KNOWN`]. From this total on, it drops all clocks larger than [`FEW_KNOWN`].
+/// Without these limits, the running time would be quadratic in the number of threads.
 ///
-/// These clocks only determine what the report of a race states as missing. A program repeats its missing fence in many
-/// threads, so one of its races shows it.
+/// These clocks only determine which operation the report of a race states as missing. Usually many threads lack the
+/// same fence, so the clocks that are kept suffice to report the fence for one of the races.
 const MOST_SUSPECTED: u64 = 1 << 20;
 
-/// Maximum size of a clock for [`Basis::Suspected`] at first.
+/// Maximum size of a clock for [`Basis::Suspected`] until the total size of the joined clocks reaches
+/// [`MOST_SUSPECTED`].
 const MANY_KNOWN: u64 = 1 << 13;
 
-/// Maximum size of a clock for [`Basis::Suspected`] after the detector has joined many.
+/// Maximum size of a clock for [`Basis::Suspected`] from then on.
 const FEW_KNOWN: u64 = 64;
 
-/// Maximum number of accesses in the list of a cell. The list is in addition to the write and the read in the cell
-/// itself.
+/// Maximum number of accesses in the list of a cell, in addition to the write and the read that the cell stores
+/// directly.
 const MOST: usize = 64;
 
-/// Number of accesses in the list of a cell above which the detector keeps only some of them.
+/// If the list of a cell has more than this number of accesses, the detector keeps only some of them.
 const KEPT: usize = 8;
 
-/// Maximum number of accesses by one instruction of one CTA that a list of more than [`KEPT`] accesses keeps.
+/// Maximum number of accesses of the latest CTA by one instruction that are kept in a list of more than [`KEPT`]
+/// accesses.
 const OF_KIND: usize = 6;
 
-/// Maximum number of these accesses that are by one warp.
+/// Maximum number of these [`OF_KIND`] accesses that are by the same warp.
 const OF_WARP: usize = 2;
 
 /// The CTA, the warp and the instruction of a group, and whether its accesses write.
 type GroupKey = (CtaId, u32, Site, bool);
 
-/// Number of groups that are found without a lookup in a hash table.
+/// Number of entries of the cache of groups ([`Detector::recent`]).
 const RECENT: usize = 32;
 
 /// Detects races.
@@ -287,23 +294,26 @@ pub struct Detector {
     ctas: Vec<Cta>,
     groups: Vec<Group>,
     unused: Unused,
-    /// The groups that were used last. The instruction and the kind of access determine the index.
+    /// A cache of the groups that were used last. The instruction and the kind of access determine the index.
     recent: [Option<(GroupKey, GroupId)>; RECENT],
     cells: Cells,
-    /// Reads that are not in the cells.
+    /// Reads that are recorded as runs instead of in cells.
     blocks: Blocks,
     locations: FxHashMap<u64, Location>,
     /// Number of strong writes.
     versions: u64,
-    /// The locations at which a strong access in a loop has read what another thread has written with a strong access.
+    /// The locations from which a strong access in a loop has read a value that another thread had written with a
+    /// strong access.
     flags: FxHashSet<u64>,
-    /// For each copy that signals an mbarrier, its place in clocks; `None` before the signal.
+    /// For each copy that signals an mbarrier, its place in its sequence; `None` before the signal.
     copies: Vec<Option<Place>>,
-    /// The copies of a thread for an mbarrier: the index of the sequence, and the number of the last copy.
+    /// For each thread and mbarrier, the index of the sequence of copies, and the number of the last copy in the
+    /// sequence.
     sequences: FxHashMap<(Thread, u64), Place>,
-    /// For each launch, or other work, the earlier work that may run at the same time, in ascending order.
+    /// For each launch or other piece of work, the earlier pieces of work that may run at the same time, in ascending
+    /// order.
     overlaps: FxHashMap<u32, Vec<u32>>,
-    /// The launches, or other work, that may run at the same time as another one.
+    /// All launches and other pieces of work that may run at the same time as some other piece of work.
     overlapping: FxHashSet<u32>,
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
@@ -322,13 +332,13 @@ pub struct Detector {
 const MOST_KNOWN: u64 = 1 << 26;
 
 impl Detector {
-    /// Returns whether so many threads synchronise with each other through memory that the detector has stopped
-    /// recording accesses. It records accesses again after [`Detector::clear`].
+    /// Returns whether the detector has stopped recording accesses because too many threads synchronise with each other
+    /// through memory. It records accesses again after [`Detector::clear`].
     pub fn has_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// Counts the size of the clock that a thread now uses for the purpose `of`, instead of the size of the thread's
+    /// Updates the total size of clocks: the clock that a thread now uses for the purpose `of` replaces the thread's
     /// previous clock for this purpose. Stops recording accesses if all clocks together take too much memory.
     fn use_clock(&mut self, id: CtaId, (thread, of): (u32, Use), clock: &Shared) {
         let size = clock::size(clock);
@@ -353,13 +363,13 @@ impl Detector {
         self.ctas.len() as CtaId - 1
     }
 
-    /// States that only barriers of all threads, and barriers of warps, order the threads of a CTA: its kernel has no
-    /// fences, atomics, strong accesses, asynchronous copies or other barriers.
+    /// States that the threads of a CTA synchronise only with barriers of the whole CTA and with warp barriers: the
+    /// kernel has no fences, atomics, strong accesses, asynchronous copies or other barriers.
     pub fn order_by_barriers_only(&mut self, id: CtaId) {
         self.ctas[id as usize].barriers_only = true;
     }
 
-    /// States that the threads of a CTA will not access memory any more.
+    /// States that the threads of a CTA have performed all their accesses.
     pub fn end_cta(&mut self, id: CtaId) {
         let cta = &mut self.ctas[id as usize];
         cta.end();
@@ -377,13 +387,13 @@ impl Detector {
         self.cells.bytes() + self.blocks.bytes()
     }
 
-    /// Forgets all CTAs and accesses: later accesses happen after them.
+    /// Removes all CTAs and accesses, because all later accesses happen after them.
     pub fn clear(&mut self) {
         *self = Detector::default();
     }
 
-    /// Records that a launch, or another piece of work, may run at the same time as each one in `earlier`. Otherwise,
-    /// launches are ordered.
+    /// Records that the piece of work `work`, for example a launch, may run at the same time as each piece of work in
+    /// `earlier`. Pieces of work for which no overlap is recorded are ordered.
     pub fn add_overlaps(&mut self, work: u32, earlier: &[u32]) {
         if earlier.is_empty() {
             return;
@@ -395,7 +405,8 @@ impl Detector {
         self.overlapping.extend(earlier);
     }
 
-    /// Forgets which earlier work may run at the same time as `work`, which has no recorded accesses.
+    /// Removes the record of earlier work that may run at the same time as `work`. The detector must contain no
+    /// accesses of `work`.
     pub fn forget_overlaps(&mut self, work: u32) {
         self.overlaps.remove(&work);
     }
@@ -409,18 +420,19 @@ impl Detector {
         !self.overlaps.is_empty() && (contains(a, b) || contains(b, a))
     }
 
-    /// Returns the number of pairs of work that may run at the same time, which the detector stores.
+    /// Returns the number of stored pairs of pieces of work that may run at the same time.
     pub fn overlaps(&self) -> usize {
         self.overlaps.values().map(Vec::len).sum()
     }
 
-    /// Returns the number of groups and runs of accesses, which determines how much memory the detector uses.
+    /// Returns the number of groups and runs of accesses, which is a measure of the detector's use of memory.
     pub fn groups(&self) -> usize {
         self.used_groups() + self.blocks.runs()
     }
 
-    /// Calls `found` for each access to `bytes` bytes at `address` that conflicts with an access of the work `work`,
-    /// which is not a launch. Accesses of work that is ordered with `work` do not conflict.
+    /// Calls `found` for each recorded access that conflicts with an access of `work` to `bytes` bytes at `address`.
+    /// `work` is a piece of work other than a launch. Accesses of launches that are ordered with `work` do not
+    /// conflict.
     pub fn conflicts(
         &mut self,
         work: u32,
@@ -458,7 +470,7 @@ impl Detector {
         self.cells = cells;
     }
 
-    /// Forgets the accesses to memory that is about to be reused.
+    /// Removes the accesses to memory that is about to be reused.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         self.move_all_runs(address, address + bytes);
         self.cells
@@ -476,7 +488,7 @@ impl Detector {
         }
     }
 
-    /// Forgets what strong writes to a location have released.
+    /// Removes the record of the accesses that strong writes to a location have released.
     fn forget_location(&mut self, address: u64) {
         if let Some(location) = self.locations.remove(&address) {
             self.known -= location.size;
@@ -506,7 +518,7 @@ impl Detector {
         }
         let issue = self.ctas[id as usize].issue(thread);
         if let Some(issue) = issue.filter(|_| !access.signals) {
-            // The copy accesses the memory, and neither acquires nor releases.
+            // The copy performs this access instead of the thread. The access neither acquires nor releases.
             let part = (site, access, Some(issue.copy));
             return self.touch_all(by, part, (address, bytes), &mut report);
         }
@@ -523,8 +535,8 @@ impl Detector {
         });
         self.touch_all(by, (site, access, copy), (address, bytes), &mut report);
         if access.writes && access.strong.is_none() && !self.locations.is_empty() {
-            // A weak write releases nothing: a thread that reads the written value does not synchronise with the
-            // writer.
+            // A weak write ends the release sequence: a thread that reads the written value does not synchronise with
+            // any writer.
             self.forget_location(address);
         }
         if access.strong.is_some() {
@@ -532,7 +544,7 @@ impl Detector {
         }
     }
 
-    /// Records an access to all its cells.
+    /// Records an access in all cells that the access overlaps.
     fn touch_all(
         &mut self,
         by: Thread,
@@ -550,8 +562,8 @@ impl Detector {
         }
     }
 
-    /// Completes the asynchronous operation that a thread issues, with a signal to the mbarrier at `address`. Returns
-    /// the operation's place in clocks.
+    /// Completes the asynchronous operation that a thread is issuing, because the operation signals the mbarrier at
+    /// `address`. Returns the operation's place in its sequence.
     fn complete(&mut self, by: Thread, issue: Issue, address: u64) -> Option<Place> {
         let End::Object(copy) = issue.copy.end else {
             return None;
@@ -564,12 +576,12 @@ impl Detector {
         last.number += 1;
         let place = *last;
         self.copies[copy as usize] = Some(place);
-        // A copy to several CTAs signals an mbarrier in each.
+        // A copy to several CTAs signals an mbarrier in each CTA, so the operation continues for the next signal.
         self.begin_copy(by.cta, by.index, issue.completion, issue.copy.proxy);
         Some(place)
     }
 
-    /// Adds what the writes to a location released to the clocks of a thread that reads the location.
+    /// Adds the accesses that the writes to a location have released to the clocks of a thread that reads the location.
     fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
         if !access.reads {
             return;
@@ -583,7 +595,7 @@ impl Detector {
             self.flags.insert(address);
         }
         let cta = &mut self.ctas[id as usize];
-        // If a thread that polls a location reads the result of the same write again, its clocks do not change.
+        // If a polling thread reads the value of the same write again, the clocks of the thread do not change.
         let seen = (address, location.version, scope, access.acquires);
         if access.polls && cta.has_seen(thread, seen) {
             return;
@@ -601,8 +613,8 @@ impl Detector {
                 clock::join(&mut clock, released);
             }
         }
-        // In locks and queues, another schedule can let another thread write the value. The phases of an mbarrier are
-        // the same in all schedules.
+        // In locks and queues, a different thread may have written the value in another schedule. The phases of an
+        // mbarrier are the same in all schedules.
         let contends = (access.is_update() || access.polls) && !access.signals;
         let scheduled = other && contends && !location.is_object && clock.is_some();
         if access.acquires {
@@ -616,7 +628,7 @@ impl Detector {
         self.suspected += cta.acquire_suspected(thread, &location.suspected, most);
     }
 
-    /// Releases the accesses of a thread that writes a location.
+    /// Records at a location the accesses that a thread releases with a strong write to this location.
     fn after_strong(
         &mut self,
         id: CtaId,
@@ -677,7 +689,7 @@ impl Detector {
             }
         };
         if released.is_some() {
-            // Threads of the same CTA or cluster can also acquire with a narrower scope.
+            // Threads of the writer's CTA or cluster can also acquire these accesses with a read of a narrower scope.
             add(Scope::Cta, u64::from(id));
             if width >= Scope::Cluster {
                 add(Scope::Cluster, cta.cluster);
@@ -715,7 +727,7 @@ impl Detector {
         let lane = 1 << by.lane();
         let cell = *self.cells.cell(index);
         let (own_write, own_read, list) = (cell.write(), cell.read(), cell.list());
-        // The same instruction of the same warp and interval accesses the cell again.
+        // If the same instruction of the same warp accesses the cell again in the same interval, only lanes are added.
         let known = if writes { own_write } else { own_read };
         if let Some(known) = known
             && known.group == group
@@ -739,7 +751,8 @@ impl Detector {
         entries.extend(own_write);
         entries.extend(own_read);
         entries.extend_from_slice(self.cells.further(list));
-        // All strong accesses to a location precede a write of the thread that has updated it last (coherence order).
+        // If this thread has performed the last strong write to the location, all strong accesses to the location so
+        // far precede this write in coherence order.
         let location = self.locations.get(&(index * 4));
         let updated = writes && location.is_some_and(|location| location.writer == Some(by));
         for entry in &entries {
@@ -762,8 +775,8 @@ impl Detector {
                 report(race);
             }
         }
-        // Forgets the accesses that happen before this access, and those that can race with a later access only if this
-        // access does, too.
+        // Removes accesses that happen before this access and can race with a later access only if this access also
+        // races with it.
         entries.retain(|entry| {
             let covered = entry.bytes & !bytes == 0 && (writes || !entry.writes);
             !covered || self.is_current(by, entry) || !self.is_over(by, entry)
@@ -781,7 +794,8 @@ impl Detector {
         self.scratch = entries;
     }
 
-    /// Stores the accesses of a cell: the newest write and the newest read in the cell, the others in its list.
+    /// Stores the accesses of a cell. The newest write and the newest read are stored directly in the cell, all other
+    /// accesses in its list.
     fn store(&mut self, index: u64, new: Entry, entries: &mut Vec<Entry>) {
         let cell = *self.cells.cell(index);
         let other = if new.writes {
@@ -812,12 +826,13 @@ impl Detector {
         self.cells.set_further(index, &entries[skip..]);
     }
 
-    /// If there are many entries, keeps only some of them. Of the latest CTA, keeps the latest entries of each instruction
-    /// and kind of access: [`OF_KIND`] entries, of which at most [`OF_WARP`] are of one warp. Keeps one entry of each of
-    /// three other CTAs.
+    /// If there are more than [`KEPT`] entries, keeps only some entries of each instruction and kind of access (read or
+    /// write). Of the latest CTA, keeps up to [`OF_KIND`] of the latest entries, at most [`OF_WARP`] of them by the
+    /// same warp. Of other CTAs, keeps one entry of each of up to three CTAs. Entries of the latest CTA by asynchronous
+    /// copies or by threads that held a lock are always kept.
     ///
-    /// Whichever thread accesses the cell later, kept entries are of other warps. If only barriers order the threads,
-    /// these entries race with the later access if one of the removed entries does.
+    /// For every thread that accesses the cell later, some of the kept entries are of other warps. If only barriers
+    /// order the threads, the later access races with these entries if it races with a removed entry.
     fn limit_entries(&self, entries: &mut Vec<Entry>) {
         if entries.len() <= KEPT {
             return;
@@ -905,7 +920,7 @@ impl Detector {
         group
     }
 
-    /// Returns whether a strong access in a loop has read at an address what another thread has written there with a
+    /// Returns whether a strong access in a loop has read a value at `address` that another thread had written with a
     /// strong access.
     pub fn is_flag(&self, address: u64) -> bool {
         self.flags.contains(&address)
@@ -922,8 +937,8 @@ impl Detector {
         self.use_clock(id, (thread, Use::Fenced), &released.flatten());
     }
 
-    /// Returns whether an atomic operation or a polling loop has acquired what another thread has released. In another
-    /// schedule, other threads may synchronise with each other, and other accesses may race.
+    /// Returns whether an atomic operation or a polling loop has acquired accesses that another thread had released. In
+    /// a different schedule, different threads may synchronise with each other, and different accesses may race.
     pub fn depends_on_schedule(&self) -> bool {
         self.scheduled
     }
@@ -933,19 +948,20 @@ impl Detector {
         self.ctas[id as usize].fence_proxy(id, thread, windows);
     }
 
-    /// Ends a thread's group of `cp.async` copies.
+    /// Commits a thread's current group of `cp.async` copies.
     pub fn commit_copies(&mut self, id: CtaId, thread: u32) {
         self.ctas[id as usize].commit_copies(thread, Sequence::Thread);
     }
 
-    /// Records that a thread has waited until at most `open` of its groups of `cp.async` copies are incomplete; with
-    /// `None`, until all its copies are complete.
+    /// Records that a thread has waited until at most `open` of its groups of `cp.async` copies are incomplete or, if
+    /// `open` is `None`, until all its copies are complete.
     pub fn wait_for_copies(&mut self, id: CtaId, thread: u32, open: Option<u32>) {
         self.ctas[id as usize].wait_for_copies(thread, Sequence::Thread, open, false);
     }
 
-    /// Records that a thread begins to issue an asynchronous operation, which performs the thread's accesses until
-    /// [`Detector::end_copy`]. `proxy` states whether the operation uses the asynchronous proxy.
+    /// Records that a thread begins to issue an asynchronous operation. All accesses of the thread until
+    /// [`Detector::end_copy`] are treated as accesses of this operation. `proxy` states whether the operation uses the
+    /// asynchronous proxy.
     pub fn begin_copy(&mut self, id: CtaId, thread: u32, completion: Completion, proxy: bool) {
         let cta = &mut self.ctas[id as usize];
         let end = match completion {
@@ -971,13 +987,13 @@ impl Detector {
         self.ctas[id as usize].set_issue(thread, None);
     }
 
-    /// Ends a thread's group of bulk copies.
+    /// Commits a thread's current group of bulk copies.
     pub fn commit_bulk(&mut self, id: CtaId, thread: u32) {
         self.ctas[id as usize].commit_copies(thread, Sequence::Bulk);
     }
 
-    /// Records that a thread has waited until at most `open` of its groups of bulk copies are incomplete. With
-    /// `only_reads`, the copies have read their sources, and may still write.
+    /// Records that a thread has waited until at most `open` of its groups of bulk copies are incomplete. If
+    /// `only_reads` is true, the copies have only read their sources and may still write.
     pub fn wait_for_bulk(&mut self, id: CtaId, thread: u32, open: u32, only_reads: bool) {
         let cta = &mut self.ctas[id as usize];
         cta.wait_for_copies(thread, Sequence::Bulk, Some(open), only_reads);
@@ -993,24 +1009,25 @@ impl Detector {
         self.ctas[id as usize].arrive(id, barrier, warp, mask);
     }
 
-    /// Completes a barrier of a CTA, which releases the lanes `released` of each warp. `alive` are the lanes that have
-    /// not exited.
+    /// Completes a barrier of a CTA. For each warp, `released` contains the lanes that the barrier releases, and
+    /// `alive` the lanes that have not exited.
     pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
         self.ctas[id as usize].complete_barrier(id, barrier, released, alive);
     }
 
-    /// Records that lanes of a warp have arrived at the barrier of the cluster. A relaxed arrival releases no accesses.
+    /// Records that lanes of a warp have arrived at the barrier of the cluster. A relaxed arrival of a thread releases
+    /// only the accesses before the thread's last fence.
     pub fn arrive_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32, relaxed: bool) {
         self.ctas[id as usize].arrive_at_cluster(id, warp, mask, relaxed);
     }
 
-    /// Records that lanes of a warp have waited at the barrier of the cluster, which was complete before.
+    /// Records that lanes of a warp have waited at the barrier of the cluster. The barrier was already complete.
     pub fn wait_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32) {
         self.ctas[id as usize].wait_at_cluster(warp, mask);
     }
 
-    /// Completes the barrier of a cluster. `ctas` contains, for each CTA and each of its warps, the lanes that wait
-    /// there and the lanes that have not exited.
+    /// Completes the barrier of a cluster. `ctas` contains, for each CTA and each of its warps, the lanes that wait at
+    /// the barrier and the lanes that have not exited.
     pub fn complete_cluster(&mut self, ctas: &[(CtaId, Vec<u32>, Vec<u32>)]) {
         let all = |(id, waiting, alive): &(CtaId, Vec<u32>, Vec<u32>)| {
             self.ctas[*id as usize].all_at_cluster(waiting, alive)
@@ -1038,7 +1055,8 @@ impl Detector {
         }
     }
 
-    /// Orders the accesses of all threads of several CTAs: a barrier of their cluster.
+    /// Performs a barrier of all threads of a cluster: the earlier accesses of all threads of the CTAs happen before
+    /// all later accesses.
     fn synchronise_ctas(&mut self, ids: &[CtaId]) {
         let mut all = None;
         for &id in ids {
@@ -1051,7 +1069,8 @@ impl Detector {
     }
 }
 
-/// Returns the maximum size of a clock for [`Basis::Suspected`] after the detector has joined clocks of the size `joined`.
+/// Returns the maximum size of a clock for [`Basis::Suspected`] after the detector has joined clocks of the total size
+/// `joined`.
 fn most_suspected(joined: u64) -> u64 {
     match joined < MOST_SUSPECTED {
         true => MANY_KNOWN,

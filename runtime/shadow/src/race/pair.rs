@@ -1,4 +1,5 @@
-//! Decides whether an access races with an earlier access, and what would order the two.
+//! Decides whether an access races with an earlier access, and which operation or property is missing between the two
+//! accesses.
 
 use super::cell::Entry;
 use super::clock::{CtaId, Thread, Time};
@@ -46,9 +47,10 @@ impl Detector {
             .fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// Returns the thread and the time that a clock must know so that an access by `thread` happens before the
-    /// accesses of the clock's owner. For an access of an asynchronous copy, these are the thread and the time of the
-    /// wait for the copy's group, or of the copy's signal to its mbarrier; `None` before this wait or signal.
+    /// Returns a thread and a time. An access by `thread` happens before the next access of another thread if the clock
+    /// of that other thread contains the accesses of the returned thread at the returned time. For an access of an
+    /// asynchronous copy, the result is the thread and the time of the wait for the copy's group, or of the copy's
+    /// signal to its mbarrier; `None` before this wait or signal.
     fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
         match group.copy.map(|copy| copy.end) {
             None => Some((thread, group.time)),
@@ -68,7 +70,7 @@ impl Detector {
         self.unknown_lanes(by, entry, Basis::Guaranteed) == 0
     }
 
-    /// Returns the race of an access with an earlier access; `None` if there is none.
+    /// Returns the race of an access with an earlier access; `None` if the two accesses do not race.
     pub(super) fn race(
         &self,
         by: Thread,
@@ -89,8 +91,8 @@ impl Detector {
         if unknown == 0 {
             return None;
         }
-        // A thread executes its volatile accesses in the order of the program, so it needs no fence before a volatile
-        // access.
+        // A thread executes its volatile accesses in program order, so it needs no fence between the read of a flag and
+        // a volatile access.
         let assumed = self.unknown_lanes(by, entry, Basis::Assumed) & unknown == 0;
         if sufficient && assumed {
             return None;
@@ -104,7 +106,7 @@ impl Detector {
             index: thread,
         };
         // A wait for the copy is missing only if the thread knows that the copy was issued. Otherwise the accesses can
-        // occur in the other order, in which the wait does not order them.
+        // also occur in the opposite order, and then the wait would not order them.
         let incomplete = self.end_of(group, first, entry.writes).is_none();
         let issued = (first, group.time);
         let unwaited = incomplete && cta.knows(by.cta, by.index, issued, Basis::Guaranteed);
@@ -150,9 +152,9 @@ impl Detector {
         })
     }
 
-    /// Returns the race of an access of a bulk copy with an earlier write that the asynchronous proxy does not see,
-    /// because no fence between the proxies follows the write. Other accesses are ordered without such a fence:
-    /// programs overwrite data that threads have read, and the wait for a copy contains a fence.
+    /// Returns the race of an access of a bulk copy with an earlier write that is not visible to the asynchronous
+    /// proxy, because no fence between the proxies follows the write. All other pairs of accesses need no such fence: a
+    /// copy may overwrite data that threads have read, and the wait for a copy includes a fence.
     pub(super) fn race_of_proxies(
         &self,
         by: Thread,
@@ -189,8 +191,8 @@ impl Detector {
     }
 
     /// Returns the race of an access with an earlier access if both threads held the same lock but the earlier thread
-    /// has not acquired what the lock protects. If the threads had taken the lock in the other order, nothing would
-    /// order their accesses.
+    /// has taken the lock without an acquire. If the threads had taken the lock in the opposite order, their accesses
+    /// would not be ordered.
     pub(super) fn race_of_lock(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
         let group = &self.groups[entry.group as usize - 1];
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
@@ -200,7 +202,8 @@ impl Detector {
         if own.address != theirs.address || same_thread || other.launch != cta.launch {
             return None;
         }
-        // Threads that only update a location with compare-and-swap do not use it as a lock.
+        // If the earlier thread has not released the location with a write other than a compare-and-swap, the location
+        // is not a lock.
         if !other.has_released(thread, own.address) {
             return None;
         }

@@ -1,6 +1,6 @@
-//! Records the accesses of the lanes of a warp together. Looks up the data that the lanes share only once. A *short
-//! path* records accesses to cells if this module can show that the new access does not race with the earlier
-//! accesses. For all other cells, `Detector::touch` records the access.
+//! Records the accesses of the lanes of a warp together, so that data that the lanes share are looked up only once. For
+//! a cell in which the new access cannot race with the earlier accesses, a *short path* in this module records the
+//! access. For all other cells, `Detector::touch` records the access.
 
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
@@ -8,30 +8,30 @@ use super::cta::lanes;
 use super::unit::{UNIT, Whole, Writes};
 use super::{Access, Detector, Group, Missing, Race, Site};
 
-/// How the addresses of lanes are related.
+/// The pattern of the addresses of the active lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// All active lanes access the same bytes.
     Uniform,
-    /// The active lanes are neighbours, and each accesses the bytes after those of the lane before it.
+    /// The active lanes are neighbours, and each lane accesses the bytes directly after the bytes of the previous lane.
     Adjacent,
-    /// Nothing is known.
+    /// The addresses have no known pattern.
     Any,
 }
 
-/// The data that accesses of the lanes of a warp share: warp, time, instruction, and what the clocks of the lanes
-/// have in common.
+/// The data that the lanes of a warp share during an access: warp, time, instruction, and the common part of the lanes'
+/// clocks.
 #[derive(Clone, Copy, Debug)]
 struct Now {
     cta: CtaId,
     warp: u32,
     time: Time,
-    /// All accesses of the warp in intervals up to this one happen before the next access of each of its lanes.
+    /// All accesses of the warp in intervals up to this one happen before the next access of every lane of the warp.
     common: u32,
-    /// Whether barriers of the CTA and of its warps are the only operations that have ordered accesses of other
-    /// threads before those of the CTA's threads.
+    /// Whether the threads of the CTA have been synchronised only by barriers of the CTA and of its warps
+    /// ([`Cta::is_plain`](super::cta::Cta)).
     plain: bool,
-    /// Whether only barriers of all threads, and barriers of warps, order the threads of the CTA.
+    /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     barriers_only: bool,
     launch: u32,
     /// Whether other work may overlap the launch.
@@ -40,7 +40,7 @@ struct Now {
 }
 
 impl Now {
-    /// Returns whether reads of cells with a mark need not be recorded.
+    /// Returns whether reads by the current lanes and instruction need not be recorded in cells with this mark.
     fn is_marked(&self, mark: &Mark) -> bool {
         mark.site.is_none_or(|site| site == self.site)
             && match mark.readers {
@@ -53,7 +53,7 @@ impl Now {
             }
     }
 
-    /// Returns whether no access of another CTA of the launch happens before the next access.
+    /// Returns whether no access of another CTA of the launch is ordered with the next access.
     fn has_unordered_ctas(&self) -> bool {
         self.barriers_only && self.plain && !self.overlapped
     }
@@ -64,7 +64,7 @@ impl Now {
         alike && group.launch == self.launch && group.cta != self.cta
     }
 
-    /// Returns what is known about the accesses of a group.
+    /// Returns how the recorded accesses of a group are ordered with the next access of the warp.
     fn about(&self, groups: &[Group], group: GroupId) -> About {
         let group = &groups[group as usize - 1];
         if group.copy.is_some() {
@@ -90,16 +90,18 @@ impl Now {
 /// Maximum number of accesses in the list of a cell that the short path examines.
 const FEW: usize = 8;
 
-/// Number of further reads of a cell, by different warps or instructions, after which no more reads are recorded until
-/// the next barrier, if only barriers order the threads. A later write races with some of these reads.
+/// Number of reads in the list of a cell, by different warps or instructions, after which no more reads are recorded
+/// until the next barrier. This applies only if only barriers order the threads. A later write that races with an
+/// unrecorded read then also races with some of the recorded reads.
 const ENOUGH: usize = 4;
 
-/// Returns two recorded writes of a cell for which a new write need not be recorded: weak writes by the same
-/// instruction in other clusters, to all bytes that the new write is to. `cluster_of` returns the cluster of a write's CTA.
+/// Returns two recorded writes of a cell because of which a new write need not be recorded. Both are weak writes by the
+/// same instruction in two different clusters, and both cover all bytes of the new write. `cluster_of` returns the
+/// cluster of a write's CTA.
 ///
-/// If only barriers order the threads of each CTA, every later access that races with the new write also races with
-/// one of the two, or with a later write that has replaced one of them. Its thread is at least as far from the thread of
-/// that write.
+/// If only barriers order the threads of each CTA, every later access that races with the new write also races with one
+/// of the two recorded writes, or with a later write that has replaced one of them. The two threads of that race are at
+/// least as far apart (in the same warp, CTA, cluster or grid) as the two threads of the race with the new write.
 fn enough_writes(
     groups: &[Group],
     now: &Now,
@@ -126,8 +128,9 @@ fn enough_writes(
     None
 }
 
-/// Records the weak access `entry` to a cell, unless `Detector::touch` must compare it with the earlier accesses.
-/// Returns whether the access was recorded, or need not be recorded.
+/// Records the weak access `entry` to a cell, unless `Detector::touch` must compare this access with the earlier
+/// accesses. Returns false only in the latter case. Some accesses need not be recorded; the function also returns true
+/// for them.
 fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Entry) -> bool {
     let is_marked = |mark: &Mark| now.is_marked(mark);
     if entry.writes {
@@ -144,8 +147,8 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     let own = |other: &Entry| other.lanes == entry.lanes && entry.lanes.is_power_of_two();
     let about = |other: &Entry| now.about(groups, other.group);
     let covers = |other: &Entry| other.bytes & !entry.bytes == 0;
-    // The list of further accesses can stay as it is if it contains only reads that this access need not replace, and
-    // writes that happen before this access.
+    // Returns whether an access in the list can stay unchanged. This is true for reads that this access need not
+    // replace, and for writes that happen before this access.
     let stays = |other: &Entry| {
         let group = &groups[other.group as usize - 1];
         let of_warp = group.cta == now.cta && group.warp == now.warp;
@@ -167,7 +170,8 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
         true => (write, read),
         false => (read, write),
     };
-    // The access of the other kind that the cell holds. A write removes a read that happens before it.
+    // `other` is the access of the other kind (read or write) that the cell stores directly. A write removes a read
+    // that happens before the write.
     let mut drops_other = false;
     if let Some(other) = other
         && other.bytes & entry.bytes != 0
@@ -190,7 +194,8 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
             let dropped = is_known_elsewhere(groups, now, &same, further);
             let group = &groups[same.group as usize - 1];
             let keeps = !entry.writes && now.plain && group.copy.is_none() && further.len() < FEW;
-            // Both writes of a thread in one interval are kept: a later access races with both or with neither.
+            // Two writes of a thread in one interval are both kept, because a later access races with both or with
+            // neither.
             let again = entry.writes && own(&same) && about(&same) == About::Current;
             if !dropped && !keeps && !again {
                 return false;
@@ -200,7 +205,7 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
                 let site = (!enough).then_some(now.site);
                 made = mark(groups, now, site, write, further.iter().chain([&same]));
             }
-            // Reads that a mark relies on are kept.
+            // Reads on which the new mark depends must be kept.
             moved = (!dropped || made.is_some()).then_some(same);
         }
     }
@@ -221,11 +226,11 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     true
 }
 
-/// Returns a mark that states which later reads of a cell need not be recorded: reads by the instruction `site`, or
-/// by all instructions if `site` is `None`. Returns `None` if all reads must be recorded. `write` is the latest write,
-/// and `accesses` are the recorded reads and the earlier writes. The mark holds because whichever thread writes later,
-/// at least one of these reads is by another thread, and nothing orders this read with the write. All writes happen
-/// before the reads of all threads to which the mark applies.
+/// Returns a mark that states which later reads of a cell need not be recorded. They are reads by the instruction
+/// `site` or, if `site` is `None`, by all instructions. Returns `None` if all reads must be recorded. `write` is the
+/// latest write, and `accesses` are the recorded reads and the earlier writes. The mark is correct for two reasons. For
+/// every thread that may write later, at least one recorded read is by another thread and is not ordered with this
+/// write. All recorded writes happen before the reads of all threads to which the mark applies.
 fn mark<'a>(
     groups: &[Group],
     now: &Now,
@@ -276,8 +281,8 @@ fn mark<'a>(
 }
 
 /// Returns whether a read by another CTA need not be kept, because a read of the same instruction by a third CTA is
-/// kept. Any later write then comes from another CTA than at least one of the kept reads. The same holds for warps
-/// instead of CTAs if only barriers of all threads order the threads of the CTA.
+/// kept. The new read by the current CTA is also kept, so every later write is in a different CTA than at least one of
+/// the kept reads. If only barriers order the threads of a CTA, the same rule applies to warps of one CTA.
 fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entry]) -> bool {
     let of = |entry: &Entry| &groups[entry.group as usize - 1];
     let group = of(read);
@@ -304,10 +309,10 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 }
 
 impl Detector {
-    /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0, `active` are the lanes that
-    /// access `bytes` bytes each as `shape` states, and `address` returns the address of a lane. Calls `report` with
-    /// the lane for each race with an earlier access, or with the first lane for races of several threads
-    /// ([`Race::threads`]).
+    /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0. `active` are the lanes that
+    /// access memory, each `bytes` bytes. `shape` states the pattern of the addresses, and `address` returns the
+    /// address of a lane. Calls `report` for each race with an earlier access. The arguments are the race and its lane,
+    /// or its first lane if it is a race of several threads ([`Race::threads`]).
     pub fn access_lanes(
         &mut self,
         id: CtaId,
@@ -461,10 +466,10 @@ impl Detector {
         }
     }
 
-    /// Records accesses of neighbouring lanes to adjacent cells, `per` cells for each of `count` lanes, for all cells
-    /// for which the short path is possible. `start` is the first cell and the lane of its access. Returns the lanes
-    /// whose accesses are recorded, as bits relative to the first of these lanes. For each unit whose earlier writes
-    /// race with the accesses, also returns the unit's first cell, relative to the first cell of the accesses, and these writes.
+    /// Records accesses of `count` neighbouring lanes to adjacent cells, `per` cells for each lane, in all cells for
+    /// which the short path is possible. `index` is the first cell, which `lane` accesses. Returns a bit mask of the
+    /// lanes whose accesses are recorded, in which bit 0 stands for `lane`. Also returns the units in which earlier
+    /// writes race with the accesses: the first cell of each unit, relative to `index`, and these earlier writes.
     fn record_run(
         &mut self,
         now: &Now,
@@ -489,7 +494,7 @@ impl Detector {
         };
         let (mut done, mut open) = (0, 0u32);
         let mut raced = Vec::new();
-        // The cluster of the accesses of a group if they are writes by the same instruction in another CTA.
+        // Returns the cluster of a group's accesses if they are writes by the same instruction in another CTA.
         let ctas = &self.ctas;
         let races = |group: GroupId| {
             let group = &groups[group as usize - 1];
@@ -547,8 +552,8 @@ impl Detector {
         (all & !open, raced)
     }
 
-    /// Returns the race of a thread's weak write with an earlier weak write in another CTA of the launch. Nothing orders
-    /// the threads of the two CTAs ([`Now::has_unordered_ctas`]).
+    /// Returns the race of a thread's weak write with an earlier weak write in another CTA of the launch. The threads
+    /// of the two CTAs are not ordered ([`Now::has_unordered_ctas`]).
     fn race_of_writes(&self, by: Thread, write: &Entry) -> Race {
         let group = &self.groups[write.group as usize - 1];
         let cluster = |cta: CtaId| self.ctas[cta as usize].cluster;
@@ -573,7 +578,7 @@ impl Detector {
         }
     }
 
-    /// Records the reads of several lanes of the same bytes. Returns whether all are recorded.
+    /// Records reads of the same bytes by several lanes. Returns whether the short path was possible for all cells.
     fn record_uniform(
         &mut self,
         now: &Now,
@@ -599,7 +604,7 @@ impl Detector {
     }
 }
 
-/// Returns the cells that an access touches, with the bytes of each as a mask of four bits.
+/// Returns the index of each cell that an access overlaps, and the accessed bytes of this cell as a mask of four bits.
 pub(super) fn cells_of(address: u64, bytes: u32) -> impl Iterator<Item = (u64, u8)> {
     let end = address + u64::from(bytes);
     (address / 4..end.div_ceil(4)).map(move |index| {

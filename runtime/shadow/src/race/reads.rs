@@ -1,12 +1,13 @@
 //! Reads of memory that the launch has not written.
 //!
-//! Most kernels read some arrays and write others. Reads of memory that no thread of the launch writes cannot race
-//! within the launch, so the detector keeps them as runs, which take less memory and time than cells. The first write
-//! to a block of memory moves the block's runs to the cells.
+//! Most kernels read some arrays and write other arrays. Reads of memory that no thread of the launch writes cannot
+//! race within the launch. The detector keeps these reads as runs, which take less memory and time than cells. The
+//! first write to a block of memory moves the block's runs to the cells.
 //!
 //! Reads are kept as runs only if barriers are the only operations that order the threads of the CTA
-//! ([`Cta::barriers_only`](super::Cta)), and if no other work may overlap the launch. Of the reads of one run, only
-//! some are kept: enough that every later write by any thread races with one of them if it races with any.
+//! ([`Cta::barriers_only`](super::Cta)), and if no other work may overlap the launch. Of equal runs by several readers,
+//! only some readers are kept. They suffice, because every later write that races with any of the reads also races with
+//! a kept one.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -17,13 +18,13 @@ use super::quick::cells_of;
 use super::unit::{UNIT, Whole};
 use super::{Access, Detector, Group, Site};
 
-/// Number of bytes of a block. A block is the unit for which the detector knows whether a launch has written it.
+/// Number of bytes of a block. For each block, the detector records whether a launch has written the block.
 const BLOCK: u64 = 1 << 16;
 
-/// Maximum number of runs of a block. With more runs, cells take less memory.
+/// Maximum number of runs of a block. More runs would take more memory than cells.
 const MOST_RUNS: usize = 4096;
 
-/// Maximum number of readers that are kept of a run.
+/// Maximum number of readers that are kept for runs with equal keys.
 const MOST_READERS: usize = 16;
 
 /// Weak reads by consecutive threads of a CTA: thread `first + i` reads `bytes` bytes at `address + stride * i`.
@@ -60,13 +61,13 @@ struct Key {
     bytes: u32,
 }
 
-/// The first thread of a run, and when its threads read.
+/// The first thread of a run, and the time of the reads.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     cta: CtaId,
     first: u32,
     time: Time,
-    /// Each lane of the run's warps knows all accesses of its warp in intervals up to this one.
+    /// Every lane of the run's warps knows all accesses of its own warp in intervals up to this one.
     common: u32,
 }
 
@@ -85,8 +86,8 @@ impl Readers {
             let earlier = kept.time.epoch < new.time.epoch;
             kept.cta == new.cta && (earlier || kept.first == new.first)
         };
-        // A write that is ordered after the new read is also ordered after an earlier read of the same threads, and
-        // after all reads of the CTA before its last barrier.
+        // The new reader replaces an earlier reader of the same CTA that has the same threads or has read before the
+        // CTA's last barrier. Every write that is ordered after the new reads is also ordered after the replaced reads.
         if let Some(kept) = self.kept.iter_mut().find(same) {
             *kept = new;
             return;
@@ -94,8 +95,8 @@ impl Readers {
         let own = || self.kept.iter().filter(|kept| kept.cta == new.cta);
         let first = self.kept.first().map(|kept| kept.cta);
         let two_others = self.kept.iter().any(|kept| Some(kept.cta) != first);
-        // Two readers of one CTA in different warps: every thread that writes is of another warp than one of them, and
-        // nothing orders it with that reader. The same holds for two CTAs.
+        // Two readers in different warps of one CTA are enough: every writing thread is in a different warp than at
+        // least one of them and is not ordered with this reader. In the same way, readers in two CTAs are enough.
         let two_warps = own().any(|a| own().any(|b| a.first.abs_diff(b.first) >= 32));
         let enough = match own().next() {
             Some(_) => two_warps,
@@ -138,8 +139,8 @@ impl Blocks {
 }
 
 impl Detector {
-    /// Records the reads `run` of a CTA, if they can be kept as a run, and returns true. Otherwise returns false, and
-    /// the caller must record the reads of each warp.
+    /// Records the reads of a run of threads of a CTA, if they can be kept as a run, and returns true. Otherwise
+    /// returns false; the caller must then record the reads separately for each warp.
     pub fn read_run(&mut self, id: CtaId, (site, access): (Site, Access), run: &Run) -> bool {
         if self.given_up {
             return true;
@@ -199,7 +200,7 @@ impl Detector {
         true
     }
 
-    /// Prepares for a write by a launch: moves the runs of the memory's blocks to the cells.
+    /// Prepares for a write by a launch: moves the runs of the written blocks to the cells.
     #[inline]
     pub(super) fn begin_write(&mut self, launch: u32, address: u64, bytes: u64) {
         let (first, last) = (address / BLOCK, (address + bytes.max(1) - 1) / BLOCK);
@@ -216,7 +217,7 @@ impl Detector {
         self.move_runs(block);
     }
 
-    /// Moves all runs of the memory from `from` up to `to` to the cells.
+    /// Moves the runs of all blocks that overlap the addresses `from..to` to the cells.
     pub(super) fn move_all_runs(&mut self, from: u64, to: u64) {
         if self.blocks.runs == 0 || from >= to {
             return;
@@ -303,8 +304,8 @@ impl Detector {
         }
     }
 
-    /// If the threads of a run from index `i` on read a whole unit, adds these reads to the unit. Returns whether it
-    /// has added them. `thread` is the thread with index `i`.
+    /// If the threads of a run from index `i` on read a whole unit, adds these reads to the unit. Returns whether the
+    /// reads were added. `thread` is the thread with index `i`.
     fn add_unit(&mut self, key: &Key, (thread, i): (u32, u32), group: GroupId) -> bool {
         let start = key.address + u64::from(key.stride) * u64::from(i);
         let bytes = 4 * UNIT as u32;
@@ -324,8 +325,8 @@ impl Detector {
         unit.is_some_and(|unit| unit.add_read(whole))
     }
 
-    /// Adds a read to the accesses of a cell. The read does not race with them. As [`Detector::touch`] does, forgets
-    /// reads that can race with a later access only if another read does, too.
+    /// Adds a read to a cell in which it races with no other access. As in [`Detector::touch`], removes reads that can
+    /// race with a later access only if another recorded read also races with it.
     fn add_read(&mut self, index: u64, mut new: Entry, common: u32) {
         let (cell, further) = self.cells.with_further(index);
         if cell.read().is_none() && further.is_empty() {
@@ -469,9 +470,10 @@ mod tests {
         }
     }
 
-    /// Returns the cells of the races of random accesses. With `later`, the reads of a CTA are passed as runs when its
-    /// threads synchronise. (Which pairs of sites are reported depends on the order of the accesses, because the
-    /// detector forgets a read that another read follows.)
+    /// Performs random accesses and returns the cells in which races are found. If `later` is true, the reads of a CTA
+    /// are passed as runs when its threads synchronise. (The result does not contain the sites, because the reported
+    /// pairs of sites depend on the order of the accesses: the detector removes a read that is followed by another
+    /// read.)
     fn races(seed: u64, ctas: u32, later: bool) -> BTreeSet<u64> {
         let mut numbers = Numbers(seed);
         let mut detector = detector(ctas.into());
@@ -501,7 +503,7 @@ mod tests {
                 }
                 continue;
             }
-            // Writes are rare, so that blocks stay without writes for a while.
+            // Writes are rare, so that blocks remain unwritten for some time.
             let writes = kind == 9;
             let block = u64::from(numbers.below(3)) * BLOCK;
             let bytes = [4, 8, 1][numbers.below(3) as usize];

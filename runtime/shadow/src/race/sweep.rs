@@ -1,13 +1,13 @@
-//! Frees groups that no recorded access belongs to any more.
+//! Frees groups to which no recorded access belongs.
 //!
-//! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but its cells contain
-//! only the accesses of the last few. Without reuse, the memory for groups would grow with the running time of a
+//! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but the cells contain
+//! only accesses of the last few intervals. Without reuse, the memory for groups would grow with the running time of a
 //! kernel.
 
 use super::cell::{GroupId, NONE};
 use super::{Detector, Group};
 
-/// Number of groups from which on unused groups are looked for.
+/// Minimum number of groups for a search for unused groups.
 const FIRST: usize = 1 << 18;
 
 /// The groups that can be reused.
@@ -19,9 +19,9 @@ pub(super) struct Unused {
 }
 
 impl Detector {
-    /// Looks for unused groups if the number of groups has doubled since the last search, so that the searches take
-    /// time in proportion to the number of groups. Must not be called while a caller holds a group that is neither recorded nor
-    /// the current group of its instruction and warp.
+    /// Searches for unused groups if the number of groups has doubled since the last search. All searches together
+    /// therefore take time in proportion to the number of groups. Must not be called while a caller uses a group that
+    /// is neither recorded nor the current group of its instruction and warp, because the search would free this group.
     pub(super) fn sweep_groups(&mut self) {
         if self.groups.len() < FIRST.max(2 * self.unused.kept) || !self.unused.groups.is_empty() {
             return;
@@ -54,7 +54,7 @@ impl Detector {
         self.groups.len() as GroupId
     }
 
-    /// Returns the number of groups, without those that can be reused.
+    /// Returns the number of groups that are in use, without the groups that can be reused.
     pub(super) fn used_groups(&self) -> usize {
         self.groups.len() - self.unused.groups.len()
     }
@@ -65,8 +65,8 @@ mod tests {
     use super::super::{Access, Shape, Site};
     use super::*;
 
-    /// A warp writes and reads shared memory in more intervals than there are groups before the first search. Races
-    /// with the accesses of the last interval and with accesses from before the search are found.
+    /// A warp writes and reads shared memory in so many intervals that a search for unused groups takes place. Races
+    /// with the accesses of the last interval, and with accesses from before the search, must be found.
     #[test]
     fn groups_of_past_intervals_are_reused() {
         let mut detector = Detector::default();
@@ -83,8 +83,8 @@ mod tests {
                 races.dedup();
                 races
             };
-        // This access by a CTA that has ended is only in its cell: the groups of instruction 1, which is 16 less, take its
-        // place among the recent ones.
+        // The group of this access, by a CTA that has ended, is then referenced only by its cell: in `recent`, the
+        // groups of site 1 replace it, because sites that differ by 16 use the same entry.
         let other = detector.add_cta(0, 1, 1, 32);
         detector.access(other, 3, (17, Access::WRITE), (1 << 20, 4), |_| {});
         detector.end_cta(other);

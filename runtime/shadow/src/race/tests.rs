@@ -1,4 +1,4 @@
-//! Tests of the detector: small programs, each as the calls that an engine makes.
+//! Tests of the detector. Each test makes the calls that an engine makes for a small program.
 
 use super::*;
 
@@ -105,8 +105,8 @@ fn threads_of_a_warp_race() {
 
 #[test]
 fn every_pair_of_an_interval_is_reported_in_each_order_of_lanes() {
-    // Each of two lanes executes a write and a read of the same address. The same pairs of instructions race, whether
-    // the lanes run one after the other or execute each instruction together.
+    // Each of two lanes executes a write and a read of the same address. The reported pairs of instructions must be the
+    // same if the lanes run one after the other and if they execute each instruction together.
     let pairs = |order: [(u32, bool); 4]| {
         let mut run = Run::new();
         let mut pairs = Vec::new();
@@ -260,8 +260,8 @@ fn a_later_access_is_not_released() {
 
 #[test]
 fn barriers_carry_what_one_thread_has_learned() {
-    // As in a reduction over the grid: all threads write, a barrier, one thread counts the CTAs; in the last CTA all
-    // threads read after a barrier.
+    // The program is a reduction over the grid. All threads of a CTA write and pass a barrier; then one thread
+    // increments a counter of CTAs. In the last CTA, all threads pass another barrier and read.
     let mut run = Run::new();
     for thread in 0..64 {
         run.access(0, thread, Access::WRITE, X + u64::from(thread) * 4, 4);
@@ -378,7 +378,7 @@ fn asynchronous_copies_end_with_a_wait_of_their_thread() {
     run.access(0, 0, Access::READ, X + 4, 4);
     assert_eq!(run.missing(), [Missing::CopyWait]);
     run.races.clear();
-    // Another thread needs a barrier after the wait.
+    // A thread other than the waiting thread may read only after a barrier that follows the wait.
     run.access(0, 0, copy, X + 8, 4);
     run.barrier(0);
     run.detector.wait_for_copies(0, 0, None);
@@ -389,7 +389,7 @@ fn asynchronous_copies_end_with_a_wait_of_their_thread() {
     assert_eq!(run.races.len(), 1);
 }
 
-/// Two CTAs increment X under a lock; the first one has the fence `first` after it has got the lock.
+/// Two CTAs increment X under a lock. The first CTA executes a fence of scope `first` after it has taken the lock.
 fn locked(first: Option<Scope>) -> Vec<Missing> {
     let swap = Access {
         swaps: true,
@@ -418,7 +418,7 @@ fn a_lock_needs_a_fence_in_each_thread() {
 
 #[test]
 fn the_last_update_of_a_location_follows_the_others() {
-    // As in a barrier of the grid: the last CTA that counts itself resets the counter.
+    // The program is a barrier of the grid, in which the last CTA that increments the counter resets it.
     let mut run = Run::new();
     run.access(0, 0, ATOMIC, X, 4);
     run.access(1, 0, ATOMIC, X, 4);
@@ -460,7 +460,7 @@ impl Numbers {
 }
 
 /// Performs random accesses of chunks and random synchronisation. Returns the races, as the sites of both accesses and
-/// what is missing. With `together`, the lanes of a chunk are recorded together.
+/// what is missing. If `together` is true, the lanes of a chunk are recorded with one call.
 fn races_of_chunks(
     seed: u64,
     ctas: u32,
@@ -537,13 +537,13 @@ fn lanes_together_race_like_lanes_apart() {
             let apart = races_of_chunks(seed, ctas, (false, only));
             let together = races_of_chunks(seed, ctas, (true, only));
             match ctas {
-                // Of the writes of an instruction by three clusters, two are kept. If a later write of another
-                // instruction replaces one of them, further accesses race with that write instead.
+                // If three clusters write with the same instruction, two of the writes are kept. If a later write of
+                // another instruction replaces one of them, further accesses race with that later write instead.
                 3.. if only => {
                     assert_eq!(instructions(&apart), instructions(&together), "seed {seed}");
                 }
-                // Of the reads of an instruction by three CTAs or warps, two are kept: a race is found, but other ways
-                // to order it are not.
+                // If three CTAs or warps read with the same instruction, two of the reads are kept. The race is then
+                // found, but its missing operation can differ.
                 3.. => assert_eq!(sites(&apart), sites(&together), "seed {seed}"),
                 _ if only => assert_eq!(sites(&apart), sites(&together), "seed {seed}"),
                 _ => assert_eq!(apart, together, "seed {seed}, {ctas} CTAs"),
@@ -567,7 +567,8 @@ fn access_unit(detector: &mut Detector, id: CtaId, site: Site, access: Access) -
 
 #[test]
 fn equal_writes_of_many_ctas_race_with_two_of_them() {
-    // A read by each of the CTAs races with a write by another one, with and without a barrier before the read.
+    // CTAs 0, 2 and 3 are tested as the reader, each with and without a barrier before the read. The read must race
+    // with a write by another CTA.
     for (reader, waits) in [
         (0, false),
         (0, true),
@@ -677,7 +678,7 @@ fn a_bulk_copy_ends_with_a_wait_for_its_mbarrier() {
     run.access(0, 5, WAIT, FLAG, 8);
     run.read(0, 5);
     assert_eq!(run.races, []);
-    // The wait of one thread orders the accesses of others that it synchronises with.
+    // The wait of one thread also orders the accesses of other threads with which it synchronises afterwards.
     run.read(0, 40);
     assert_eq!(run.missing(), [Missing::ObjectWait]);
     run.barrier(0);
@@ -723,8 +724,8 @@ fn a_bulk_group_has_two_waits() {
     assert_eq!(run.races, []);
 }
 
-/// Thread 0 writes, and after a barrier thread 40 issues a bulk copy that reads. `fence` is the thread that performs
-/// a fence between the proxies: thread 0 after its write, or thread 40 before the copy.
+/// Thread 0 writes. After a barrier, thread 40 issues a bulk copy that reads the written memory. `fence` is the thread
+/// that performs a fence between the proxies: thread 0 after its write, or thread 40 before the copy.
 fn copied_by_proxy(fence: Option<u32>, window: Window) -> Vec<Missing> {
     let shared = |access| Access {
         window: Window::Shared,
@@ -873,12 +874,12 @@ fn counters_take_linear_time() {
             detector.access(id, thread, (1, ATOMIC), (FLAG, 4), report);
         }
     }
-    // If each thread knew the accesses of all earlier threads, the clock would have an entry for each CTA.
+    // Otherwise, the clock would contain the accesses of all earlier threads, with an entry for each CTA.
     assert!(detector.locations[&FLAG].suspected.is_none());
 }
 
-/// Reads that need not be recorded still race with an earlier write that happens before the reads of another warp
-/// only.
+/// A read that need not be recorded must still be compared with an earlier write that happens before the reads of
+/// another warp only.
 #[test]
 fn skipped_reads_do_not_hide_races_with_earlier_writes() {
     let mut detector = Detector::default();
@@ -992,7 +993,7 @@ fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
         [knows(0, 3), knows(0, 4), knows(1, 4), knows(1, 5)],
         [true, false, true, false]
     );
-    // `learn_thread` does not remove accesses that the clock knows through `learn_warp`.
+    // `learn_thread` must not remove accesses that `learn_warp` has added.
     let mut clock = clock::Clock::default();
     clock.learn_warp(0, 0, 7);
     for index in 0..32 {
@@ -1005,8 +1006,8 @@ fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
     assert!(clock.knows(Thread { cta: 0, index: 5 }, time));
 }
 
-/// Returns the number of races that `threads` threads of a CTA cause if each accesses the same cell once, and the number of
-/// accesses that the cell's list then contains.
+/// Lets `THREADS` threads of a CTA access the same cell once each. Returns the number of reported races and the number
+/// of accesses in the cell's list.
 fn storm(access: Access) -> (usize, usize) {
     const THREADS: u32 = 1024;
     let mut detector = Detector::default();
@@ -1017,7 +1018,7 @@ fn storm(access: Access) -> (usize, usize) {
     }
     let list = detector.cells.cell(X / 4).list();
     let kept = detector.cells.further(list).len();
-    // A later access still races with accesses of two warps at least, whichever warp it belongs to.
+    // A later access of any warp still races with kept accesses of at least two other warps.
     for thread in [0, 500, 1023] {
         let mut warps = Vec::new();
         detector.access(id, thread, (2, Access::READ), (X, 4), |race| {
@@ -1030,7 +1031,7 @@ fn storm(access: Access) -> (usize, usize) {
     (races, kept)
 }
 
-/// Each access is compared with a few earlier ones, not with those of all other threads.
+/// Each access must be compared with only a few earlier accesses, and not with those of all other threads.
 #[test]
 fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
     let volatile = Access {
@@ -1048,7 +1049,8 @@ fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
     assert!(kept <= KEPT, "{kept}");
 }
 
-/// Threads that only synchronise without fences take memory in proportion to their number.
+/// Memory must be proportional to the number of threads if the threads synchronise only with relaxed atomics, without
+/// fences.
 #[test]
 fn relaxed_atomics_without_fences_take_linear_memory() {
     const CTAS: u64 = 64;
@@ -1071,8 +1073,9 @@ fn relaxed_atomics_without_fences_take_linear_memory() {
     assert!(of_thread < 256, "{of_thread}");
 }
 
-/// Of all blocks, the last one reads the results of the others. It learns that they are complete from a counter, without
-/// a fence. The report names the fence as missing also if the detector does not know what all blocks have done before.
+/// The last block reads the results of all other blocks. A counter tells it that they are complete, but it executes no
+/// fence. At least one report must name the fence as missing, although the detector has dropped most of the clocks that
+/// show this.
 #[test]
 fn a_fence_is_missing_after_many_updates() {
     const CTAS: u32 = 1000;

@@ -1,7 +1,9 @@
-//! Accesses of neighbouring lanes to the cells of a whole unit: 64 adjacent bytes, which are 16 cells.
+//! Units. A unit is 64 adjacent bytes (16 cells). This module records accesses of neighbouring lanes that cover a whole
+//! unit.
 //!
 //! Most accesses of warps cover whole units: each lane accesses the same number of cells, directly after the cells of
-//! the lane before it. The record of a unit then takes 16 bytes instead of 16 cells of 20 bytes.
+//! the previous lane. Such accesses are recorded once for a unit instead of in each of its 16 cells, which have 20
+//! bytes each.
 
 use smallvec::SmallVec;
 
@@ -17,12 +19,13 @@ pub(super) struct Whole {
     group: GroupId,
     /// The lane that accesses the first cell.
     first: u8,
-    /// Each lane accesses `1 << shift` cells.
+    /// Base-two logarithm of the number of cells that each lane accesses.
     shift: u8,
 }
 
 impl Whole {
-    /// Creates an access by the lanes from `first` on, of `per` cells each; `None` if `per` is not a power of two.
+    /// Creates an access in which the lanes from `first` on each access `per` cells; `None` if `per` is not a power of
+    /// two.
     pub(super) fn new(group: GroupId, first: u32, per: u32) -> Option<Whole> {
         per.is_power_of_two().then(|| Whole {
             group,
@@ -31,7 +34,7 @@ impl Whole {
         })
     }
 
-    /// Returns the access to a cell of the unit.
+    /// Returns the part of the access that is to the cell with index `cell` in the unit.
     pub(super) fn entry(self, cell: usize, writes: bool) -> Option<Entry> {
         (self.group != NONE).then_some(Entry {
             group: self.group,
@@ -51,8 +54,8 @@ impl Whole {
 pub(super) struct Unit {
     pub(super) write: Whole,
     pub(super) read: Whole,
-    /// An earlier write: one that races with `write`, by the same lanes of another CTA, or one by the same threads in the
-    /// same interval.
+    /// An earlier write: either a write by the same lanes of another CTA that races with `write`, or a write by the
+    /// same threads in the same interval.
     pub(super) other_write: Whole,
 }
 
@@ -67,16 +70,17 @@ impl Unit {
         }
     }
 
-    /// Records a weak access to the whole unit, unless `Detector::touch` must compare it with the earlier accesses.
-    /// Returns whether the access was recorded. `about` returns what is known about a group.
+    /// Records a weak access to the whole unit, unless `Detector::touch` must compare this access with the earlier
+    /// accesses. Returns whether the access was recorded. `about` returns how the accesses of a group are ordered with
+    /// the new access.
     pub(super) fn record(
         &mut self,
         new: Whole,
         writes: bool,
         mut about: impl FnMut(GroupId) -> About,
     ) -> bool {
-        // Returns whether an earlier access happens before the new access; false if the same lanes make both accesses
-        // in one interval. Returns `None` if the two accesses may race.
+        // Returns true if an earlier access happens before the new access, and false if the same lanes perform both
+        // accesses in one interval. Returns `None` if the two accesses may race.
         let mut over = |old: Whole| match about(old.group) {
             About::Over => Some(true),
             About::Current if old.has_lanes_of(new) => Some(false),
@@ -107,7 +111,7 @@ impl Unit {
         };
         match same_over {
             Some(true) => {}
-            // Both writes are kept: a later access races with both or with neither.
+            // Both writes are kept, because a later access races with both or with neither.
             Some(false) if writes && earlier_over => {}
             _ => return false,
         }
@@ -129,8 +133,9 @@ impl Unit {
     }
 
     /// Records a write that races only with one or two earlier writes of the unit, by the same lanes and the same
-    /// instruction in other clusters. Returns these writes, or nothing if `Detector::touch` must compare the write with the earlier
-    /// accesses. `races` returns the cluster of a group's accesses if they race with the new write in this way.
+    /// instruction in other clusters. Returns these earlier writes; the result is empty if `Detector::touch` must
+    /// compare the write with the earlier accesses. `races` returns the cluster of a group's accesses if they race with
+    /// the new write in this way.
     ///
     /// The unit keeps two writes of different clusters, for the reason that `enough_writes` states.
     pub(super) fn add_write(

@@ -3,7 +3,8 @@
 //! The trampoline follows the AAPCS64 calling convention. It saves x19 to x30 and d8 to d15 on the caller's stack, and
 //! the stack pointer and FPCR in the save area.
 //!
-//! Invariant: as on x86-64, the save area is complete from the label `armed` to the label `armed_end`.
+//! Invariant: as on x86-64, the save area is complete while the program counter is between the labels `armed` and
+//! `armed_end`.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -14,7 +15,8 @@ use super::super::{AccessKind, TrapKind};
 /// Whether fault recovery is implemented for this host.
 pub(in crate::fault) const SUPPORTED: bool = true;
 
-/// FPCR for generated code: round to nearest, subnormals kept, no traps, no default NaN.
+/// FPCR for generated code: round to nearest, keep subnormals, no exception traps, propagate NaN payloads (no default
+/// NaN).
 pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
 
 global_asm!(
@@ -133,8 +135,8 @@ pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
 
 /// Tag of the record in the context's extension area that contains the exception syndrome register.
 const ESR_MAGIC: u32 = 0x4553_5201;
-/// Exception class (bits 26 to 31 of the syndrome) of a failed instruction fetch; the next constant is the class of a
-/// data abort.
+/// Exception class (bits 26 to 31 of the syndrome) of a failed instruction fetch. The next constant is the exception
+/// class of a data abort.
 const CLASS_FETCH_LOWER: u64 = 0x20;
 const CLASS_DATA_LOWER: u64 = 0x24;
 /// Bit in the syndrome of a data abort that is set if a write caused the abort.
@@ -220,7 +222,7 @@ impl Context {
         None
     }
 
-    /// Returns no address: on aarch64 the kernel reports every memory fault with its address.
+    /// Never returns an address, because on aarch64 the kernel reports the address of every memory fault.
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
     }

@@ -3,7 +3,7 @@
 //! All routines are between the labels `margay_access_begin` and `margay_access_end`; after a fault in this range, the
 //! routine returns through `margay_access_land`. No routine uses the stack or changes a callee-saved register.
 //! Compare-and-swap is a loop of exclusive accesses, which every ARMv8 CPU has. If the comparison fails, the 16-byte
-//! routine stores the old pair back, because only a successful exclusive store proves that the pair was read
+//! routine stores the old value back. Only a successful exclusive store proves that both halves of the value were read
 //! atomically.
 
 use std::arch::global_asm;
@@ -25,7 +25,7 @@ macro_rules! routine {
     };
 }
 
-// A single block, so that all routines are contiguous.
+// All routines are in a single assembly block, so that they are contiguous.
 global_asm!(
     ".pushsection .text.margay_access,\"ax\",@progbits",
     routine!("margay_access_begin"),

@@ -1,7 +1,8 @@
-//! Replacements with which the crate compiles on hosts without fault recovery; [`SUPPORTED`] is false.
+//! The implementation for hosts without fault recovery, on which [`SUPPORTED`] is false.
 //!
 //! `install` and `WorkerGuard` return [`FaultError::Unsupported`](super::super::FaultError::Unsupported), so only the
-//! interpreter runs kernels on such hosts; the access routines are plain accesses.
+//! interpreter runs kernels on such hosts. The access routines perform ordinary accesses, whose faults are not
+//! recovered.
 
 use std::ffi::c_void;
 
@@ -29,7 +30,7 @@ pub(in crate::fault) unsafe fn enter_raw(
 }
 
 /// # Safety
-/// No code calls this function, because these hosts run no generated code.
+/// This function is never called, because these hosts run no generated code.
 pub(in crate::fault) unsafe fn resume(_save: *mut c_void) -> ! {
     std::process::abort()
 }

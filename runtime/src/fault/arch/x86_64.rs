@@ -4,9 +4,9 @@
 //! stack, and the stack pointer and MXCSR in the save area. It does not change the x87 control word because generated
 //! code does not use x87.
 //!
-//! Invariant: from the label `armed` to the label `armed_end` the save area is complete, so a stop can unwind at any
-//! instruction between them. A stop before `armed` or after `armed_end` only sets the pending flag. The trampoline
-//! tests this flag at `armed`, and the trampoline's caller tests it after the return.
+//! Invariant: the save area is complete while the program counter is between the labels `armed` and `armed_end`, so a
+//! stop can unwind at any instruction between them. A stop before `armed` or after `armed_end` only sets the pending
+//! flag. The trampoline tests this flag at `armed`, and the trampoline's caller tests it after the return.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -181,8 +181,9 @@ impl Context {
         })
     }
 
-    /// Finds the reason and the address of a fault that the kernel reports without an address (a general protection
-    /// fault or a stack fault). Decodes the instruction at the program counter; reads no bytes at or beyond `code_end`.
+    /// Determines the kind and the address of a fault that the kernel reports without an address (a general protection
+    /// fault or a stack fault). Decodes the instruction at the program counter; reads no code bytes at or after
+    /// `code_end`.
     pub(in crate::fault) fn explain(&self, code_end: u64) -> (TrapKind, Option<u64>) {
         let mut bytes = [0u8; decode::MAX_LENGTH];
         let pc = self.pc();
@@ -238,9 +239,9 @@ impl Context {
     }
 }
 
-/// Returns the reason of a general protection fault at `address`.
+/// Returns the kind of a general protection fault of an access at `address`.
 fn kind_of(address: u64) -> TrapKind {
-    // The widest access is 64 bytes; an access whose end is not canonical faults as well.
+    // An access also faults if only its end is not canonical. The widest access has 64 bytes.
     let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;
     let all = canonical(address) && canonical(address.wrapping_add(63));
     if all && !address.is_multiple_of(16) {

@@ -1,8 +1,8 @@
 //! x86-64 routines with which helpers and host copies access device memory.
 //!
-//! All routines are between the labels `margay_access_begin` and `margay_access_end`; after a fault in this range, the
-//! routine returns through its landing. Large copies use `rep movsb`, which is faster than vector loops on every CPU
-//! with ERMS and causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
+//! All routines are between the labels `margay_access_begin` and `margay_access_end`. After a fault in this range, the
+//! routine returns to its caller through its landing. Large copies use `rep movsb`, which is faster than vector loops
+//! on every CPU with ERMS and causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
 
 use std::arch::global_asm;
 
@@ -37,7 +37,7 @@ macro_rules! gather {
     };
 }
 
-// A single block, so that all routines are contiguous.
+// All routines are in a single assembly block, so that they are contiguous.
 global_asm!(
     ".pushsection .text.margay_access,\"ax\",@progbits",
     routine!("margay_access_begin"),

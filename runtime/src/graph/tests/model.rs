@@ -1,4 +1,4 @@
-//! The sequential model, which computes the runs that must precede each run of an operation.
+//! The sequential model, which computes for each run of an operation the runs that must precede it.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub(super) enum ModelOp {
     Loop(ModelGraph, usize),
 }
 
-/// The state of streams, events and graphs so far.
+/// The state of the model: streams, events and graphs after the calls so far.
 pub(super) struct Model {
     kinds: Vec<StreamKind>,
     /// For each stream, the runs that were submitted to it. The next field contains the runs for which the stream must
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// Returns all runs that precede work that is submitted to a stream now.
+    /// Returns all runs that must end before work that is now submitted to `stream` begins.
     fn earlier(&self, stream: usize) -> Runs {
         let synchronising = |at: usize| self.kinds[at] != StreamKind::NonBlocking;
         let legacy = |at: usize| self.kinds[at] == StreamKind::Legacy;
@@ -75,7 +75,7 @@ impl Model {
         all
     }
 
-    /// Returns the runs that are complete when a stream is idle.
+    /// Returns the runs that are known to be complete when a stream is idle.
     pub(super) fn idle(&self, stream: usize) -> Runs {
         match self.kinds[stream] {
             StreamKind::Legacy => self.earlier(stream),
@@ -121,7 +121,7 @@ impl Model {
         let mut before = self.earlier(stream);
         before.extend(&self.launched[number]);
         let after = self.graph(graph, &before);
-        // `after` includes the earlier launches of the graph, for which this launch waited.
+        // `after` also contains the runs of the earlier launches of the graph, because this launch waits for them.
         self.submitted[stream].extend(&after);
         self.launched[number].extend(&after);
     }

@@ -1,4 +1,4 @@
-//! Random programs, which run in the runtime and in the model at the same time.
+//! Random programs. Each call of a program is performed by the runtime and by the model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -78,7 +78,7 @@ struct Program {
     bench: Bench,
     streams: Vec<Stream>,
     events: Vec<Event>,
-    /// Events that only captures use.
+    /// Events that are used only in captures, to connect the branches of a captured graph.
     joints: Vec<Event>,
     notes: Arc<Notes>,
     model: Model,
@@ -103,8 +103,8 @@ fn note(notes: &Arc<Notes>) -> crate::testing::Spec {
     })
 }
 
-/// Returns a kernel that sets a conditional value. The last of every `times` runs sets it to 0, the other runs set it
-/// to 1.
+/// Returns a kernel that sets a conditional value. Every `times`-th run sets the value to 0; all other runs set it to
+/// 1.
 fn decide(notes: &Arc<Notes>) -> crate::testing::Spec {
     let notes = Arc::clone(notes);
     kernel("decide", 3, false, move |call| {
@@ -241,7 +241,7 @@ impl Program {
         (node, ModelOp::Loop(model, times as usize))
     }
 
-    /// Builds a graph by calls.
+    /// Builds a graph with calls that add nodes.
     fn graph(&mut self, depth: u32) -> (Graph, ModelGraph) {
         let graph = Graph::new();
         let (mut nodes, mut model) = (Vec::new(), ModelGraph::default());

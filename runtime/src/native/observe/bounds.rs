@@ -13,8 +13,8 @@ use crate::memory::within;
 use crate::native::reach::is_in_workspace;
 
 impl Examiner<'_> {
-    /// Returns what is wrong with contiguous bytes of an access; `None` if they are permitted. `whole` is the address
-    /// of the access, which must be aligned.
+    /// Returns the kind of error if a thread must not access contiguous bytes; `None` if the thread may access them.
+    /// `whole` is the address of the whole access, whose alignment is checked.
     pub(super) fn problem(
         &mut self,
         at: &Observed<'_>,
@@ -34,7 +34,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether a thread may access bytes through an address in `space`.
+    /// Returns whether a thread may access all bytes of a range whose address is an address in `space`.
     fn holds(
         &mut self,
         space: StateSpace,
@@ -53,7 +53,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns the kind of the finding about an access to memory that the thread may not access.
+    /// Returns the kind of finding that reports an access outside the memory that the thread may access.
     #[cold]
     fn kind_outside(&self, space: StateSpace, address: u64) -> Kind {
         const NULL_PAGES: u64 = 64 << 10;
@@ -70,7 +70,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether bytes are in one variable of the shared memory of the CTA, or of a CTA of its cluster.
+    /// Returns whether all bytes of a range are in a single shared variable, or in the dynamic shared memory, of the
+    /// CTA or of another CTA of its cluster.
     pub(super) fn is_shared(&self, address: u64, bytes: u64) -> bool {
         let (rank, offset) = self.shared_place(address);
         let fixed = u64::from(self.info.static_shared);
@@ -101,7 +102,7 @@ impl Examiner<'_> {
         chunk: &Chunk<'_>,
     ) -> Option<(usize, PermittedRange)> {
         if self.launch.waits.is_observed() {
-            // The host must see each access.
+            // Hang detection must observe each access, so generated code must not skip the check.
             return None;
         }
         let (low, bytes) = chunk.hull(at.access.bytes)?;
@@ -175,8 +176,8 @@ impl Examiner<'_> {
         within(&(start..start + stride - u64::from(SPARE)), address, bytes)
     }
 
-    /// Returns whether every thread of the CTA may access bytes through an address in `space`. Returns false for local
-    /// memory, because each thread may access only its own.
+    /// Returns whether every thread of the CTA may access all bytes of a range whose address is an address in `space`.
+    /// Returns false for local memory, because each thread may access only its own local memory.
     pub(super) fn holds_for_all(
         &mut self,
         space: StateSpace,
@@ -193,7 +194,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether bytes are in memory that all CTAs share.
+    /// Returns whether all bytes of a range are in memory that all CTAs share.
     fn is_device(&mut self, address: u64, bytes: u64, writes: bool) -> bool {
         let recent = &mut self.recent[usize::from(writes)];
         let found = recent.iter().position(|&(start, size)| {
@@ -206,7 +207,7 @@ impl Examiner<'_> {
         }
         let services = &self.launch.shape.services;
         if services.heap_region().contains(&address) {
-            // Threads allocate and free blocks of the heap while the launch runs, so `recent` contains no blocks.
+            // Threads allocate and free heap blocks while the launch runs, so heap blocks are not stored in `recent`.
             let block = services.heap_block(address);
             return block.is_some_and(|block| within(&block, address, bytes));
         }
@@ -223,16 +224,17 @@ impl Examiner<'_> {
         true
     }
 
-    /// Returns the start and size of the constant variable that contains all `bytes` bytes at `address`, if it is in
-    /// another module than the kernel. The host has asked for its address (`cuModuleGetGlobal`) and passed it to the
-    /// kernel, for example to a kernel that copies: the memory is then ordinary global memory. Kernels of the
-    /// variable's own module must not write it.
+    /// Returns the start and size of the constant variable that contains all `bytes` bytes at `address`, if a module
+    /// other than the kernel's own module defines the variable. The kernel may write such a variable, because the
+    /// memory is ordinary global memory for it: the host has queried the address (`cuModuleGetGlobal`) and passed it to
+    /// the kernel. Only the kernels of the defining module must not write the variable.
     fn constant_of_other_module(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let found = self.visible.constant(address, bytes)?;
         (!self.info.is_constant(found.0)).then_some(found)
     }
 
-    /// Returns whether bytes at a generic address are in shared, local or parameter memory of the thread.
+    /// Returns whether all bytes at a generic address are in memory other than device memory that the thread may
+    /// access: shared, local or parameter memory, the workspace of grid barriers, or the texts of error codes.
     fn is_own(&self, thread: u32, address: u64, bytes: u64, writes: bool) -> bool {
         let part = |start: u64, size: u64| within(&(start..start + size), address, bytes);
         let params = self.launch.shape.params.bytes().len() as u64;
@@ -248,7 +250,8 @@ impl Examiner<'_> {
         services.heap_region().contains(&address) && services.was_freed_in_heap(address)
     }
 
-    /// Examines the argument of `free`. Returns the address to free instead.
+    /// Examines the argument of `free`, and frees the block if the argument is valid. Returns 0, the address that the
+    /// program's call of `free` gets instead.
     ///
     /// # Errors
     /// The fault of the call, if a wrong call ends the launch.
@@ -256,7 +259,8 @@ impl Examiner<'_> {
         let services = &self.launch.shape.services;
         let block = services.heap_block(address);
         if block.is_some_and(|block| block.start == address) {
-            // The block is freed here, so that a second lane of the warp that frees it finds it free.
+            // The block is freed here and not by the later call, so that a double free by two lanes of a warp is
+            // detected.
             let _ = services.free(&Coordinates::default(), address);
             return Ok(0);
         }

@@ -1,8 +1,8 @@
 //! Examines the accesses of the lanes of a chunk together.
 //!
-//! Usually all accesses are permitted. The examiner then treats the lanes as one range of addresses or examines one
-//! lane after the other, and does the work that is common to all lanes once. Otherwise it examines each lane as an
-//! access of its own.
+//! Usually all accesses are permitted. The examiner then examines the lanes as a single range of addresses if possible,
+//! else lane by lane, and performs the lookups that all lanes share only once. If an access is not permitted, each lane
+//! is examined as a separate access.
 
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
@@ -16,11 +16,11 @@ use super::{Examiner, Observed};
 /// The operands of one lane.
 pub(super) type LaneOperands = SmallVec<[Bits; 8]>;
 
-/// Where the lanes of a chunk access memory.
+/// The addresses that the lanes of a chunk access.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::native) enum Addresses<'a> {
-    /// The host address of the first lane, the distance between the lanes, and the start of the window of 32-bit
-    /// offsets that contains the addresses (0 if they are in none).
+    /// The host address of the first lane, the distance in bytes between consecutive lanes, and the start of the window
+    /// of 32-bit offsets that contains the addresses (0 if no window contains them).
     Strided {
         first: u64,
         stride: i64,
@@ -31,7 +31,7 @@ pub(in crate::native) enum Addresses<'a> {
 }
 
 impl<'a> Addresses<'a> {
-    /// Describes the addresses of lanes: as strided if the active lanes have a common stride, else one by one.
+    /// Describes the addresses of lanes. The result is `Strided` if the active lanes have a common stride, else `Each`.
     pub(in crate::native) fn of_each(each: &'a [u64], active: u32) -> Addresses<'a> {
         let Some(rest) = active.checked_sub(1).map(|below| active & below) else {
             return Addresses::Each(each);
@@ -84,7 +84,7 @@ pub(in crate::native) struct Chunk<'a> {
     /// The lanes that access memory.
     pub(in crate::native) active: u32,
     pub(in crate::native) addresses: Addresses<'a>,
-    /// For each operand, its value in each lane.
+    /// The values of the operands: a row for each operand, with a value for each lane.
     pub(in crate::native) operands: &'a [u8],
     /// Number of bytes of an operand of a lane.
     pub(in crate::native) operand_bytes: usize,
@@ -109,8 +109,9 @@ impl Chunk<'_> {
         .collect()
     }
 
-    /// Returns the lanes whose stores do not change memory. If lanes may `overlap`, returns no lanes unless the stores
-    /// of all lanes leave memory unchanged: another lane could store other bytes before.
+    /// Returns the mask of the lanes whose stores leave memory unchanged. If the stores of different lanes may
+    /// `overlap` and any store changes memory, returns 0, because the changed bytes may be those that another lane
+    /// stores.
     pub(super) fn unchanged(&self, access: &ObservedAccess, overlap: bool) -> u32 {
         let element = access.element.min(16) as usize;
         let row = self.width * self.operand_bytes;
@@ -152,7 +153,8 @@ impl Chunk<'_> {
         unchanged
     }
 
-    /// Returns the address that a lane accesses: that in `used` if the examiner has chosen addresses, else its own.
+    /// Returns the address that a lane accesses. This is the lane's address in `used` if the examiner has chosen
+    /// addresses, else the lane's original address.
     pub(in crate::native) fn used(&self, used: Option<&[u64; 32]>, lane: u32) -> u64 {
         match used {
             Some(used) => used[lane as usize],
@@ -172,8 +174,8 @@ impl Chunk<'_> {
         })
     }
 
-    /// Returns the lowest address of the active lanes, and the number of bytes up to the end of the highest access of
-    /// `bytes` bytes; `None` if the lanes have no common stride or their addresses wrap.
+    /// Returns the start and length of the smallest range that contains the accesses of all active lanes, each of
+    /// `bytes` bytes. Returns `None` if the lanes have no common stride or their addresses wrap.
     pub(super) fn hull(&self, bytes: u32) -> Option<(u64, u64)> {
         let Addresses::Strided { stride, .. } = self.addresses else {
             return None;
@@ -187,7 +189,7 @@ impl Chunk<'_> {
         (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
     }
 
-    /// Returns the same as [`Chunk::hull`], also for lanes that have no common stride.
+    /// Does the same as [`Chunk::hull`], but also supports lanes without a common stride.
     fn span(&self, bytes: u32) -> Option<(u64, u64)> {
         match self.addresses {
             Addresses::Strided { .. } => self.hull(bytes),
@@ -195,7 +197,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// Returns how the addresses of the active lanes are related.
+    /// Returns the pattern of the addresses of the active lanes.
     pub(super) fn shape(&self, access: &ObservedAccess) -> Shape {
         match self.addresses {
             Addresses::Strided { stride: 0, .. } => Shape::Uniform,
@@ -208,7 +210,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Returns the address and the length of the bytes that the lanes access, if they access one range without gaps.
+    /// Returns the start and length of the range that the active lanes access, if their accesses are adjacent without
+    /// gaps.
     fn range(&self, access: &ObservedAccess) -> Option<(u64, u64)> {
         let Addresses::Strided { stride, .. } = self.addresses else {
             return None;
@@ -221,9 +224,8 @@ impl Chunk<'_> {
     }
 }
 
-/// Returns the lowest address of the active lanes, the number of bytes up to the end of the highest access of `bytes`
-/// bytes, and the bits that are set in any of the addresses; `None` if no lane is active or the number of bytes
-/// overflows.
+/// Returns the start and length of the smallest range that contains the accesses of all active lanes, each of `bytes`
+/// bytes, and the bitwise OR of the addresses. Returns `None` if no lane is active or the length overflows.
 fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
     let (mut low, mut high, mut together) = (u64::MAX, 0, 0);
     for (lane, &address) in each.iter().enumerate() {
@@ -239,8 +241,8 @@ fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
 
 impl Examiner<'_> {
     /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the address that each lane
-    /// must use; `None` if all lanes use their own addresses. (If the access has unused elements, always returns
-    /// addresses.)
+    /// must use; `None` if each lane uses its original address. If the access has unused elements, the result is never
+    /// `None`.
     pub(in crate::native) fn chunk(
         &mut self,
         cta: u64,
@@ -251,7 +253,8 @@ impl Examiner<'_> {
             return None;
         }
         self.move_to(cta);
-        // Of a vector load with unused elements, each lane accesses several parts.
+        // In a vector load with unused elements, each lane accesses several separate ranges, which only `access`
+        // supports.
         if at.access.unused != 0 || !self.all_permitted(at, chunk) {
             let mut used = [0; 32];
             for lane in chunk.lanes() {
@@ -320,7 +323,7 @@ impl Examiner<'_> {
         })
     }
 
-    /// Checks that the bytes that the lanes read have been written, and records the bytes that they write.
+    /// Checks that all bytes that the lanes read have been written, and records the bytes that the lanes write.
     fn initialisation_of_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {

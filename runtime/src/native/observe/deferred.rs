@@ -1,11 +1,11 @@
 //! Passes reads that generated code has recorded to the race detector.
 //!
-//! In kernels whose threads only barriers order, the detector finds the same races if it gets the reads of an epoch
-//! (the time between two barriers of a CTA) later than they occur, but before the epoch ends. This has two
-//! advantages:
+//! An epoch is the time between two barriers of a CTA. In kernels that order accesses only with barriers, reads may be
+//! passed to the detector later than they occur, if they are passed before the epoch ends. The detector then finds the
+//! same races. This has two advantages:
 //!
 //! - Reads of shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same way
-//!   as an earlier epoch did. If no access of that epoch raced, the detector need not see the reads.
+//!   as an earlier epoch did. If no access of that earlier epoch raced, the detector need not see the reads.
 //! - Reads of neighbouring threads in global memory are passed to the detector together ([`Run`]).
 
 use margay_ir::function::SourceLoc;
@@ -19,13 +19,13 @@ use super::{Addresses, Chunk, Examiner, Observed};
 /// The accesses of the current CTA to shared memory since its last barrier.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
-    /// Whether all accesses since the barrier, or since the start of the CTA, are known.
+    /// Whether this examiner has seen all accesses since the barrier, or since the start of the CTA.
     whole: bool,
     /// Whether an access raced.
     pub(super) raced: bool,
     /// A digest of the accesses that were passed to the detector when they occurred.
     immediate: u64,
-    /// The recorded reads that were not passed to the detector. The next field is a digest of them.
+    /// The recorded reads that are not yet passed to the detector. The next field is the digest of these reads.
     reads: Vec<ReadRecord>,
     digest: u64,
 }
@@ -33,11 +33,10 @@ pub(super) struct Epoch {
 /// Maximum number of reads of an epoch that are kept.
 const MOST_READS: usize = 1 << 17;
 
-/// Number of runs that are extended at a time.
+/// Maximum number of open runs: runs to which later reads can be added.
 const OPEN_RUNS: usize = 16;
 
-/// The first read of a run, and the number of threads in the run so far: those of this read and those of the reads
-/// that continue it.
+/// The first read of a run, and the number of threads whose reads the run contains so far.
 type OpenRun = (ReadRecord, u32);
 
 fn mix(digest: u64, word: u64) -> u64 {
@@ -68,7 +67,8 @@ impl Examiner<'_> {
         self.epoch.whole = true;
     }
 
-    /// Records that all CTAs have run to their end, and passes their recorded reads to the detector.
+    /// Records that all CTAs of the current native call have run to their end, and passes their recorded reads to the
+    /// detector.
     pub(in crate::native) fn end_ctas(&mut self) {
         self.pass_reads(true);
     }
@@ -159,7 +159,8 @@ impl Examiner<'_> {
             let next = first
                 .address
                 .wrapping_add((stride as u64).wrapping_mul(u64::from(*threads)));
-            // A run does not extend beyond a block of the detector's memory.
+            // A run must not cross the boundary of a 4 KiB block, because the detector's memory is divided into such
+            // blocks.
             let near = first.address >> 12 == record.address >> 12;
             if same && stride > 0 && near && next == record.address && start + *threads == thread {
                 *threads += width;
@@ -213,8 +214,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes a run to the detector. Returns false if the reads of the run must be passed separately for each warp
-    /// instead.
+    /// Passes a run to the detector. Returns false if the caller must pass the reads of the run separately for each
+    /// warp instead.
     fn keeps_run(&mut self, at: &Observed<'_>, run: &Run) -> bool {
         let Some(races) = &self.findings.shadow().races else {
             return true;
@@ -272,7 +273,7 @@ impl Examiner<'_> {
 
 impl Drop for Examiner<'_> {
     fn drop(&mut self) {
-        // Another examiner may examine the rest of the epoch.
+        // The epoch may continue with another examiner, so it does not end here.
         self.pass_reads(false);
     }
 }

@@ -8,7 +8,8 @@ use super::{Examiner, Observed};
 use crate::checks::Kind;
 
 impl Examiner<'_> {
-    /// Records that the current CTA has not written its shared memory, unless that is recorded already.
+    /// Marks the shared memory of the current CTA as unwritten, unless the current CTA has already been recorded as the
+    /// owner of this memory.
     pub(super) fn begin_shared(&self) {
         let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let shadow = self.findings.shadow();
@@ -22,9 +23,9 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns the address of the record of the written bytes of a range, as generated code uses it: 0 if all bytes
-    /// have been written. Returns `None` if generated code cannot use the record. The record exists as long as this
-    /// examiner.
+    /// Returns the address of the record that states which bytes of a range have been written, in the form that
+    /// generated code uses; 0 if all bytes have been written. Returns `None` if generated code cannot use the record.
+    /// The address is valid as long as this examiner exists.
     pub(super) fn record_of(&mut self, (start, size): (u64, u64)) -> Option<u64> {
         let Some(initialised) = &self.findings.shadow().initialised else {
             return Some(0);
@@ -32,7 +33,7 @@ impl Examiner<'_> {
         self.written.record(initialised, start, size)
     }
 
-    /// Checks that bytes that a thread reads have been written, and records the bytes that it writes.
+    /// Checks that all bytes that a thread reads have been written, and records the bytes that the thread writes.
     pub(super) fn initialisation(&mut self, at: &Observed<'_>, address: u64, bytes: u32) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {
@@ -44,9 +45,10 @@ impl Examiner<'_> {
         if at.access.mode != AccessMode::Store {
             let kind = match self.written.written(initialised, address, bytes.into()) {
                 Written::All => None,
-                // Structures are copied with their padding.
+                // Copies of structures also copy the padding, which programs need not write.
                 Written::Some if at.access.only_copied => Some(Kind::PartlyUninitialized),
-                // The elements of a vector can be members of a structure.
+                // The elements of a vector access can be different members of a structure, of which the program uses
+                // only some.
                 Written::Some if self.is_element_written(at, address, bytes) => {
                     Some(Kind::PartlyUninitialized)
                 }

@@ -1,4 +1,4 @@
-//! The log of reads that generated code has performed.
+//! The log in which generated code records its reads.
 
 use margay_jit::abi::{ReadLog, ReadRecord};
 
@@ -11,8 +11,8 @@ const MOST: usize = 1 << 16;
 /// Memory for records. Generated code appends to it while the examiner does not run.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// Where generated code stores the next record. The context of generated code contains the address of this field's
-    /// contents, which does not change.
+    /// The address at which generated code stores the next record, and the end of the records. The native context
+    /// contains the address of the boxed `ReadLog`, which must therefore not move.
     cursor: Box<ReadLog>,
     records: Box<[ReadRecord]>,
 }
@@ -31,12 +31,12 @@ impl Log {
         log
     }
 
-    /// Returns the address that the context of generated code contains.
+    /// Returns the address of the cursor, for the native context.
     pub(super) fn cursor(&mut self) -> *mut ReadLog {
         &raw mut *self.cursor
     }
 
-    /// Provides space for records, if there is none.
+    /// Allocates space for records, if the log has no space.
     pub(super) fn open(&mut self) {
         if self.records.is_empty() {
             self.resize(FIRST);

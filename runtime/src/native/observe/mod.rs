@@ -31,15 +31,16 @@ use log::Log;
 pub(super) use order::synchronise_cluster;
 pub(super) use record::Recorder;
 
-/// Number of bytes of spare memory after the shared memory of a CTA and after the local memory of a thread: a part for
-/// loads, a part for other accesses, and bytes for the alignment of both.
+/// Size of the spare memory, in bytes. Spare memory lies after the shared memory of each CTA and after the local memory
+/// of each thread. It consists of a part for loads, a part for other accesses, and padding for the alignment of the
+/// parts.
 pub(super) const SPARE: u32 = 2 * PART as u32 + ALIGN as u32;
-/// Number of bytes of a part of spare memory: more than any access.
+/// Size of each part of spare memory, in bytes. It is larger than any access.
 const PART: usize = 64;
 /// Alignment of spare memory: the largest alignment of an access.
 const ALIGN: u64 = 32;
 
-/// Number of sites that are found without a search.
+/// Number of entries in an examiner's cache of access sites.
 const KNOWN_SITES: usize = 32;
 
 /// An access of one thread, without its address.
@@ -75,17 +76,18 @@ pub(super) struct Examiner<'a> {
     findings: &'a Findings,
     visible: &'a Visible,
     cta: CtaInfo,
-    /// The allocations that were last read and last written, as start and size: most accesses are to few allocations.
+    /// The start and size of the allocations that were read last and of those that were written last. Most accesses are
+    /// to few allocations, so this cache usually avoids a lookup.
     recent: [[(u64, u64); 4]; 2],
-    /// The ranges of the record of written bytes that were used last.
+    /// The most recently used ranges of the record of written bytes.
     written: View,
     /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
     /// Sites that were used last. The index is the PTX line modulo [`KNOWN_SITES`].
     known_sites: [Option<(SourceLoc, u64, Site)>; KNOWN_SITES],
-    /// The numbers of the findings that this examiner has reported ([`Findings::add`]).
+    /// The ID of each finding that this examiner has reported ([`Findings::add`]).
     reported: FxHashMap<ReportKey, u64>,
-    /// The first access of a chunk that ends the launch: its fault and its thread.
+    /// The fault and the thread of the first access of a chunk that ends the launch.
     wrong_access: Option<(FaultKind, u32)>,
     /// The reads that generated code has recorded.
     log: Log,
@@ -119,8 +121,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Examines an access to `address` by a thread of the CTA with index `cta`. `operands` are the operands of the
-    /// access. Returns the address that the thread must access: `address` or, if the access is suppressed, that of
-    /// spare memory.
+    /// access. Returns the address that the thread must access: `address` or, if the access is suppressed, an address
+    /// in spare memory.
     ///
     /// # Errors
     /// The fault of the access, if a wrong access ends the launch.
@@ -157,7 +159,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Examines contiguous bytes of an access to `address`. Returns what is wrong; `None` if they are permitted.
+    /// Examines an access to contiguous bytes. `address` is the address of the whole access. Returns the kind of error;
+    /// `None` if the access is permitted.
     fn part(
         &mut self,
         at: &Observed<'_>,
@@ -192,7 +195,7 @@ impl<'a> Examiner<'a> {
         selected && self.findings.ends(self.info.grid_id)
     }
 
-    /// Records an operation that is suppressed, and the fault that it causes on a GPU.
+    /// Records that an operation is suppressed, and the fault that this operation causes on a GPU.
     fn suppress(&self, kind: Kind, at: &Observed<'_>, fault: FaultKind) {
         if !self.findings.tools().contains(kind.tool()) {
             return;
@@ -207,7 +210,7 @@ impl<'a> Examiner<'a> {
         });
     }
 
-    /// Makes the CTA with a linear index the current one.
+    /// Makes the CTA with linear index `cta` the current CTA.
     fn move_to(&mut self, cta: u64) {
         if self.cta.linear != cta {
             self.pass_reads(true);

@@ -15,7 +15,7 @@ use crate::checks::{
     Access as CheckAccess, Extents, Finding, Kind, Other, Races, Severity, SiteInfo,
 };
 
-/// Returns the scope in the terms of the race detector.
+/// Converts a PTX scope to a scope of the race detector.
 pub(super) fn scope_of(scope: PtxScope) -> Scope {
     match scope {
         PtxScope::Cta => Scope::Cta,
@@ -24,7 +24,7 @@ pub(super) fn scope_of(scope: PtxScope) -> Scope {
     }
 }
 
-/// Returns an access in the terms of the race detector.
+/// Converts an access to the race detector's description of an access.
 pub(super) fn described(access: &ObservedAccess, writes: bool, window: Window) -> Access {
     let order = access.order;
     let strong = order != MemOrder::Weak;
@@ -45,7 +45,7 @@ pub(super) fn described(access: &ObservedAccess, writes: bool, window: Window) -
     }
 }
 
-/// Returns the text that reports contain for a missing order of two accesses.
+/// Returns the name that reports use for the synchronisation that two racing accesses lack.
 fn missing_text(missing: Missing) -> &'static str {
     match missing {
         Missing::WarpBarrier => "warp barrier",
@@ -170,7 +170,7 @@ impl Examiner<'_> {
         at: &Observed<'_>,
         (address, stored): (u64, Option<&[u8]>),
     ) {
-        // Whether the store leaves the bytes from an address on unchanged, for the address of the previous race.
+        // The address of the previous race, and the result of `is_unchanged` for this address.
         let mut known: Option<(u64, bool)> = None;
         for race in found {
             let equal = race.both_write
@@ -202,7 +202,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Adds the races of the lanes of a chunk to the findings. The races are given by their lane.
+    /// Adds the races of the lanes of a chunk to the findings. `found` contains each race with its first lane.
     fn add_races_of_lanes(
         &self,
         races: &mut Races,
@@ -211,7 +211,8 @@ impl Examiner<'_> {
         at: &Observed<'_>,
         chunk: &Chunk<'_>,
     ) {
-        // Earlier stores have been executed. The stores of the lanes of this chunk have not.
+        // Memory contains the bytes of all earlier stores, so the record of recent stores is not needed for them. The
+        // stores of this chunk are not yet performed, so the loop below records them.
         races.forget_stores();
         found.sort_by_key(|&(lane, _)| lane);
         let stores = at.access.mode == AccessMode::Store;
@@ -269,7 +270,8 @@ impl Examiner<'_> {
         races.add_host_pair((site, host.work), launch, (finding, call));
     }
 
-    /// Returns whether an access is going to write: a compare-and-swap only if the comparison succeeds.
+    /// Returns whether an access that is about to be performed writes. A compare-and-swap writes only if its comparison
+    /// succeeds.
     fn writes(&self, access: &ObservedAccess, address: u64, operands: &[Bits]) -> bool {
         if access.op != AtomOp::Cas || access.mode != AccessMode::Update {
             return true;
@@ -304,7 +306,7 @@ impl Examiner<'_> {
             if self.info.cluster_size() == 1 {
                 races.use_window(window, id);
             }
-            // Another CTA may have used the shared memory of this CTA before. Its accesses are forgotten.
+            // An earlier CTA may have used the same shared memory. The detector must forget the accesses of that CTA.
             let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
             let start = self.cta.shared_base + self.shared_offset();
             if own != 0 {
@@ -356,8 +358,8 @@ impl Examiner<'_> {
         let (own, other) = (races.info(site), races.info(other_site));
         let here = (own, races.thread_place(id, race.thread));
         let there = (other, races.thread_place(other_cta, other_thread));
-        // Another run can execute the two accesses in the other order, so the report lists them in the order of the
-        // source.
+        // In another run, the two accesses can be executed in the opposite order. The report therefore lists them in
+        // the order of the source, so that all runs create the same report.
         let order = |info: &SiteInfo| (info.place.ptx_line, std::sync::Arc::clone(&info.kernel));
         let (first, second) = match order(other) <= order(own) {
             true => (there, here),
@@ -515,8 +517,8 @@ fn record_store(races: &mut Races, address: u64, bytes: &[u8]) {
     }
 }
 
-/// Returns whether a store writes the bytes that the latest store has written. Compares only the bytes from `from`, the
-/// first byte that races, to the end of its group of four bytes.
+/// Returns whether a store leaves memory unchanged, because it writes the bytes that the latest store has written.
+/// Compares only the bytes from `from`, the first byte that races, to the end of its aligned group of four bytes.
 fn is_unchanged(races: &Races, from: u64, start: u64, bytes: &[u8]) -> bool {
     let end = (from / 4 * 4 + 4).min(start + bytes.len() as u64);
     let mut memory = [0; 4];

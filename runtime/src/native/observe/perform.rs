@@ -1,5 +1,4 @@
-//! Performs the loads and stores of the lanes of a chunk, after the examiner has decided where each lane accesses
-//! memory.
+//! Performs the loads and stores of the lanes of a chunk, after the examiner has chosen the address for each lane.
 
 use std::ops::Range;
 
@@ -15,9 +14,9 @@ use crate::fault::{AccessFault, access};
 /// The lane whose access has faulted, and the fault.
 type Faulted = (u32, AccessFault);
 
-/// Loads the value of each active lane from the address that the lane uses ([`Chunk::used`]). Stores it in `results`,
-/// which contains a row for each element of the access, with a cell for each lane. Elements that the program does not
-/// use are not loaded.
+/// Loads the value of each active lane from the address that the lane uses ([`Chunk::used`]). Stores the value in
+/// `results`. `results` contains a row for each element of the access, and a row contains a cell for each lane.
+/// Elements that the program does not use are not loaded.
 pub(in crate::native) fn load(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -47,7 +46,7 @@ pub(in crate::native) fn load(
     Ok(())
 }
 
-/// Stores the operands of each active lane at the address that it uses ([`Chunk::used`]).
+/// Stores the operands of each active lane at the address that the lane uses ([`Chunk::used`]).
 pub(in crate::native) fn store(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -71,8 +70,9 @@ pub(in crate::native) fn store(
     Ok(())
 }
 
-/// Returns the first active lane and the range of the cells of all active lanes, in bytes. Returns `None` unless the
-/// values of these lanes are adjacent in memory, as they are in the cells, and a single copy may access all of them.
+/// Returns the first active lane and the byte range of the cells of all active lanes, if a single copy can perform the
+/// access of all these lanes. Returns `None` if the values in memory are not adjacent in the same way as in the cells,
+/// or if the lanes must be accessed separately.
 fn adjacent(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -105,7 +105,8 @@ fn load_element(at: u64, bytes: u32) -> Result<u64, AccessFault> {
 }
 
 fn store_element(at: u64, bytes: u32, bits: Bits) -> Result<(), AccessFault> {
-    // SAFETY: the examiner has chosen the address: memory of the device that the kernel may write, or spare memory.
+    // SAFETY: the examiner has chosen the address, which is in device memory that the kernel may write, or in spare
+    // memory.
     unsafe {
         match bytes {
             1 => access::store8(at, bits as u8),

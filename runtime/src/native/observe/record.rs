@@ -103,9 +103,9 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records an access by strided lanes: the address of thread `first + n` in the state space is `base` plus `n`
-    /// times `stride`, and bit `n` of `mask` states whether this thread accesses memory. Returns false if the lanes
-    /// must be recorded with [`Recorder::access`].
+    /// Records an access by strided lanes. The address of thread `first + n` in the state space is `base + n * stride`.
+    /// Bit `n` of `mask` states whether this thread accesses memory. Returns false if the lanes must be recorded with
+    /// [`Recorder::access`].
     pub(in crate::native) fn strided(
         &mut self,
         cta: u64,
@@ -135,8 +135,7 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Returns the memory to which all addresses of instructions in a state space refer; `None` if it depends on the
-    /// address.
+    /// Returns the memory to which all addresses in a state space refer; `None` if the memory depends on the address.
     fn space_of_all(&self, space: StateSpace) -> Option<Space> {
         match space {
             StateSpace::Global => Some(Space::Global),
@@ -194,7 +193,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the memory to which the address of an instruction refers, and the address in this memory.
+    /// Returns the memory to which an instruction's address in `space` refers, and the address in this memory.
     fn resolve(&self, space: StateSpace, thread: u32, address: u64) -> (Space, u64) {
         let local = self.cta.local_base + u64::from(thread) * u64::from(self.cta.local_stride);
         match space {
@@ -226,7 +225,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Makes the CTA with a linear index the current one.
+    /// Makes the CTA with linear index `cta` the current CTA.
     fn move_to(&mut self, cta: u64) {
         if self
             .current

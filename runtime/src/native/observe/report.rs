@@ -114,7 +114,7 @@ impl Examiner<'_> {
         finding
     }
 
-    /// Describes the memory of a wrong access.
+    /// Returns the text that describes which memory a wrong access refers to.
     fn describe(&self, at: &Observed<'_>, address: u64, kind: Kind) -> String {
         let place = match self.space_of(at.access.space, address) {
             StateSpace::Shared | StateSpace::SharedCluster => self.shared_text(address),
@@ -173,7 +173,7 @@ impl Examiner<'_> {
     }
 }
 
-/// Returns a source position as reports name it.
+/// Converts a source position to the form that reports contain.
 pub(super) fn place_of(code: &KernelCode, loc: SourceLoc) -> Place {
     Place {
         ptx_line: (loc.ptx_line != 0).then_some(loc.ptx_line),
