@@ -19,8 +19,8 @@
 //!   where the threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
 //!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
-//!   call. When the unit parks, the window stays in the unit's state. There is a window for every unit that may be
-//!   resident at the same time. Dropping a window frees it.
+//!   call. When the unit parks, the window stays in the unit's state. There are enough windows for all units that can
+//!   be resident at the same time. Dropping a window frees it.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
 //!   in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
@@ -287,7 +287,8 @@ pub trait Worker {
     /// [`crate::Error::LaunchOutOfResources`] when a window cannot be this large, or the system provides no more
     /// memory.
     fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow>;
-    /// Gives the window of a completed unit back to the worker. Dropping a window frees it as well.
+    /// Gives the window of a completed unit back to the worker. Alternatively, the engine can drop the window, which
+    /// frees it.
     fn return_window(&mut self, window: CtaWindow);
 }
 
@@ -381,10 +382,11 @@ pub trait PreparedLaunch: Send + Sync {
     /// Ends the launch: no unit runs any more. The scheduler calls this function once, before it reports the end of the
     /// launch. `completed` states whether all units are complete.
     fn finish(&self, _completed: bool) {}
-    /// Begins to observe what waiting threads do, for [`PreparedLaunch::hang`].
+    /// Begins to observe the waiting threads, so that a later call of [`PreparedLaunch::hang`] can detect a hang.
     fn observe_waits(&self) {}
-    /// Returns the hang if since [`PreparedLaunch::observe_waits`] the threads have only polled memory that neither
-    /// they nor the host can change without a call of the driver. Returns `None` if this is not certain.
+    /// Returns the hang if two conditions hold: since the call of [`PreparedLaunch::observe_waits`], the threads have
+    /// only polled memory; and neither the threads nor, without a call of the driver, the host can change this memory.
+    /// Returns `None` if this is not certain.
     fn hang(&self) -> Option<Hang> {
         None
     }
@@ -462,7 +464,7 @@ pub enum EngineChoice {
 }
 
 impl EngineChoice {
-    /// Reads `MARGAY_ENGINE`: `native`, `interpreter`, or anything else for both.
+    /// Reads `MARGAY_ENGINE`: `native` or `interpreter`; any other text selects [`EngineChoice::Auto`].
     pub(crate) fn from_env() -> EngineChoice {
         match crate::environment::env("MARGAY_ENGINE").as_deref() {
             Some("native") => EngineChoice::Native,

@@ -63,7 +63,7 @@ struct Inner {
     flags: EventFlags,
     /// The last record.
     record: Mutex<Record>,
-    /// The state that other processes share.
+    /// The state that is shared with other processes, if the event was created for sharing.
     shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
 }

@@ -51,7 +51,7 @@ struct HeapState {
 struct Used {
     /// Number of bytes that the block occupies.
     size: u64,
-    /// Number of bytes that device code has asked for.
+    /// Number of bytes that device code has requested.
     requested: u64,
 }
 
@@ -65,7 +65,7 @@ impl DeviceHeap {
         })
     }
 
-    /// Creates a heap that is always full.
+    /// Creates a heap without memory, in which every allocation fails.
     #[cfg(test)]
     pub(crate) fn detached() -> Arc<DeviceHeap> {
         Arc::new(DeviceHeap {
@@ -227,7 +227,7 @@ impl HeapState {
         }
     }
 
-    /// Adds a block to the free blocks, and joins it with its neighbours.
+    /// Adds a block to the free blocks, and joins it with adjacent free blocks.
     fn give(&mut self, address: u64, bytes: u64) {
         let (mut start, mut size) = (address, bytes);
         if let Some(&after) = self.free.get(&(start + size)) {

@@ -1,4 +1,4 @@
-//! Counts the threads of the program that use the driver, and those of them that wait for work.
+//! Counts the threads of the program that use the driver, and how many of these threads wait for work.
 //!
 //! If all threads that use the driver wait, no call of the program can change device memory before the work is
 //! complete.
@@ -38,7 +38,8 @@ pub fn note() {
     if in_host_function() {
         return;
     }
-    // A destructor of an ending thread may call the driver after `USER` is destroyed. The access then fails.
+    // A destructor of an ending thread may call the driver after `USER` is destroyed. The access to `USER` then fails,
+    // and the thread is no longer counted.
     let _ = USER.try_with(|user| {
         let mut user = user.borrow_mut();
         if user.is_none() {

@@ -40,7 +40,7 @@ struct Launched {
     children: Mutex<LaunchedState>,
     /// Counts a launch by device code as pending until its threads have ended.
     pending: Mutex<Option<Pending>>,
-    /// Counts the parameters, which exist as long as the launch.
+    /// Counts the bytes of the launch's parameters while the launch exists.
     _parameters: Parameters,
 }
 
@@ -55,7 +55,7 @@ struct LaunchedState {
     last: Vec<Child>,
     /// The task of each event's last record.
     events: FxHashMap<u64, Arc<Task>>,
-    /// Number of tasks that were left when completed tasks were last removed.
+    /// Number of tasks that remained after completed tasks were last removed.
     left: usize,
 }
 
@@ -70,7 +70,7 @@ impl LaunchedState {
         wish: Wish,
     ) -> Option<Arc<Task>> {
         let before = self.tails.get(&line).cloned();
-        // Device code sets no priorities: its requests have the priority of its launch.
+        // Device code cannot set priorities: a request gets the priority of the launch that makes it.
         let priority = launched.priority();
         let work = match wish {
             Wish::Launch(child) if line == Line::Tail => {
@@ -118,7 +118,7 @@ impl LaunchedState {
         Some(task)
     }
 
-    /// Removes completed tasks if there are many. No request needs to wait for them.
+    /// Removes completed tasks if many tasks are stored. No request needs to wait for a completed task.
     fn forget_completed(&mut self) {
         if self.tails.len() + self.events.len() > 2 * self.left + FEW_TASKS {
             self.tails.retain(|_, task| !task.is_done());
@@ -128,7 +128,7 @@ impl LaunchedState {
     }
 }
 
-/// Creates work that does nothing, and counts as pending until it runs.
+/// Creates work that does nothing. `pending` counts the request as pending until this work runs.
 fn marker(pending: Pending) -> Work {
     let job = move || {
         drop(pending);

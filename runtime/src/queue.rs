@@ -5,8 +5,8 @@
 //! streams are independent of the legacy stream. Each host thread has a *per-thread default stream*, which is a
 //! blocking stream.
 //!
-//! Invariant: the tail of a [`Queue`] is the last task submitted to it. A legacy submission sees the tails of all
-//! blocking queues at one moment, because it holds the order lock exclusively.
+//! Invariant: the tail of a [`Queue`] is the last task submitted to it. A submission to the legacy stream reads the
+//! tails of all blocking queues atomically, because it holds the order lock exclusively.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -220,7 +220,7 @@ impl Queues {
         all.map(Arc::clone).collect()
     }
 
-    /// Makes the work of queues that are created from now on wait for `task`.
+    /// Makes the work of queues that are created after this call wait for `task`.
     pub(crate) fn hold_new(&self, task: Arc<Task>) {
         self.order.write().gate = Some(task);
     }

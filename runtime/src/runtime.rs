@@ -128,15 +128,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Runs `tool` on all launches, besides the tools of earlier calls (default: the tools that `MARGAY_CHECK` names).
-    /// See [`crate::checks`].
+    /// Runs `tool` on all launches, in addition to the tools of earlier calls (default: the tools that `MARGAY_CHECK`
+    /// names). See [`crate::checks`].
     pub fn check(mut self, tool: Tool) -> Self {
         self.checks = Some(self.checks.unwrap_or_default().with(tool));
         self
     }
 
-    /// Lets a tool observe the kernels of PTX images, besides the tools of earlier calls. See [`crate::observe`].
-    /// This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// Lets a tool observe the kernels of PTX images, in addition to the tools of earlier calls. See
+    /// [`crate::observe`]. This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn tool(mut self, tool: Arc<dyn observe::Tool>) -> Self {
         self.tools.push(tool);
         self
@@ -180,7 +180,7 @@ impl RuntimeBuilder {
         } else {
             workers
         };
-        // Under `ulimit -v` the addresses may suffice for fewer windows only. Each worker keeps two windows.
+        // If `ulimit -v` is set, the address space may have room for fewer windows only. Each worker keeps two windows.
         let affordable = affordable_slots().map_or(u64::MAX, |slots| {
             slots.saturating_sub(2 * workers as u64).max(1)
         });
@@ -308,7 +308,7 @@ impl Runtime {
     pub fn settle(&self, limit: Duration) -> bool {
         let runtime = self.clone();
         let (done, wait) = mpsc::channel();
-        // The waits have no time limit, so another thread performs them.
+        // The waits have no time limit, so a separate thread waits.
         let waiter = std::thread::Builder::new().name("margay-settle".to_owned());
         let waiter = waiter.spawn(move || {
             for context in Context::all_of(&runtime.inner.machine) {
@@ -336,8 +336,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether a launch of a checking run has failed because of an access or a fault that a finding reports,
-    /// with a fault for whose kind `is` returns true.
+    /// Returns whether `is` returns true for the kind of an error that a context of a checking run returns because of
+    /// an access or a fault that a finding reports.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))

@@ -44,7 +44,7 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// Returns a texture with a sampler and, if they are bound, texels.
+    /// Returns a texture with a sampler and the texels that are bound to the texture, if any.
     pub(crate) fn texture(texels: Option<Arc<Texels>>, sampler: Sampler) -> Bound {
         let plan = texels
             .as_ref()
@@ -69,7 +69,7 @@ impl Bound {
 #[derive(Debug, Clone, Default)]
 struct Slot {
     generation: u32,
-    /// The object, and the id of the context that owns it.
+    /// The object that the slot contains, and the ID of the context that owns the object.
     bound: Option<(Bound, u64)>,
 }
 

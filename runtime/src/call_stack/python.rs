@@ -108,7 +108,7 @@ impl Interpreter {
         // SAFETY: see above.
         let is_running = unsafe { (self.is_initialized)() } != 0 && !thread.is_null();
         match types {
-            // If the thread holds the lock but has a pending exception, it gets no frames.
+            // If the thread holds the lock but has a pending exception, no frames are returned.
             // SAFETY: the function reads a variable and needs no lock.
             Some(types) if is_running && unsafe { (self.current_thread)() } != thread => {
                 released::frames(thread as u64, types)
@@ -118,7 +118,8 @@ impl Interpreter {
     }
 
     fn frames(&self) -> Vec<HostFrame> {
-        // A garbage collection could run code of the program, which could call this library again.
+        // Garbage collection is stopped here, because it could run code of the program, which could call this library
+        // again.
         // SAFETY: the thread holds the lock, here and below.
         let collects = unsafe { (self.collects)() } != 0;
         if collects {
@@ -126,7 +127,7 @@ impl Interpreter {
             unsafe { (self.stop_collecting)() };
         }
         let mut found = Vec::new();
-        // SAFETY: see above. The reference is borrowed, and the next call makes it an owned one.
+        // SAFETY: see above. The function returns a borrowed reference, and `retain` makes it an owned reference.
         let mut frame = unsafe { (self.frame)() };
         if !frame.is_null() {
             // SAFETY: the frame is valid.

@@ -410,9 +410,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Calls `submit`, and orders the work that it submits to this stream with all work of `contexts` (`cuMemcpyPeer`).
-    /// That work begins after all work that was submitted to the contexts before. Work that is submitted to the
-    /// contexts later waits for it. Capturing streams are not affected.
+    /// Calls `submit`, which submits work to this stream, and orders this work with all work of `contexts`
+    /// (`cuMemcpyPeer`). The work begins after everything that was submitted to the contexts before the call.
+    /// Everything that is submitted to the contexts after the call waits for the work. Capturing streams are not
+    /// affected.
     ///
     /// # Errors
     /// Returns the errors of `submit` and of the contexts.

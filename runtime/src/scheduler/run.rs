@@ -52,8 +52,8 @@ pub(crate) struct RunSpec {
     pub(crate) gang: bool,
     /// Maximum running time of the launch; if it is `None`, the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
-    /// Time by which the launch must be complete. It is set for a grid that device code launches, because all grids
-    /// that a launch causes share one time limit.
+    /// Time by which the launch must be complete. It is set only for a launch by device code, because all grids that a
+    /// launch by the host causes share one time limit.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Run {
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<VecDeque<ParkedUnit>>,
     pub(super) parked_count: AtomicUsize,
-    /// The units after a parked unit in a claimed range, as ranges.
+    /// Ranges of claimed units that have not started, because an earlier unit of the claimed range has parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
     /// Number of pieces that all workers have taken. If it is odd, a parked unit is next; if it is even, new units are
@@ -165,8 +165,7 @@ impl Run {
             (3 * old + nanos) / 4
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
-        // After a slow launch, the value decreases slowly, because one worker too few costs more than one worker too
-        // many.
+        // After a slow launch, `pace` decreases slowly, because one worker too few costs more than one worker too many.
         let pace = self.spec.launcher.pace();
         let old = pace.load(Ordering::Relaxed);
         pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
@@ -197,8 +196,8 @@ impl Run {
     }
 
     /// Estimates the number of nanoseconds that one worker needs for the units that have not been claimed; returns
-    /// `u64::MAX` if it cannot be estimated. The estimate uses the times of this run or, before its first unit is
-    /// complete, those of earlier launches of the kernel.
+    /// `u64::MAX` if this number cannot be estimated. The estimate uses the times of this run or, before its first unit
+    /// is complete, those of earlier launches of the kernel.
     pub(super) fn time_left(&self) -> u64 {
         let pace = match self.unit_nanos.load(Ordering::Relaxed) {
             0 => self.spec.launcher.pace().load(Ordering::Relaxed),
