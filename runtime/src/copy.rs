@@ -144,7 +144,7 @@ pub(crate) enum Manner {
     Sync,
     /// The call waits in the cases in which `cuMemcpy*Async` waits.
     Async,
-    /// As `Async`, but the call reads the source before it returns.
+    /// As `Async`, but the source is read before the call returns.
     Staged,
 }
 
@@ -265,8 +265,8 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 }
 
 impl Fill {
-    /// Returns the event that tools receive for the fill. `stream` is the ID of its stream; `None` for a node of a
-    /// graph.
+    /// Returns the event that tools receive for the fill. `stream` is the ID of the fill's stream; `None` for a node of
+    /// a graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Fill {
             bytes: u64::from(self.width) * self.count * self.rows,
@@ -412,8 +412,8 @@ impl Transfer {
         rows && slices
     }
 
-    /// Returns the event that tools receive for the copy. `stream` is the ID of its stream; `None` for a node of a
-    /// graph.
+    /// Returns the event that tools receive for the copy. `stream` is the ID of the copy's stream; `None` for a node of
+    /// a graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Copy {
             direction: match self.direction {

@@ -36,8 +36,8 @@ pub fn cpp(name: &str, parts: Parts) -> Option<String> {
     limited(|text| symbol.structured_demangle(text, &options))
 }
 
-/// Returns the name of a function or variable as the Rust or C++ source has it. Returns `name` if it is not mangled, or
-/// if the text would be too long.
+/// Returns the name of a function or variable as it appears in the Rust or C++ source. Returns `name` if it is not
+/// mangled, or if the text would be too long.
 pub fn readable(name: &str) -> String {
     let demangled = match rustc_demangle::try_demangle(name) {
         Ok(symbol) => limited(|text| write!(text, "{symbol:#}")),

@@ -17,10 +17,10 @@
 //!   unit was last run or resumed. If no unit progresses, workers back off. If only threads of the unit itself could
 //!   end a wait and none of them can, the engine returns a [`FaultKind::Deadlock`](crate::FaultKind) fault that lists
 //!   where the threads wait.
-//! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
-//!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
-//!   call. When the unit parks, the window stays in the unit's state. There are enough windows for all units that can
-//!   be resident at the same time. Dropping a window frees it.
+//! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]).
+//!   When the unit completes, the engine returns the window ([`Worker::return_window`]) or keeps the window for the
+//!   next unit of the same call. When the unit parks, the window stays in the unit's state. There are enough windows
+//!   for all units that can be resident at the same time. Dropping a window frees it.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
 //!   in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
@@ -132,7 +132,7 @@ pub struct VariableInfo {
     pub constant: bool,
     /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// Whether programs can find the variable by name, because it is declared outside of functions.
+    /// Whether the variable is declared outside of functions, so that programs can find it by name.
     pub visible: bool,
     /// Describes a variable of opaque type, which has no memory and whose address is a handle.
     pub reference: Option<Reference>,
@@ -276,7 +276,7 @@ impl LaunchShape {
     }
 }
 
-/// What a worker provides to an engine while it runs units.
+/// The interface that a worker provides to an engine while the engine runs units.
 pub trait Worker {
     /// Returns whether the running launch must end now.
     fn stop_requested(&self) -> bool;
@@ -432,13 +432,13 @@ pub struct ParkedUnit {
 pub enum RunOutcome {
     /// All requested units are complete.
     Done,
-    /// The unit `unit.unit` waits. The units before it are complete, and those after it have not started.
+    /// The unit `unit.unit` waits. The units before this unit are complete, and the units after it have not started.
     Parked(ParkedUnit),
     /// Device code failed; the launch ends.
     Fault(Fault),
     /// The engine stopped as requested.
     Stopped {
-        /// A description of where the threads were, for a report. It is empty if no thread was running.
+        /// Describes for a report where the threads were; empty if no thread was running.
         place: String,
     },
 }

@@ -39,8 +39,8 @@ struct HeapState {
     by_size: BTreeSet<(u64, u64)>,
     /// The blocks that device code has allocated, by start address.
     used: BTreeMap<u64, Used>,
-    /// Number of bytes after each block that no block uses. If it is not 0, freed blocks are not reused before the heap
-    /// is full.
+    /// Number of bytes after each block that no block uses. If this number is not 0, freed blocks are not reused before
+    /// the heap is full.
     red_zone: u64,
     /// Size of each freed block that is not available for reuse yet, by start address.
     resting: BTreeMap<u64, u64>,

@@ -10,7 +10,7 @@ use crate::service::in_host_function;
 
 /// Number of live threads of the program that have used the driver.
 static USERS: AtomicUsize = AtomicUsize::new(0);
-/// Number of these threads that wait for work now.
+/// Number of threads counted by [`USERS`] that are waiting for work.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// A thread that has used the driver. The destructor runs when the thread ends.

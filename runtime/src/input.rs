@@ -84,7 +84,8 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because they may never end.
+/// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because other files may
+/// never end.
 ///
 /// Reads no more bytes than the length that the file's metadata contains. Files that the system generates, such as
 /// those of procfs, have length 0, so their content counts as empty: some of them, such as `/proc/kmsg`, are regular
@@ -186,7 +187,7 @@ mod tests {
         }
     }
 
-    // Regression test: two gigabytes of `/dev/zero` were read before it was rejected.
+    // Regression test: two gigabytes of `/dev/zero` were read before the file was rejected.
     #[test]
     fn an_image_is_read_only_as_far_as_it_can_extend() {
         let read = |start: &[u8], rest: u8| {

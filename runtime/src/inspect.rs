@@ -1,7 +1,7 @@
 //! Inspection of the compiler: prints an image at each stage of its translation to native code.
 //!
-//! `margay dis` and tests use this module. Nothing in it runs device code. Invariant: the printed code is the code that
-//! an engine uses, because the same passes and the same compiler produce it.
+//! `margay dis` and tests use this module. No function of this module runs device code. Invariant: the printed code is
+//! the code that an engine uses, because the same passes and the same compiler produce it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -33,9 +33,9 @@ use crate::native::{Caching, compiler, guarded, linked};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// The name.
+    /// The name of the pass.
     pub name: &'static str,
-    /// A short description.
+    /// A short description of the pass.
     pub about: &'static str,
 }
 
@@ -279,8 +279,8 @@ impl Inspection {
     }
 
     /// Reports why a function's code is slower than it could be. The first line gives the width of chunks. Each further
-    /// line gives a reason, and how often it occurs in the code for one-dimensional blocks whose size is a multiple of
-    /// the chunk width.
+    /// line gives a reason, and how often the reason occurs in the code for one-dimensional blocks whose size is a
+    /// multiple of the chunk width.
     ///
     /// # Errors
     ///

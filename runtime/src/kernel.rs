@@ -92,7 +92,7 @@ impl FunctionAttribute {
 
 /// Bytes of shared memory that a CTA may have if its kernel does not opt in to more.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// Number of registers of a thread that is reported if the real number is unknown. The value is a typical number.
+/// Number of registers of a thread that is reported if the real number is unknown: a typical number.
 const USUAL_REGISTERS: u32 = 32;
 /// Maximum number of CTAs in a cluster that every device permits. [`LARGEST_CLUSTER`] is the maximum if
 /// `NonPortableClusterSizeAllowed` is set.
@@ -413,8 +413,8 @@ impl Kernel {
         Ok(cluster)
     }
 
-    /// Checks a launch without preparing it. Returns the shape of its clusters and how many units may be resident at
-    /// the same time.
+    /// Checks a launch without preparing it. Returns the shape of the launch's clusters and how many units may be
+    /// resident at the same time.
     ///
     /// The first launch of a kernel lowers the kernel's code. The call fails if the code has not been lowered by
     /// `deadline`.
@@ -466,7 +466,7 @@ impl Kernel {
             )));
         }
         if threads > u64::from(self.max_threads()) {
-            // NVIDIA's driver returns this error. Numba's tests, which were written for GPUs, expect it.
+            // NVIDIA's driver returns this error. Numba's tests, which were written for GPUs, expect this error.
             return Err(Error::invalid(format!(
                 "{threads} threads per block, the kernel takes {}",
                 self.max_threads()

@@ -61,7 +61,7 @@ struct LaunchedState {
 
 impl LaunchedState {
     /// Creates the task for a request of device code; `None` if the request creates no task. The task starts only after
-    /// the caller has released it.
+    /// the caller has released the task.
     fn submit(
         &mut self,
         owner: &Arc<dyn Owner>,
@@ -156,7 +156,7 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
         Some(child.pending),
     ) {
         Ok(run) => Some(Work::Launch(run)),
-        // The fault names its own reason, such as the time limit.
+        // The fault already contains the reason, such as the time limit.
         Err(Error::Fault(fault)) => {
             owner.fail((*fault).clone());
             None

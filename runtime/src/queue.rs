@@ -102,7 +102,7 @@ impl Queue {
         !self.destroyed.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns the last task if it is not complete.
+    /// Returns the last task of the queue if the task is not complete.
     fn open_tail(&self) -> Option<Arc<Task>> {
         let mut tail = self.tail.lock();
         if tail.as_ref().is_some_and(|task| task.is_done()) {
@@ -120,7 +120,7 @@ impl Queue {
 /// The queues of a context.
 pub(crate) struct Queues {
     order: RwLock<Order>,
-    /// The order of work, in runs that record it.
+    /// Records the order of work; `None` in runs that do not record the order.
     timeline: Option<Arc<Timeline>>,
 }
 

@@ -173,7 +173,8 @@ impl RuntimeBuilder {
         // the device and waits for another launch, the other launch needs the remaining windows.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
         let checks = self.checks.unwrap_or_else(Tools::from_env);
-        // The race detector needs all accesses in one order. It also reports races that would occur in other orders.
+        // The race detector needs all accesses in one order. The detector also reports races that would occur in other
+        // orders.
         let in_order = checks.contains(Tool::Race);
         let workers = if deterministic || in_order {
             1
@@ -374,8 +375,8 @@ impl Runtime {
         self.inner.machine.scheduler().workers()
     }
 
-    /// Returns the first device's primary context. If the context is not active, the call retains it; the runtime never
-    /// releases it.
+    /// Returns the first device's primary context. If the context is not active, the call retains the context, and the
+    /// runtime never releases it.
     ///
     /// # Errors
     /// [`Error::NoDevice`] when no device is visible; [`Error::NotInitialized`] in the child of a fork.

@@ -168,7 +168,7 @@ impl Task {
         task
     }
 
-    /// Returns the work that is complete when this task is complete, if it was recorded.
+    /// Returns the work that is complete when this task is complete, if this work was recorded.
     pub(crate) fn past(&self) -> Option<&Clock> {
         self.past.get().map(Box::as_ref)
     }
@@ -178,7 +178,7 @@ impl Task {
         let _ = self.past.set(Box::new(past));
     }
 
-    /// Makes a task that is not released yet wait for another task as well.
+    /// Makes a task that is not released yet also wait for `predecessor`.
     pub(crate) fn also_after(self: &Arc<Task>, predecessor: &Arc<Task>) {
         let mut state = predecessor.state.lock();
         if !state.done {
@@ -274,7 +274,7 @@ impl Task {
         }
     }
 
-    /// Counts a completed predecessor. If it was the last predecessor, starts the task. If the task has no work left
+    /// Counts a completed predecessor. If all predecessors are complete, starts the task. If the task has no work left
     /// after that, adds the task to `todo`.
     fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {

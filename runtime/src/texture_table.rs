@@ -28,7 +28,7 @@ pub(crate) struct Texture {
     pub(crate) texels: Option<Arc<Texels>>,
     /// How texels are addressed and filtered.
     pub(crate) sampler: Sampler,
-    /// The plan for common fetches. If it is `None`, all fetches take the general path.
+    /// The plan for common fetches. If the plan is `None`, all fetches take the general path.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Bound {
     Texture(Texture),
     /// A sampler without texels.
     Sampler(Sampler),
-    /// A surface, with its texels if any are bound to it.
+    /// A surface, with the texels that are bound to it, if any.
     Surface(Option<Arc<Texels>>),
 }
 
@@ -141,7 +141,7 @@ impl TextureTable {
     }
 }
 
-/// The table of a machine. If a launch still uses the table, a change copies it first.
+/// The table of a machine. If a launch still uses the table, a change first copies the table.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     table: Mutex<Arc<TextureTable>>,

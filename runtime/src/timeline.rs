@@ -274,8 +274,8 @@ impl Timeline {
         }
     }
 
-    /// Adds a piece of work, and passes the earlier work that may overlap it to the race detector. Removes completed
-    /// work that is ordered before all running and all later work.
+    /// Adds a piece of work, and passes the earlier work that may overlap the new work to the race detector. Removes
+    /// completed work that is ordered before all running and all later work.
     fn add_work(
         &self,
         works: &mut Vec<Work>,

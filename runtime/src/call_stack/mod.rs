@@ -190,8 +190,8 @@ impl CallStack {
         }))
     }
 
-    /// Returns the frames from the function that called the API to `main`. The first call resolves them, which can take
-    /// seconds.
+    /// Returns the frames from the function that called the API to `main`. The first call resolves the frames, which
+    /// can take seconds.
     pub fn frames(&self) -> &[HostFrame] {
         let captured = &*self.0;
         captured
@@ -200,7 +200,7 @@ impl CallStack {
     }
 
     /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's
-    /// runtime does not count, because its functions only pass on the calls of the program.
+    /// runtime does not count, because its functions only forward the calls of the program.
     pub fn is_of_library(&self) -> bool {
         let mappings = resolve::mappings();
         let file = |&address: &usize| {
@@ -213,7 +213,7 @@ impl CallStack {
             .is_some_and(|file| LIBRARIES.iter().any(|name| file.starts_with(name)))
     }
 
-    /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns
+    /// Describes where the program made the call: `at main.cu:31`, or `in main` if the line is not known. Returns
     /// `None` if there are no frames.
     pub fn site(&self) -> Option<String> {
         site_of(self.frames())

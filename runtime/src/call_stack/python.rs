@@ -65,7 +65,7 @@ fn symbol(name: &CStr) -> Option<*mut c_void> {
 }
 
 /// Returns the Python frames of the calling thread, innermost first. Returns no frames if the thread does not hold the
-/// interpreter's lock, unless [`released`] can read them.
+/// interpreter's lock, unless [`released`] can read the frames.
 pub(super) fn frames() -> Vec<HostFrame> {
     static INTERPRETER: OnceLock<Option<Interpreter>> = OnceLock::new();
     match INTERPRETER.get_or_init(Interpreter::find) {
@@ -89,7 +89,7 @@ impl Interpreter {
         holds && unsafe { (self.error)() }.is_null()
     }
 
-    /// Returns the frames of the calling thread if it has released the lock.
+    /// Returns the frames of the calling thread if the thread has released the lock.
     fn released_frames(&self) -> Vec<HostFrame> {
         static TYPES: OnceLock<Option<released::Types>> = OnceLock::new();
         let types = TYPES.get_or_init(|| {

@@ -25,9 +25,9 @@ use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;
 
-/// The calls that a capture forbids, and the threads in which it forbids them (`CUstreamCaptureMode`). Each thread also
-/// has a mode of its own ([`exchange_thread_mode`]). If this mode is `Relaxed`, the modes of captures have no effect on
-/// the thread.
+/// The calls that a capture forbids, and the threads in which these calls are forbidden (`CUstreamCaptureMode`). Each
+/// thread also has a mode of its own ([`exchange_thread_mode`]). If this mode is `Relaxed`, the modes of captures have
+/// no effect on the thread.
 ///
 /// ```
 /// use margay::capture::CaptureMode;

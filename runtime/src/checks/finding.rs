@@ -30,7 +30,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Returns the name in reports.
+    /// Returns the name of the access in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -99,7 +99,7 @@ pub(crate) fn more_specific(
 pub struct Other {
     /// The kernel of the access.
     pub kernel: Option<String>,
-    /// The place of the access.
+    /// The place of this access in the kernel.
     pub place: Place,
     /// What the access does.
     pub access: Access,
@@ -122,7 +122,7 @@ pub struct Other {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What was found.
+    /// The kind of the finding.
     pub kind: Kind,
     /// How serious the finding is.
     pub severity: Severity,

@@ -69,7 +69,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the name in reports.
+    /// Returns the name of the severity in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Info => "info",
@@ -104,7 +104,7 @@ macro_rules! kinds {
                 match self { $(Kind::$variant => Severity::$severity,)* }
             }
 
-            /// Returns the name in reports.
+            /// Returns the name of the kind in reports.
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$variant => $name,)* }
             }

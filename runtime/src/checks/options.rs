@@ -87,7 +87,7 @@ pub enum ListedCalls {
     /// None.
     #[default]
     None,
-    /// Calls that change something: memory, modules, launches, streams.
+    /// Calls that change memory, modules or streams, and launches.
     Changes,
     /// All calls.
     All,

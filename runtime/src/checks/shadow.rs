@@ -77,8 +77,8 @@ pub(crate) struct Races {
     host_pairs: IndexMap<(Site, u32), Pair>,
     /// Copies and fills that later work may overlap.
     host: Vec<HostAccess>,
-    /// A launch, and the elements of `host` that it may overlap. Only one launch is kept, because successive accesses
-    /// are usually those of one launch.
+    /// A launch, and the elements of `host` that the launch may overlap. Only one launch is kept, because successive
+    /// accesses are usually those of one launch.
     overlapping: Option<(u64, Vec<HostAccess>)>,
     /// Digests of accesses to shared memory that did not race. Each digest covers all accesses of a CTA between two
     /// barriers.
@@ -283,7 +283,7 @@ impl Races {
         self.launches.iter().all(|&other| other == launch)
     }
 
-    /// Returns whether the accesses of earlier work use so much memory that they should be forgotten.
+    /// Returns whether the detector should forget the accesses of earlier work, because they use too much memory.
     pub(crate) fn is_full(&self) -> bool {
         self.detector.groups() > GROUPS
     }

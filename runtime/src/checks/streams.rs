@@ -24,7 +24,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Returns the address and the length of each row. Rows without a gap between them are one row.
+    /// Returns the address and the length of each row. Contiguous rows are returned as one row.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u64, u64)> {
         let rows = *self;
         let (width, height) = match rows.pitch == rows.width || rows.height == 1 {

@@ -32,8 +32,8 @@ impl Event {
         self.snapshot().map(drop)
     }
 
-    /// Records the event after the work that was submitted to `stream` so far. In a capturing stream, records it after
-    /// the work that was captured so far.
+    /// Records the event after the work that was submitted to `stream` so far. In a capturing stream, records the event
+    /// after the work that was captured so far.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] if the stream belongs to another context.

@@ -134,9 +134,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Copies memory like [`Stream::copy_async`], but reads the source before it returns, without waiting for earlier
-    /// work of the stream (`CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`). In a captured graph, each launch of the graph
-    /// reads the source.
+    /// Copies memory like [`Stream::copy_async`], but reads the source before the call returns, without waiting for
+    /// earlier work of the stream (`CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`). In a captured graph, each launch of
+    /// the graph reads the source.
     ///
     /// # Safety
     /// Host memory in the transfer must be valid until the copy is complete; the source only until this call returns,

@@ -3,7 +3,7 @@
 //!
 //! The state is in a page of a memory file, which every process that opened the event has mapped. Invariant: `complete`
 //! never exceeds `recorded`. If the recording process ends without completing a record, the record counts as complete,
-//! because no process executes its work any more.
+//! because no process executes the recorded work any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -50,9 +50,9 @@ pub enum SyncOperation {
     Barrier {
         /// The number of the barrier.
         number: u32,
-        /// The number of threads that take part; `None` if all threads of the CTA do.
+        /// The number of threads that take part; `None` if all threads of the CTA take part.
         threads: Option<u32>,
-        /// What the lanes do at the barrier.
+        /// Whether the lanes wait at the barrier and combine a predicate.
         kind: BarrierKind,
     },
     /// `barrier.cluster`.
@@ -70,7 +70,7 @@ pub enum SyncOperation {
     },
 }
 
-/// What lanes do at a barrier.
+/// Whether lanes wait at a barrier and combine a predicate.
 ///
 /// ```
 /// use margay::observe::{BarrierKind, SyncOperation};

@@ -19,9 +19,9 @@ pub enum EventKind {
     AsynchronousCopies,
     /// Fences.
     Fences,
-    /// Each instruction of each warp, with its mask.
+    /// Each instruction that lanes of a warp reach, with the mask of the lanes that execute it.
     Instructions,
-    /// Branches, with the mask of the lanes that take them.
+    /// Branches, each with the mask of the lanes that take the branch.
     Branches,
     /// Calls and returns of functions.
     Calls,

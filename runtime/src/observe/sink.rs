@@ -50,7 +50,7 @@ enum Delivery {
 }
 
 impl LaunchSink {
-    /// Creates the sink of a launch; `None` if no tool wants its events.
+    /// Creates the sink of a launch; `None` if no tool wants the launch's events.
     pub(crate) fn new(observers: &Observers, launch: Launch) -> Option<LaunchSink> {
         let receivers = observers.of_launch(&launch);
         (!receivers.is_empty()).then(|| LaunchSink {
@@ -70,7 +70,7 @@ impl LaunchSink {
         requests.any(|request| request.has_access(space, kind))
     }
 
-    /// Appends an access to the records of a CTA, if a tool wants it.
+    /// Appends an access to the records of a CTA, if a tool wants the access.
     pub(crate) fn record(&self, buffer: &mut CtaBuffer, what: &RawAccess<'_>) {
         if self.wants(what.space, raw::kind_of(what.access.mode)) {
             buffer.access(&self.storage, what);

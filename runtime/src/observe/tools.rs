@@ -32,7 +32,7 @@ struct Registered {
 }
 
 impl Registered {
-    /// Calls the tool. If it panics, or has panicked before, returns `None`.
+    /// Calls the tool. If the tool panics, or has panicked before, returns `None`.
     fn call<T>(&self, call: impl FnOnce(&dyn Tool) -> T) -> Option<T> {
         if self.failure.get().is_some() {
             return None;

@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-/// Adds up to `wanted` to `counter`, but does not exceed `limit`. Returns the number that was added.
+/// Adds up to `wanted` to `counter`, so that `counter` does not exceed `limit`. Returns the number that was added.
 fn grab(counter: &std::sync::atomic::AtomicU64, wanted: u64, limit: u64) -> u64 {
     counter
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {

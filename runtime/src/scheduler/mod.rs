@@ -2,9 +2,9 @@
 //!
 //! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
 //! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A
-//! worker picks the next run in the list and claims its next units in grid order, or resumes the unit that has been
-//! parked longest. The worker changes to the next run when its time slice is over or when all remaining units of the
-//! run wait.
+//! worker picks the next run in the list and claims the run's next units in grid order, or resumes the run's unit that
+//! has been parked longest. The worker changes to the next run when its time slice is over or when all remaining units
+//! of the run wait.
 //!
 //! Invariants:
 //! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already
@@ -87,7 +87,7 @@ struct Shared {
     sleep: Sleep,
     keeper: Keeper,
     stop_handles: Mutex<Vec<StopHandle>>,
-    /// Whether the scheduler was dropped. If so, workers end when they find no work.
+    /// Whether the scheduler was dropped. Workers then end when they find no work.
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
     hangs: Search,
@@ -232,7 +232,8 @@ impl Shared {
     }
 
     /// Returns the next run and moves it to the end of the list. Only runs of the highest priority may start units. A
-    /// run that has only parked units is returned at any priority, because units of other runs may wait for its units.
+    /// run that has only parked units is returned at any priority, because units of other runs may wait for its parked
+    /// units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let mut highest = self.highest(active.listed());

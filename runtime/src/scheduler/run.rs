@@ -1,7 +1,8 @@
 //! A launch that the scheduler runs.
 //!
 //! Invariant: for runs that may park and are not cooperative, each unit is completed, reserved or unclaimed. A run
-//! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left it.
+//! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left the
+//! run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::error::{Fault, FaultKind};
 /// Maximum number of parked units, and of running units, that the text of a timeout describes.
 const SHOWN: usize = 16;
 
-/// The owner of a run. It provides properties of the kernel and receives notifications of the run's progress.
+/// The owner of a run, which provides properties of the kernel and receives notifications of the run's progress.
 pub(crate) trait Launcher: Send + Sync {
     /// Returns the kernel's name.
     fn kernel(&self) -> &str;
-    /// Returns the running time of a unit of the kernel in recent launches, in nanoseconds.
+    /// Returns the decaying maximum of the running time of a unit of the kernel, in nanoseconds; 0 if no unit has run.
     fn pace(&self) -> &AtomicU64;
     /// Returns the contention throttling of the kernel, which limits the number of its workers.
     fn throttle(&self) -> &Throttle;
@@ -91,8 +92,8 @@ pub(crate) struct Run {
     /// Ranges of claimed units that have not started, because an earlier unit of the claimed range has parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
-    /// Number of pieces that all workers have taken. If it is odd, a parked unit is next; if it is even, new units are
-    /// next.
+    /// Number of times that workers have tried to take a piece. If the number is odd, parked units are tried first at
+    /// the next time; if the number is even, new units are tried first.
     pub(super) turns: AtomicUsize,
     /// Number of workers that are executing the run.
     users: AtomicUsize,
@@ -101,7 +102,7 @@ pub(crate) struct Run {
     outcome: Mutex<Option<Fault>>,
     /// Descriptions of the positions at which workers were executing units when the run was stopped.
     places: Mutex<Vec<String>>,
-    /// Moving average of the running time of a unit in nanoseconds. It determines the size of claimed ranges.
+    /// Moving average of the running time of a unit in nanoseconds. This average determines the size of claimed ranges.
     pub(super) unit_nanos: AtomicU64,
 }
 
@@ -347,14 +348,14 @@ impl Run {
         lines
     }
 
-    /// Returns the number of pieces that workers have taken.
+    /// Returns the number of times that workers have tried to take a piece.
     pub(super) fn taken(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Returns whether workers have taken four pieces of the run for each parked unit since `before`, so that each
-    /// parked unit was resumed. `before` contains the ID of each run and the number of pieces that had been taken
-    /// from it at an earlier time.
+    /// Returns whether workers have tried to take four pieces of the run for each parked unit since `before`, so that
+    /// each parked unit was resumed. `before` contains the ID of each run and the value of [`Run::taken`] at an earlier
+    /// time.
     pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
         let before = before.iter().find(|(id, _)| *id == self.id());
         let parked = self.parked_count.load(Ordering::SeqCst);

@@ -15,12 +15,12 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
 use crate::memory::{CtaWindow, most_threads};
 
-/// The state of a worker. The engine accesses it through [`Worker`] while the worker runs units.
+/// The state of a worker. The engine accesses this state through [`Worker`] while the worker runs units.
 pub(super) struct WorkerState {
     run: Option<Arc<Run>>,
     shared: Arc<Shared>,
-    /// The window of the last unit. It is kept for the next unit because its pages are in memory and in the processor's
-    /// caches.
+    /// The window of the last unit. The window is kept for the next unit because the window's pages are in memory and
+    /// in the processor's caches.
     window: Option<CtaWindow>,
     /// Whether this worker is the watcher (see [`super::sleep`]).
     watches: bool,
