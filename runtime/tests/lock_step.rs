@@ -81,7 +81,7 @@ again:
     );
 }
 
-/// Passes a value to the next lane. The load and the store compute the address differently.
+/// Passes a value from each lane to the next lane. The load and the store compute the address differently.
 #[test]
 fn a_value_handed_on() {
     check(

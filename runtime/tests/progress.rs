@@ -565,7 +565,7 @@ again:
 }
 ";
 
-/// All grids that a launch causes share its time limit.
+/// All grids that a launch causes share the launch's time limit.
 #[test]
 fn grids_of_device_code_share_the_time_limit() {
     for name in ["serial", "tree"] {
@@ -663,8 +663,8 @@ again:
 }
 ";
 
-/// A launch that would exceed the limit of pending launches fails with `cudaErrorLaunchPendingCountExceeded`. So does a
-/// fill, which is a launch on a GPU. A launch is pending until its threads have ended.
+/// A launch that would exceed the limit of pending launches fails with `cudaErrorLaunchPendingCountExceeded`. A fill,
+/// which is a launch on a GPU, fails in the same way. A launch is pending until its threads have ended.
 #[test]
 fn device_code_has_a_limit_of_pending_launches() {
     let runtime = one_worker();
