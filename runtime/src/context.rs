@@ -516,9 +516,9 @@ impl Context {
         self.flush_output();
     }
 
-    /// Ends the context's work when the process exits. Waits for the work for up to a second, then drops work that has
-    /// not started and stops running launches, as a GPU ends the kernels of a process that exits. All waits are limited
-    /// in time, because a host function may be blocked for ever.
+    /// Ends the context's work when the process exits. Waits for the work for up to a second. Then drops work that has
+    /// not started, and stops running launches, as a GPU ends the kernels of a process that exits. All waits are
+    /// limited in time, because a host function may be blocked for ever.
     pub(crate) fn end_at_exit(&self) {
         const GRACE: Duration = Duration::from_secs(1);
         let idle_within = |time: Duration, each: &dyn Fn()| {

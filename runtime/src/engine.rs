@@ -15,8 +15,8 @@
 //! - **Parking.** When all threads of a unit wait for memory, the engine returns the unit as a [`ParkedUnit`], which
 //!   owns all state of the unit and its window. `progressed` states whether any thread has completed a wait since the
 //!   unit was last run or resumed. If no unit progresses, workers back off. If only threads of the unit itself could
-//!   end a wait and none of them can, the engine returns a [`FaultKind::Deadlock`](crate::FaultKind) fault that lists
-//!   where the threads wait.
+//!   end the waits, and no thread of the unit can continue, the engine returns a
+//!   [`FaultKind::Deadlock`](crate::FaultKind) fault. The fault lists where the threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]).
 //!   When the unit completes, the engine returns the window ([`Worker::return_window`]) or keeps the window for the
 //!   next unit of the same call. When the unit parks, the window stays in the unit's state. There are enough windows

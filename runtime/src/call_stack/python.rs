@@ -1,8 +1,8 @@
 //! The frames of Python code on the calling thread, for CPython 3.9 and later.
 //!
 //! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
-//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames can be read
-//! only if [`released`] supports the interpreter's version.
+//! lock. Most extension modules release the lock before a call of CUDA. The frames of a thread that has released the
+//! lock can be read only if [`released`] supports the interpreter's version.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;

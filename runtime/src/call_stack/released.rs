@@ -1,7 +1,7 @@
 //! The frames of Python code on a thread that has released the interpreter's lock, for CPython 3.11.
 //!
-//! Only the thread itself changes its chain of frames, and code objects and their names never change while a frame uses
-//! them, so the thread can read its frames without the lock. This module calls no function of the interpreter that
+//! The thread can read its frames without the lock: only the thread itself changes its chain of frames, and code
+//! objects and their names never change while a frame uses them. This module calls no function of the interpreter that
 //! needs the lock, changes no reference counts, and checks the types of all objects that it reads.
 //!
 //! Invariant: all memory of the interpreter is read with [`access::read`], so a wrong address ends the search for

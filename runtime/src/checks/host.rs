@@ -180,9 +180,9 @@ pub(crate) fn reports_unused() -> bool {
 }
 
 /// If the checking run reports unused memory (option `unused_memory`), reports how many bytes of the allocation at
-/// `address` have never been written, and the offset of the first such byte. Reports nothing if the share of unwritten
-/// bytes is below the threshold. Must be called before the memory is freed. `call` is the stack of the call that
-/// allocated the memory.
+/// `address` are unwritten, and the offset of the first unwritten byte. Reports nothing if the share of unwritten bytes
+/// is below the threshold. Must be called before the memory is freed. `call` is the stack of the call that allocated
+/// the memory.
 pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
     with(address, |findings, initialised| {
         let Some(threshold) = findings.options().unused_memory else {

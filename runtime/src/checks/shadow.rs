@@ -385,8 +385,8 @@ impl Races {
         found
     }
 
-    /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the
-    /// address of the first byte that both accesses have in common.
+    /// Returns a copy or fill that may overlap a launch and conflicts with an access of the launch. Also returns the
+    /// address of the first common byte of the two accesses.
     pub(crate) fn host_conflict(
         &mut self,
         launch: u64,

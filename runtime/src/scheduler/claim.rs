@@ -90,9 +90,9 @@ impl Shared {
         (first < end).then_some((first, end))
     }
 
-    /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units,
-    /// the number of units that run for about [`CHUNK_NANOS`] and, in runs that may park, a share of the units that may
-    /// be resident.
+    /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units
+    /// and the number of units that run for about [`CHUNK_NANOS`]. In runs that may park, the number is also at most a
+    /// share of the units that may be resident.
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec

@@ -2,9 +2,9 @@
 //!
 //! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
 //! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A
-//! worker picks the next run in the list and claims the run's next units in grid order, or resumes the run's unit that
-//! has been parked longest. The worker changes to the next run when its time slice is over or when all remaining units
-//! of the run wait.
+//! worker picks the next run in the list. The worker then claims the run's next units in grid order, or resumes the
+//! unit that has been parked longest. The worker changes to the next run when its time slice is over or when all
+//! remaining units of the run wait.
 //!
 //! Invariants:
 //! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already

@@ -20,8 +20,8 @@ const WORK: Duration = Duration::from_micros(20);
 /// Two claimed ranges of half a millisecond are 50 units.
 const FEW: usize = 120;
 
-/// Returns a [`Bench`] (a test runtime) with one worker and one kernel, and the list to which the kernel appends its
-/// parameter 0 at the start of each unit. This parameter identifies the launch.
+/// Returns a [`Bench`] (a test runtime) with one worker and one kernel, and a list. At the start of each unit, the
+/// kernel appends its parameter 0 to the list. This parameter identifies the launch.
 fn noting() -> (Bench, Arc<Mutex<Vec<u64>>>) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);

@@ -83,8 +83,8 @@ const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// Maximum duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
 /// Another worker is woken for the rest of a run only if one worker would need more than this number of nanoseconds for
-/// the rest. That time must also exceed [`WAKINGS`] times the time to wake a worker, which is 50 microseconds or more
-/// if a processor is in a deep sleep state.
+/// the rest. That time must also exceed [`WAKINGS`] times the time to wake a worker. Waking takes 50 microseconds or
+/// more if the processor is in a deep sleep state.
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
 
