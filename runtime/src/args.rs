@@ -1,8 +1,8 @@
 //! Kernel arguments: packs Rust values into the bytes of a kernel's `.param` space.
 //!
-//! Tuples and slices of arguments are packed according to the parameter layout of the kernel. Invariant: an element is
-//! written only if its size equals the size of its parameter. A mismatch is therefore an error and never a wrong value.
-//! Bytes that are already packed are copied without this check.
+//! Tuples and slices of arguments are packed according to the parameter layout of the kernel. Invariant: an argument is
+//! written only if its size equals the size of the corresponding parameter. A mismatch is therefore an error and never
+//! a wrong value. A `&[u8]` of arguments that are already packed is copied without this check.
 
 use crate::engine::ParamInfo;
 use crate::error::{Error, Result};

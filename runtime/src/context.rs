@@ -181,13 +181,13 @@ const NO_PROGRESS: Duration = Duration::from_millis(200);
 /// Minimum time without progress after which a call stops waiting.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 
-/// What calls that submit work know about the tasks of a context that has too many of them.
+/// The state that calls which submit work share while a context has too many pending tasks.
 struct Crowded {
     /// The number of completed tasks when a call stopped waiting because no task completed. Calls do not wait before
     /// this number changes.
     stuck_at: Option<usize>,
     /// The time without progress after which a call stops waiting. It is halved whenever a call stops waiting, so that
-    /// a program in which few tasks complete, because the others wait for the program, waits for a short time in total.
+    /// the total wait is short in a program whose pending tasks wait for the program itself.
     patience: Duration,
 }
 
@@ -271,7 +271,7 @@ pub enum Limit {
     /// Whether kernels in a context created for graphics (CIG) still run if they need more shared memory than such a
     /// context permits.
     CigSharedMemoryFallback = 9,
-    /// Bytes of CUDA's per-block memory (`CU_LIMIT_PER_BLOCK_MEMORY_SIZE`). The value is stored and has no effect. The value is stored and has no effect.
+    /// Bytes of CUDA's per-block memory (`CU_LIMIT_PER_BLOCK_MEMORY_SIZE`). The value is stored and has no effect.
     PerBlockMemorySize = 10,
 }
 
@@ -449,7 +449,7 @@ impl Context {
         self.inner.life.load(Ordering::Acquire)
     }
 
-    /// Returns whether work that has not started is dropped.
+    /// Returns whether the context drops work that has not started.
     pub(crate) fn work_cancelled(&self) -> bool {
         self.inner.work_cancelled()
     }
@@ -516,9 +516,9 @@ impl Context {
         self.flush_output();
     }
 
-    /// Ends the context's work when the process exits. Waits for the work for up to a second, then drops work that has
-    /// not started and stops running launches, as a GPU ends the kernels of a process that exits. All waits are limited
-    /// in time, because a host function may be blocked for ever.
+    /// Ends the context's work when the process exits. Waits for the work for up to a second. Then drops work that has
+    /// not started, and stops running launches, as a GPU ends the kernels of a process that exits. All waits are
+    /// limited in time, because a host function may be blocked for ever.
     pub(crate) fn end_at_exit(&self) {
         const GRACE: Duration = Duration::from_secs(1);
         let idle_within = |time: Duration, each: &dyn Fn()| {

@@ -144,7 +144,7 @@ pub(crate) enum Manner {
     Sync,
     /// The call waits in the cases in which `cuMemcpy*Async` waits.
     Async,
-    /// As `Async`, but the call reads the source before it returns.
+    /// As `Async`, but the source is read before the call returns.
     Staged,
 }
 
@@ -157,11 +157,11 @@ enum Side {
     Pageable,
 }
 
-/// Maximum size in bytes of a copy that the submitting thread does itself if all earlier work is complete.
+/// Maximum size in bytes of a copy that the submitting thread performs itself if all earlier work is complete.
 const SHORT: u64 = 64 << 10;
 
-/// Maximum number of bytes of pageable memory that are kept for submitted copies of the process. A copy that exceeds this number
-/// waits for the earlier work of its stream.
+/// Maximum number of bytes of pageable memory that are kept for submitted copies of the process. If the bytes of a
+/// further copy would exceed this maximum, the copy waits for the earlier work of its stream.
 const MOST_STAGED: u64 = 256 << 20;
 
 /// Number of bytes of pageable memory that are kept for submitted copies.
@@ -265,8 +265,8 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 }
 
 impl Fill {
-    /// Returns the event that tools receive for the fill. `stream` is the ID of its stream; `None` for a node of a
-    /// graph.
+    /// Returns the event that tools receive for the fill. `stream` is the ID of the fill's stream; `None` for a node of
+    /// a graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Fill {
             bytes: u64::from(self.width) * self.count * self.rows,
@@ -349,7 +349,7 @@ impl Transfer {
         self.width.checked_mul(self.height)?.checked_mul(self.depth)
     }
 
-    /// Returns the bytes of the destination and of the source, and whether the transfer writes them.
+    /// Returns the byte ranges of the destination and of the source, each with whether the transfer writes this range.
     pub(crate) fn accesses(&self) -> [(Rows, bool); 2] {
         let side = |start, pitch, slice| Rows {
             start,
@@ -412,8 +412,8 @@ impl Transfer {
         rows && slices
     }
 
-    /// Returns the event that tools receive for the copy. `stream` is the ID of its stream; `None` for a node of a
-    /// graph.
+    /// Returns the event that tools receive for the copy. `stream` is the ID of the copy's stream; `None` for a node of
+    /// a graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Copy {
             direction: match self.direction {
@@ -504,8 +504,8 @@ fn side(
     writes: bool,
 ) -> Result<Side> {
     let memory = &context.machine().memory;
-    // Freed device memory is an error too: an access to it could cause a signal that reaches the program's own
-    // handlers.
+    // An address in freed device memory is an error too: an access to this memory could cause a signal that reaches the
+    // program's own handlers.
     if must_be_ours || memory.lookup(address).is_some() || memory.overlaps(address, span) {
         return within(context, address, span, writes);
     }

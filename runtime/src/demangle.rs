@@ -36,8 +36,8 @@ pub fn cpp(name: &str, parts: Parts) -> Option<String> {
     limited(|text| symbol.structured_demangle(text, &options))
 }
 
-/// Returns the name of a function or variable as the Rust or C++ source has it. Returns `name` if it is not mangled, or
-/// if the text would be too long.
+/// Returns the name of a function or variable as it appears in the Rust or C++ source. Returns `name` if it is not
+/// mangled, or if the text would be too long.
 pub fn readable(name: &str) -> String {
     let demangled = match rustc_demangle::try_demangle(name) {
         Ok(symbol) => limited(|text| write!(text, "{symbol:#}")),
@@ -46,7 +46,7 @@ pub fn readable(name: &str) -> String {
     demangled.unwrap_or_else(|| name.to_owned())
 }
 
-/// A text that refuses to become longer than [`MAX_TEXT`].
+/// A text buffer in which a write fails if the text would become longer than [`MAX_TEXT`].
 #[derive(Default)]
 struct Limited(String);
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// Returns the name of a function with `levels` parameters. The type of each parameter is a template with the
-    /// previous type as both arguments, so the last type has 2 to the power of `levels` parts.
+    /// previous type as both arguments, so the last type contains `int` 2 to the power of `levels` times.
     fn bomb(levels: usize) -> String {
         let mut name = "_Z7kern0001AIiiE".to_owned();
         for level in 1..levels {
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(cpp("main", Parts::Name), None);
     }
 
-    // Regression test: the text of a name of 390 bytes had hundreds of megabytes.
+    // Regression test: the demangled text of a name of 390 bytes was hundreds of megabytes long.
     #[test]
     fn texts_that_are_too_long_are_not_built() {
         let name = bomb(24);

@@ -15,12 +15,12 @@
 //! - **Parking.** When all threads of a unit wait for memory, the engine returns the unit as a [`ParkedUnit`], which
 //!   owns all state of the unit and its window. `progressed` states whether any thread has completed a wait since the
 //!   unit was last run or resumed. If no unit progresses, workers back off. If only threads of the unit itself could
-//!   end a wait and none of them can, the engine returns a [`FaultKind::Deadlock`](crate::FaultKind) fault that lists
-//!   where the threads wait.
-//! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]). It
-//!   returns the window when the unit completes ([`Worker::return_window`]), or keeps it for the next unit of the same
-//!   call. When the unit parks, the window stays in the unit's state. There is a window for every unit that may be
-//!   resident at the same time. Dropping a window frees it.
+//!   end the waits, and no thread of the unit can continue, the engine returns a
+//!   [`FaultKind::Deadlock`](crate::FaultKind) fault. The fault lists where the threads wait.
+//! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]).
+//!   When the unit completes, the engine returns the window ([`Worker::return_window`]) or keeps the window for the
+//!   next unit of the same call. When the unit parks, the window stays in the unit's state. There are enough windows
+//!   for all units that can be resident at the same time. Dropping a window frees it.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
 //!   in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
@@ -132,7 +132,7 @@ pub struct VariableInfo {
     pub constant: bool,
     /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// Whether programs can find the variable by name, because it is declared outside of functions.
+    /// Whether the variable is declared outside of functions, so that programs can find it by name.
     pub visible: bool,
     /// Describes a variable of opaque type, which has no memory and whose address is a handle.
     pub reference: Option<Reference>,
@@ -276,7 +276,7 @@ impl LaunchShape {
     }
 }
 
-/// What a worker provides to an engine while it runs units.
+/// The interface that a worker provides to an engine while the engine runs units.
 pub trait Worker {
     /// Returns whether the running launch must end now.
     fn stop_requested(&self) -> bool;
@@ -287,7 +287,8 @@ pub trait Worker {
     /// [`crate::Error::LaunchOutOfResources`] when a window cannot be this large, or the system provides no more
     /// memory.
     fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow>;
-    /// Gives the window of a completed unit back to the worker. Dropping a window frees it as well.
+    /// Gives the window of a completed unit back to the worker. Alternatively, the engine can drop the window, which
+    /// frees it.
     fn return_window(&mut self, window: CtaWindow);
 }
 
@@ -381,10 +382,11 @@ pub trait PreparedLaunch: Send + Sync {
     /// Ends the launch: no unit runs any more. The scheduler calls this function once, before it reports the end of the
     /// launch. `completed` states whether all units are complete.
     fn finish(&self, _completed: bool) {}
-    /// Begins to observe what waiting threads do, for [`PreparedLaunch::hang`].
+    /// Begins to observe the waiting threads, so that a later call of [`PreparedLaunch::hang`] can detect a hang.
     fn observe_waits(&self) {}
-    /// Returns the hang if since [`PreparedLaunch::observe_waits`] the threads have only polled memory that neither
-    /// they nor the host can change without a call of the driver. Returns `None` if this is not certain.
+    /// Returns the hang if two conditions hold: since the call of [`PreparedLaunch::observe_waits`], the threads have
+    /// only polled memory; and neither the threads nor, without a call of the driver, the host can change this memory.
+    /// Returns `None` if this is not certain.
     fn hang(&self) -> Option<Hang> {
         None
     }
@@ -430,13 +432,13 @@ pub struct ParkedUnit {
 pub enum RunOutcome {
     /// All requested units are complete.
     Done,
-    /// The unit `unit.unit` waits. The units before it are complete, and those after it have not started.
+    /// The unit `unit.unit` waits. The units before this unit are complete, and the units after it have not started.
     Parked(ParkedUnit),
     /// Device code failed; the launch ends.
     Fault(Fault),
     /// The engine stopped as requested.
     Stopped {
-        /// A description of where the threads were, for a report. It is empty if no thread was running.
+        /// Describes for a report where the threads were; empty if no thread was running.
         place: String,
     },
 }
@@ -462,7 +464,7 @@ pub enum EngineChoice {
 }
 
 impl EngineChoice {
-    /// Reads `MARGAY_ENGINE`: `native`, `interpreter`, or anything else for both.
+    /// Reads `MARGAY_ENGINE`: `native` or `interpreter`; any other text selects [`EngineChoice::Auto`].
     pub(crate) fn from_env() -> EngineChoice {
         match crate::environment::env("MARGAY_ENGINE").as_deref() {
             Some("native") => EngineChoice::Native,

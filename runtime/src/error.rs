@@ -254,7 +254,7 @@ pub enum FaultKind {
     Stack,
     /// An instruction that cannot be executed [715 ILLEGAL_INSTRUCTION].
     IllegalInstruction,
-    /// An access at an address that is not aligned to its size [716 MISALIGNED_ADDRESS].
+    /// An access at an address that is not aligned to the size of the access [716 MISALIGNED_ADDRESS].
     MisalignedAddress,
     /// An operation on one state space with a generic address outside this space [717 INVALID_ADDRESS_SPACE].
     InvalidAddressSpace,
@@ -355,7 +355,7 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The kernel's (mangled) name; empty if the work that failed is not a kernel.
     pub kernel: String,
-    /// The work that failed if it is not a kernel, for example `a copy or fill`; otherwise empty.
+    /// The failed work if that work is not a kernel, for example `a copy or fill`; otherwise empty.
     pub operation: String,
     /// `%ctaid` of the thread at fault.
     pub cta: Option<[u32; 3]>,

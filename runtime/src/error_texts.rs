@@ -55,7 +55,7 @@ fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     ALL.iter().find(|(known, ..)| *known == number)
 }
 
-/// Name and text of every number that is not in the table.
+/// The name and the text of every error number that is not in the table.
 static UNRECOGNIZED: &CStr = c"unrecognized error code";
 
 /// Returns whether `bytes` bytes at an address are inside an error's name or text. Device code receives the addresses

@@ -63,7 +63,7 @@ struct Inner {
     flags: EventFlags,
     /// The last record.
     record: Mutex<Record>,
-    /// The state that other processes share.
+    /// The state that is shared with other processes, if the event was created for sharing.
     shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
 }
@@ -208,7 +208,7 @@ impl Event {
     }
 
     /// Returns the shared state and the number of its last record if that record is not complete, so that a stream must
-    /// wait for it. Returns `None` if the record is complete or the event is not shared.
+    /// wait for the record. Returns `None` if the record is complete or the event is not shared.
     pub(crate) fn foreign(&self) -> Option<(Arc<SharedEvent>, u64)> {
         let shared = self.inner.shared.as_ref()?;
         let last = shared.last();

@@ -22,7 +22,8 @@ impl Context {
             freed.context().wait_for_everything();
             return Ok(());
         }
-        // Memory of a failed context can still be freed, because work that might use it is complete or dropped.
+        // Memory of a failed context can still be freed, because all work that might use the memory is complete or
+        // dropped.
         self.wait_and_release(ptr.address(), |found| {
             !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
         })

@@ -39,8 +39,8 @@ struct HeapState {
     by_size: BTreeSet<(u64, u64)>,
     /// The blocks that device code has allocated, by start address.
     used: BTreeMap<u64, Used>,
-    /// Number of bytes after each block that no block uses. If it is not 0, freed blocks are not reused before the heap
-    /// is full.
+    /// Number of bytes after each block that no block uses. If this number is not 0, freed blocks are not reused before
+    /// the heap is full.
     red_zone: u64,
     /// Size of each freed block that is not available for reuse yet, by start address.
     resting: BTreeMap<u64, u64>,
@@ -51,7 +51,7 @@ struct HeapState {
 struct Used {
     /// Number of bytes that the block occupies.
     size: u64,
-    /// Number of bytes that device code has asked for.
+    /// Number of bytes that device code has requested.
     requested: u64,
 }
 
@@ -65,7 +65,7 @@ impl DeviceHeap {
         })
     }
 
-    /// Creates a heap that is always full.
+    /// Creates a heap without memory, in which every allocation fails.
     #[cfg(test)]
     pub(crate) fn detached() -> Arc<DeviceHeap> {
         Arc::new(DeviceHeap {
@@ -227,7 +227,7 @@ impl HeapState {
         }
     }
 
-    /// Adds a block to the free blocks, and joins it with its neighbours.
+    /// Adds a block to the free blocks, and joins it with adjacent free blocks.
     fn give(&mut self, address: u64, bytes: u64) {
         let (mut start, mut size) = (address, bytes);
         if let Some(&after) = self.free.get(&(start + size)) {

@@ -1,4 +1,4 @@
-//! Counts the threads of the program that use the driver, and those of them that wait for work.
+//! Counts the threads of the program that use the driver, and how many of these threads wait for work.
 //!
 //! If all threads that use the driver wait, no call of the program can change device memory before the work is
 //! complete.
@@ -10,7 +10,7 @@ use crate::service::in_host_function;
 
 /// Number of live threads of the program that have used the driver.
 static USERS: AtomicUsize = AtomicUsize::new(0);
-/// Number of these threads that wait for work now.
+/// Number of threads counted by [`USERS`] that are waiting for work.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// A thread that has used the driver. The destructor runs when the thread ends.
@@ -38,7 +38,8 @@ pub fn note() {
     if in_host_function() {
         return;
     }
-    // A destructor of an ending thread may call the driver after `USER` is destroyed. The access then fails.
+    // A destructor of an ending thread may call the driver after `USER` is destroyed. The access to `USER` then fails,
+    // and the thread is no longer counted.
     let _ = USER.try_with(|user| {
         let mut user = user.borrow_mut();
         if user.is_none() {

@@ -25,12 +25,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(file, len, MAX_FILE)
 }
 
-/// Reads the file of an image, which can be a pipe. Does not read the rest of the file if the first bytes belong to no
-/// image. A text ends at its first NUL.
+/// Reads the file of an image, which can be a pipe. Does not read the rest of the file if the first bytes are not the
+/// start of an image. A text ends at its first NUL.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`read`], and [`ErrorKind::InvalidData`] if the first bytes belong to no image.
+/// Returns the errors of [`read`], and [`ErrorKind::InvalidData`] if the first bytes are not the start of an image.
 pub fn read_image(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -49,7 +49,7 @@ fn image_from(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
         .read_to_end(&mut bytes)?;
     let kind = detect(&bytes);
     let is_text = kind == Some(ImageKind::Text);
-    // A text of fewer bytes has no `.version`.
+    // A NUL ends a text. A text that ends in these first bytes has no `.version`.
     if kind.is_none() || is_text && bytes.contains(&0) {
         return Err(io::Error::new(ErrorKind::InvalidData, "not an image"));
     }
@@ -84,10 +84,12 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because they may never end.
+/// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because other files may
+/// never end.
 ///
-/// Reads no more bytes than the length of the file says. Files that the system generates, such as those of procfs, have
-/// length 0, so their content counts as empty: some of them, such as `/proc/kmsg`, are regular files that never end.
+/// Reads no more bytes than the length that the file's metadata contains. Files that the system generates, such as
+/// those of procfs, have length 0, so their content counts as empty: some of them, such as `/proc/kmsg`, are regular
+/// files that never end.
 ///
 /// # Errors
 ///
@@ -118,7 +120,8 @@ fn open_regular(path: &Path) -> io::Result<(File, u64)> {
             "not a regular file",
         )),
     };
-    // Opening a device can have effects. Opening a pipe waits for its writer.
+    // Check the kind of the file before opening it: opening a device can have side effects, and opening a pipe waits
+    // for a writer.
     regular(std::fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     let file = options
@@ -184,7 +187,7 @@ mod tests {
         }
     }
 
-    // Regression test: two gigabytes of `/dev/zero` were read before it was rejected.
+    // Regression test: two gigabytes of `/dev/zero` were read before the file was rejected.
     #[test]
     fn an_image_is_read_only_as_far_as_it_can_extend() {
         let read = |start: &[u8], rest: u8| {
@@ -200,7 +203,7 @@ mod tests {
         let (result, count) = read(text, 0);
         assert_eq!(result, Ok(text.to_vec()));
         assert!(count <= 2 * IMAGE_PART, "{count}");
-        // Containers contain NULs. An ended file is read as a whole.
+        // Images that are not text may contain NULs, so the whole file is read.
         let whole = [&b"\x7fELF"[..], &vec![0; 3 << 20]].concat();
         assert_eq!(image_from(&whole[..], 7).expect("read"), whole);
         assert_eq!(image_from(&b""[..], 0).expect("read"), b"");

@@ -1,7 +1,7 @@
 //! Inspection of the compiler: prints an image at each stage of its translation to native code.
 //!
-//! `margay dis` and tests use this module. Nothing in it runs device code. Invariant: the printed code is the code that
-//! an engine uses, because the same passes and the same compiler produce it.
+//! `margay dis` and tests use this module. No function of this module runs device code. Invariant: the printed code is
+//! the code that an engine uses, because the same passes and the same compiler produce it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -33,9 +33,9 @@ use crate::native::{Caching, compiler, guarded, linked};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// The name.
+    /// The name of the pass.
     pub name: &'static str,
-    /// A short description.
+    /// A short description of the pass.
     pub about: &'static str,
 }
 
@@ -130,7 +130,8 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Loads PTX text, any image that contains PTX, or a module in the text form of the IR. Messages show `name`.
+    /// Loads PTX text, any image that contains PTX, or a module in the text form of the IR. Diagnostics show `name` as
+    /// the file name.
     ///
     /// # Errors
     ///
@@ -181,8 +182,8 @@ impl Inspection {
     }
 
     /// Returns a function after a pass as text, with comments that state which values are uniform for a launch, a CTA
-    /// or a warp, and which are affine. If `block` is given, the analysis assumes blocks of this shape. Otherwise it
-    /// assumes only what the kernel declares.
+    /// or a warp, and which are affine. If `block` is given, the analysis assumes blocks of this shape. Otherwise the
+    /// analysis uses only the block shape that the kernel declares, if any.
     ///
     /// # Errors
     ///
@@ -233,7 +234,7 @@ impl Inspection {
     }
 
     /// Returns the code generated for a function: the CTA form and, if its threads wait for each other, the warp form
-    /// of each region. If native code is not possible, the text is the reason.
+    /// of each region. If no native code can be generated, the text states the reason.
     ///
     /// # Errors
     ///
@@ -278,8 +279,8 @@ impl Inspection {
     }
 
     /// Reports why a function's code is slower than it could be. The first line gives the width of chunks. Each further
-    /// line gives a reason, and how often it occurs in the code for one-dimensional blocks whose size is a multiple of
-    /// the chunk width.
+    /// line gives a reason, and how often the reason occurs in the code for one-dimensional blocks whose size is a
+    /// multiple of the chunk width.
     ///
     /// # Errors
     ///
@@ -342,7 +343,8 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Returns the syntax tree of a PTX text, before names are resolved and instructions are checked. Messages show `name`.
+/// Returns the syntax tree of a PTX text, before names are resolved and instructions are checked. Diagnostics show
+/// `name` as the file name.
 ///
 /// # Errors
 ///
@@ -379,7 +381,7 @@ fn known_pass(name: &str) -> Result<()> {
     )))
 }
 
-/// Returns the text if it is a module in the text form of the IR.
+/// Returns `image` as text if it is a module in the text form of the IR.
 fn ir_text(image: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(image).ok()?;
     let mut lines = text.lines().map(str::trim);
@@ -406,8 +408,8 @@ fn ir_module(text: &str, name: &str) -> Result<Module> {
 mod tests {
     use super::*;
 
-    /// The code generator cannot translate an address of 128 bits. The verifier and the frontend reject it, so the test
-    /// uses neither.
+    /// The code generator cannot translate an address of 128 bits. The verifier and the frontend reject such an
+    /// address, so the test uses neither.
     #[test]
     fn a_panic_of_the_compiler_becomes_an_error() {
         let text = "module version 8.0 target sm_80

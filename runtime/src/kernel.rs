@@ -92,9 +92,9 @@ impl FunctionAttribute {
 
 /// Bytes of shared memory that a CTA may have if its kernel does not opt in to more.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// Number of registers of a thread that is reported if the real number is unknown. The value is a typical number.
+/// Number of registers of a thread that is reported if the real number is unknown: a typical number.
 const USUAL_REGISTERS: u32 = 32;
-/// Maximum number of CTAs in a cluster that every device permits. The next constant is the maximum if
+/// Maximum number of CTAs in a cluster that every device permits. [`LARGEST_CLUSTER`] is the maximum if
 /// `NonPortableClusterSizeAllowed` is set.
 const PORTABLE_CLUSTER: u64 = 8;
 const LARGEST_CLUSTER: u64 = 16;
@@ -366,7 +366,7 @@ impl Kernel {
         Ok(u64::from(room.min(self.max_dynamic_shared()?)))
     }
 
-    /// Returns how many clusters of this launch can be resident at the same time.
+    /// Returns how many clusters of a launch with this configuration can be resident at the same time.
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         let per_sm = self.max_active_blocks(block, u64::from(config.shared))?;
@@ -375,7 +375,7 @@ impl Kernel {
         Ok(u32::try_from(clusters).unwrap_or(u32::MAX))
     }
 
-    /// Returns the maximum number of blocks that a cluster of this launch may have.
+    /// Returns the maximum number of blocks that a cluster may have in a launch with this configuration.
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         if self.max_active_blocks(block, u64::from(config.shared))? == 0 {
@@ -391,8 +391,8 @@ impl Kernel {
         }
     }
 
-    /// Returns the cluster shape of a launch: the shape that the launch gives, otherwise the shape that the kernel's
-    /// attributes or its declaration give. Checks the shape against the grid and the maximum cluster size.
+    /// Returns the cluster shape of a launch: the shape in `config` if there is one, otherwise the shape that the
+    /// kernel's attributes or its declaration specify. Checks the shape against the grid and the maximum cluster size.
     fn cluster_of(&self, config: &LaunchConfig) -> Result<Dim3> {
         let set = self
             .entry
@@ -413,8 +413,8 @@ impl Kernel {
         Ok(cluster)
     }
 
-    /// Checks a launch without preparing it. Returns the shape of its clusters and how many units may be resident at
-    /// the same time.
+    /// Checks a launch without preparing it. Returns the shape of the launch's clusters and how many units may be
+    /// resident at the same time.
     ///
     /// The first launch of a kernel lowers the kernel's code. The call fails if the code has not been lowered by
     /// `deadline`.
@@ -466,7 +466,7 @@ impl Kernel {
             )));
         }
         if threads > u64::from(self.max_threads()) {
-            // NVIDIA's driver returns this error. Numba's tests, which were written for GPUs, expect it.
+            // NVIDIA's driver returns this error. Numba's tests, which were written for GPUs, expect this error.
             return Err(Error::invalid(format!(
                 "{threads} threads per block, the kernel takes {}",
                 self.max_threads()

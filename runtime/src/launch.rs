@@ -22,12 +22,12 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// Returns a value with these extents.
+    /// Returns a `Dim3` with these extents.
     pub const fn new(x: u32, y: u32, z: u32) -> Dim3 {
         Dim3 { x, y, z }
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of positions: the product of the three extents.
     ///
     /// The product saturates; valid launches are far smaller.
     pub fn count(self) -> u64 {
@@ -36,7 +36,8 @@ impl Dim3 {
             .saturating_mul(u64::from(self.z))
     }
 
-    /// Returns the position of element `index`. The x coordinate varies fastest. `self` must not be empty.
+    /// Returns the coordinates of the position with the linear index `index`. The x coordinate varies fastest. `self`
+    /// must not be empty.
     pub fn position(self, index: u64) -> [u32; 3] {
         let (x, y) = (u64::from(self.x.max(1)), u64::from(self.y.max(1)));
         [
@@ -92,8 +93,8 @@ pub struct LaunchConfig {
     pub block: Dim3,
     /// Dynamic shared memory per block, in bytes.
     pub shared: u32,
-    /// Blocks in a cluster. `None` selects the cluster that the kernel's attributes or its declaration give, otherwise
-    /// no cluster.
+    /// Blocks in a cluster. `None` selects the cluster shape that the kernel's attributes or its declaration specify,
+    /// or no clusters if neither specifies a shape.
     pub cluster: Option<Dim3>,
     /// Whether all blocks are resident at the same time and may wait for each other.
     pub cooperative: bool,

@@ -40,7 +40,7 @@ struct Launched {
     children: Mutex<LaunchedState>,
     /// Counts a launch by device code as pending until its threads have ended.
     pending: Mutex<Option<Pending>>,
-    /// Counts the parameters, which exist as long as the launch.
+    /// Counts the bytes of the launch's parameters while the launch exists.
     _parameters: Parameters,
 }
 
@@ -55,13 +55,13 @@ struct LaunchedState {
     last: Vec<Child>,
     /// The task of each event's last record.
     events: FxHashMap<u64, Arc<Task>>,
-    /// Number of tasks that were left when completed tasks were last removed.
+    /// Number of tasks that remained after completed tasks were last removed.
     left: usize,
 }
 
 impl LaunchedState {
     /// Creates the task for a request of device code; `None` if the request creates no task. The task starts only after
-    /// the caller has released it.
+    /// the caller has released the task.
     fn submit(
         &mut self,
         owner: &Arc<dyn Owner>,
@@ -70,7 +70,7 @@ impl LaunchedState {
         wish: Wish,
     ) -> Option<Arc<Task>> {
         let before = self.tails.get(&line).cloned();
-        // Device code sets no priorities: its requests have the priority of its launch.
+        // Device code cannot set priorities: a request gets the priority of the launch that makes it.
         let priority = launched.priority();
         let work = match wish {
             Wish::Launch(child) if line == Line::Tail => {
@@ -118,7 +118,7 @@ impl LaunchedState {
         Some(task)
     }
 
-    /// Removes completed tasks if there are many. No request needs to wait for them.
+    /// Removes completed tasks if many tasks are stored. No request needs to wait for a completed task.
     fn forget_completed(&mut self) {
         if self.tails.len() + self.events.len() > 2 * self.left + FEW_TASKS {
             self.tails.retain(|_, task| !task.is_done());
@@ -128,7 +128,7 @@ impl LaunchedState {
     }
 }
 
-/// Creates work that does nothing, and counts as pending until it runs.
+/// Creates work that does nothing. `pending` counts the request as pending until this work runs.
 fn marker(pending: Pending) -> Work {
     let job = move || {
         drop(pending);
@@ -156,7 +156,7 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
         Some(child.pending),
     ) {
         Ok(run) => Some(Work::Launch(run)),
-        // The fault names its own reason, such as the time limit.
+        // The fault already contains the reason, such as the time limit.
         Err(Error::Fault(fault)) => {
             owner.fail((*fault).clone());
             None

@@ -5,9 +5,9 @@
 //! cores. The crate in `ffi/` implements the CUDA driver interface on top of this crate.
 //!
 //! A launch, copy, fill or host function becomes a *task* of its stream. A task waits for earlier tasks according to
-//! CUDA's ordering rules. A launch that is ready runs on the workers of the `scheduler`, a copy on the copy thread or
-//! on the calling thread, and a host function on the callback thread. Kernels are executed through the traits of
-//! [`engine`].
+//! CUDA's ordering rules. A launch that is ready runs on the workers of the `scheduler`. A copy runs on the copy thread
+//! or on the calling thread, and a host function runs on the callback thread. Kernels are executed through the traits
+//! of [`engine`].
 //!
 //! ```
 //! use margay::{LaunchConfig, Result, Runtime};

@@ -33,8 +33,8 @@ impl Device {
         Ok(&state.retained)
     }
 
-    /// Returns the primary context, whether it is retained or not. A device has the same primary context as long as the
-    /// runtime exists.
+    /// Returns the primary context, even if the context is not retained. A device has the same primary context as long
+    /// as the runtime exists.
     ///
     /// # Errors
     /// [`Error::Deinitialized`] when the runtime no longer exists; [`Error::NotInitialized`] in the child of a fork.

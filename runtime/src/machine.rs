@@ -77,7 +77,7 @@ impl Machine {
             tracing::error!(%error, "cannot recover from faults");
         }
         let numbers = config.visible_devices();
-        // `total_memory` divides the memory among all devices, whether programs see them or not.
+        // `total_memory` divides the memory among all devices, including those that programs do not see.
         let examining = findings
             .as_ref()
             .filter(|found| found.tools().examine_accesses());

@@ -87,7 +87,7 @@ pub enum Reduction {
 pub enum MemOp {
     /// Waits until the value in memory satisfies a condition.
     Wait {
-        /// The address.
+        /// The address of the value in memory.
         address: u64,
         /// The operand.
         value: u64,
@@ -96,18 +96,18 @@ pub enum MemOp {
         /// The condition.
         until: Comparison,
     },
-    /// Writes a value.
+    /// Writes a value to memory.
     Write {
-        /// The address.
+        /// The address of the value in memory.
         address: u64,
-        /// The value.
+        /// The value to write.
         value: u64,
         /// The width of the value.
         width: Width,
     },
-    /// Changes a value atomically.
+    /// Changes a value in memory atomically.
     Reduce {
-        /// The address.
+        /// The address of the value in memory.
         address: u64,
         /// The operand.
         value: u64,
@@ -250,7 +250,7 @@ impl Reduction {
     }
 }
 
-/// Returns the work of a batch.
+/// Returns the work that performs a batch of operations in order.
 pub(crate) fn work(ops: Vec<MemOp>) -> Work {
     let mut next = 0;
     Work::Wait(Box::new(move || {

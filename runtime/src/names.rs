@@ -1,6 +1,7 @@
 //! The kernels and variables of a loaded image, by name.
 //!
-//! Programs look up each kernel and variable of an image by its name, and an image can have tens of thousands of them.
+//! Programs look up each kernel and variable of an image by its name, and an image can have tens of thousands of
+//! kernels and variables.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +11,7 @@ use crate::engine::{LoadedImage, VariableInfo};
 #[derive(Debug)]
 pub(crate) struct Names {
     kernels: FxHashMap<String, usize>,
-    /// The variables at module scope that are no references.
+    /// The variables at module scope that are not references.
     variables: FxHashMap<String, usize>,
     /// The texture, sampler and surface references at module scope.
     references: FxHashMap<String, usize>,
@@ -44,7 +45,8 @@ impl Names {
     }
 }
 
-/// Returns the index of each variable at module scope for which `is_wanted` returns true; the first one of each name.
+/// Maps the names of the variables at module scope for which `is_wanted` returns true to their indices. If several
+/// variables have the same name, the map contains the first of them.
 fn variables(
     image: &dyn LoadedImage,
     is_wanted: impl Fn(&VariableInfo) -> bool,

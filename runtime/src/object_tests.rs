@@ -1,4 +1,4 @@
-//! Tests of kernels, modules, libraries and limits: what they report, and which calls are errors.
+//! Tests of kernels, modules, libraries and limits: the values that queries return, and the calls that return errors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

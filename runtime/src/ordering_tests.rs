@@ -1,7 +1,7 @@
 //! Random programs over streams and events, checked against CUDA's ordering rules.
 //!
-//! Every operation takes a number from one counter when it begins and when it ends. An oracle computes which pairs of
-//! operations are ordered, from CUDA's rules alone and without the runtime's tasks and queues. Of each ordered pair,
+//! Every operation takes a number from a shared counter when it begins and when it ends. An oracle computes which pairs
+//! of operations are ordered, from CUDA's rules alone and without the runtime's tasks and queues. Of each ordered pair,
 //! the first operation must end before the second begins.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::testing::{Bench, Step, kernel};
 use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// A simple generator of random numbers, so that a failing seed can be repeated.
+/// A simple random number generator with a seed, so that a failing test can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -143,7 +143,7 @@ impl Program {
         }
     }
 
-    /// Submits a kernel or a host function of random length.
+    /// Submits a kernel or a host function with a random running time.
     fn operation(&self, random: &mut Random, number: usize, stream: &Stream) {
         if random.below(4) == 0 {
             let (spans, clock) = (Arc::clone(&self.spans), Arc::clone(&self.clock));
@@ -186,7 +186,7 @@ fn run(seed: u64, workers: usize) {
                 oracle.wait(at, event);
             }
             4 => {
-                // When this returns, everything that the stream waited for is complete.
+                // When this call returns, all work that the stream waited for is complete.
                 stream.synchronize().expect("no fault");
                 for before in oracle.of(at) {
                     assert!(program.spans[before].end.load(SeqCst) > 0, "seed {seed}");
@@ -248,7 +248,7 @@ fn an_event_is_a_snapshot() {
     second.wait_event(&event).expect("submitted");
     assert!(!second.query().expect("waits"));
     gate.store(1, SeqCst);
-    // The later host function is not part of the snapshot.
+    // The second host function, which still runs, was submitted after the record.
     event.synchronize().expect("complete");
     second.synchronize().expect("complete");
     assert!(!first.query().expect("still at work"));
@@ -343,7 +343,7 @@ fn copies_that_wait_keep_a_limited_number_of_bytes() {
         // SAFETY: the source is read before the call returns.
         unsafe { stream.copy_async(copy) }.expect("submitted");
     }
-    // 20 copies have 320 MiB, of which 256 MiB are kept.
+    // The 20 copies read 320 MiB in total, of which at most 256 MiB are staged.
     assert_eq!(is_open.load(SeqCst), 1);
     stream.synchronize().expect("complete");
     context.free(memory).expect("freed");

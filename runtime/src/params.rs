@@ -1,7 +1,7 @@
 //! The parameter space of a launch: arguments are packed once, into the memory from which generated code reads them.
 //!
 //! Invariant: the bytes begin at a multiple of 16, whatever alignment the parameters need, and keep their address while
-//! the value is not moved.
+//! the [`Params`] value is not moved.
 
 /// Maximum size in bytes of a space that needs no allocation. Twelve pointers have this size.
 const INLINE: usize = 96;

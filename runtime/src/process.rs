@@ -34,8 +34,8 @@ pub(crate) fn end_with_failure() -> ! {
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Returns an error in the child of a fork. The child has only one thread, and its locks may be in any state. Calls
-/// must therefore return before they take a lock.
+/// Returns an error in the child of a fork. The child has only one thread, and its locks may be in any state. Calls of
+/// the API must therefore return before they take a lock.
 pub(crate) fn check_fork() -> Result<()> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Error::NotInitialized);

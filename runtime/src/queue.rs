@@ -5,8 +5,8 @@
 //! streams are independent of the legacy stream. Each host thread has a *per-thread default stream*, which is a
 //! blocking stream.
 //!
-//! Invariant: the tail of a [`Queue`] is the last task submitted to it. A legacy submission sees the tails of all
-//! blocking queues at one moment, because it holds the order lock exclusively.
+//! Invariant: the tail of a [`Queue`] is the last task submitted to it. A submission to the legacy stream reads the
+//! tails of all blocking queues atomically, because it holds the order lock exclusively.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +102,7 @@ impl Queue {
         !self.destroyed.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns the last task if it is not complete.
+    /// Returns the last task of the queue if the task is not complete.
     fn open_tail(&self) -> Option<Arc<Task>> {
         let mut tail = self.tail.lock();
         if tail.as_ref().is_some_and(|task| task.is_done()) {
@@ -120,7 +120,7 @@ impl Queue {
 /// The queues of a context.
 pub(crate) struct Queues {
     order: RwLock<Order>,
-    /// The order of work, in runs that record it.
+    /// Records the order of work; `None` in runs that do not record the order.
     timeline: Option<Arc<Timeline>>,
 }
 
@@ -220,7 +220,7 @@ impl Queues {
         all.map(Arc::clone).collect()
     }
 
-    /// Makes the work of queues that are created from now on wait for `task`.
+    /// Makes the work of queues that are created after this call wait for `task`.
     pub(crate) fn hold_new(&self, task: Arc<Task>) {
         self.order.write().gate = Some(task);
     }

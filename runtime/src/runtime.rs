@@ -128,15 +128,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Runs `tool` on all launches, besides the tools of earlier calls (default: the tools that `MARGAY_CHECK` names).
-    /// See [`crate::checks`].
+    /// Runs `tool` on all launches, in addition to the tools of earlier calls (default: the tools that `MARGAY_CHECK`
+    /// names). See [`crate::checks`].
     pub fn check(mut self, tool: Tool) -> Self {
         self.checks = Some(self.checks.unwrap_or_default().with(tool));
         self
     }
 
-    /// Lets a tool observe the kernels of PTX images, besides the tools of earlier calls. See [`crate::observe`].
-    /// This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// Lets a tool observe the kernels of PTX images, in addition to the tools of earlier calls. See
+    /// [`crate::observe`]. This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn tool(mut self, tool: Arc<dyn observe::Tool>) -> Self {
         self.tools.push(tool);
         self
@@ -173,14 +173,15 @@ impl RuntimeBuilder {
         // the device and waits for another launch, the other launch needs the remaining windows.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
         let checks = self.checks.unwrap_or_else(Tools::from_env);
-        // The race detector needs all accesses in one order. It also reports races that would occur in other orders.
+        // The race detector needs all accesses in one order. The detector also reports races that would occur in other
+        // orders.
         let in_order = checks.contains(Tool::Race);
         let workers = if deterministic || in_order {
             1
         } else {
             workers
         };
-        // Under `ulimit -v` the addresses may suffice for fewer windows only. Each worker keeps two windows.
+        // If `ulimit -v` is set, the address space may have room for fewer windows only. Each worker keeps two windows.
         let affordable = affordable_slots().map_or(u64::MAX, |slots| {
             slots.saturating_sub(2 * workers as u64).max(1)
         });
@@ -269,9 +270,9 @@ impl Runtime {
         self.inner.tools.failures()
     }
 
-    /// Removes and returns the findings so far in the order in which they were found, and the number of further
-    /// findings that were dropped because the table was full. A finding that occurs again later is reported again. If
-    /// this is not a checking run ([`crate::checks`]), there are no findings, and the number is 0.
+    /// Removes and returns the findings so far, in the order in which they were found. Also returns the number of
+    /// further findings that were dropped because the table was full. A finding that occurs again later is reported
+    /// again. If this is not a checking run ([`crate::checks`]), there are no findings, and the number is 0.
     pub fn take_findings(&self) -> (Vec<Finding>, u64) {
         let findings = self.inner.machine.findings.as_ref();
         findings.map(|findings| findings.take()).unwrap_or_default()
@@ -308,7 +309,7 @@ impl Runtime {
     pub fn settle(&self, limit: Duration) -> bool {
         let runtime = self.clone();
         let (done, wait) = mpsc::channel();
-        // The waits have no time limit, so another thread performs them.
+        // The waits have no time limit, so a separate thread waits.
         let waiter = std::thread::Builder::new().name("margay-settle".to_owned());
         let waiter = waiter.spawn(move || {
             for context in Context::all_of(&runtime.inner.machine) {
@@ -336,8 +337,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether a launch of a checking run has failed because of an access or a fault that a finding reports,
-    /// with a fault for whose kind `is` returns true.
+    /// Returns whether `is` returns true for the kind of an error that a context of a checking run returns because of
+    /// an access or a fault that a finding reports.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))
@@ -374,8 +375,8 @@ impl Runtime {
         self.inner.machine.scheduler().workers()
     }
 
-    /// Returns the first device's primary context. If the context is not active, the call retains it; the runtime never
-    /// releases it.
+    /// Returns the first device's primary context. If the context is not active, the call retains the context, and the
+    /// runtime never releases it.
     ///
     /// # Errors
     /// [`Error::NoDevice`] when no device is visible; [`Error::NotInitialized`] in the child of a fork.

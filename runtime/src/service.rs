@@ -89,8 +89,8 @@ fn stack_size() -> usize {
     bytes.clamp(RANGE.0, RANGE.1) as usize
 }
 
-/// The work that a thread still has to do. If a host function ends its thread (`pthread_exit`), another thread does
-/// this work.
+/// The work that a thread still has to perform. If a host function ends its thread (`pthread_exit`), another thread
+/// does this work.
 struct Rest {
     /// One job for each host function that is running on this thread. The job runs after the host function has ended,
     /// and marks the function's task as complete. Several host functions run on one thread if the callback thread could
@@ -218,8 +218,8 @@ thread_local! {
     static ON_SERVICE_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the calling thread is a service thread, as it usually is in a host function. On a service thread,
-/// calls that wait for work are not permitted, because the work may be waiting for this thread.
+/// Returns whether the calling thread is a service thread. Host functions usually run on a service thread. On a service
+/// thread, calls that wait for work are not permitted, because the work may be waiting for this thread.
 pub fn in_host_function() -> bool {
     ON_SERVICE_THREAD.get()
 }

@@ -22,7 +22,7 @@ struct Variable {
     accepts: fn(&str) -> bool,
 }
 
-/// Returns a row of the table.
+/// Returns a row of [`VARIABLES`].
 const fn row(name: &'static str, accepted: &'static str, accepts: fn(&str) -> bool) -> Variable {
     Variable {
         name,
@@ -201,7 +201,7 @@ pub(crate) fn review() {
         for variable in &VARIABLES {
             let value = std::env::var_os(variable.name);
             if let Some(warning) = value.and_then(|value| refusal(variable, &value)) {
-                // An error is ignored: standard error is closed, so nothing can be reported.
+                // A write error is ignored: standard error is closed, so nothing can be reported.
                 margay_jit::files::tell(format_args!("margay: {warning}"));
             }
         }

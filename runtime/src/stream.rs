@@ -121,7 +121,7 @@ impl Stream {
         self.check()
     }
 
-    /// Appends work to the stream and lets it start.
+    /// Appends work to the stream and releases the work's task.
     pub(crate) fn submit(&self, work: Work) -> Arc<Task> {
         self.submit_after(work, None)
     }
@@ -159,8 +159,8 @@ impl Stream {
         });
     }
 
-    /// Records a copy or fill as the last work of the stream, in runs that look for races. `accesses` are the bytes
-    /// that it accesses, and whether it writes them.
+    /// Records a copy or fill as the last work of the stream, in runs that look for races. `accesses` contains the byte
+    /// ranges that the copy or fill accesses, each with whether it writes the range.
     pub(crate) fn copies(&self, accesses: &[(Rows, bool)], what: &'static str) {
         let space = self.context.machine().memory.space();
         let queues = &self.context.inner().queues;
@@ -193,7 +193,7 @@ impl Stream {
         (first, last)
     }
 
-    /// Makes later work wait for a task, unless a capture watches the stream.
+    /// Makes later work of the stream wait for a task, unless the stream is watched (see [`crate::capture`]).
     pub(crate) fn wait_task(&self, task: &Arc<Task>) {
         if !self.is_watched() {
             self.submit_after(Work::Marker, Some(task));
@@ -268,7 +268,7 @@ impl Stream {
         self.host_waited();
     }
 
-    /// Destroys a created stream; work in it still completes.
+    /// Destroys a created stream. Work that was submitted to the stream still completes.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] for default streams and for a stream that is already destroyed.

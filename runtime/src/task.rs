@@ -38,9 +38,9 @@ pub(crate) trait Owner: Send + Sync {
     fn fail_with(&self, error: Error, what: &str);
     /// Stores text that a kernel has printed, for later output.
     fn printed(&self, text: &[u8]);
-    /// Hands the work of `task` to the thread that does it. `submitting` states whether the caller is the submitting
-    /// thread. Returns true if the work is complete on return. Otherwise the thread that does the work calls
-    /// [`Task::complete`] later.
+    /// Hands the work of `task` to the thread that performs it. `submitting` states whether the caller is the
+    /// submitting thread. Returns true if the work is complete on return. Otherwise the thread that performs the work
+    /// calls [`Task::complete`] later.
     fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
 }
 
@@ -132,8 +132,8 @@ struct TaskState {
 /// Time for which a waiting thread polls before it sleeps. It is longer than the time to wake a worker.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Time for which a waiting thread sleeps before it checks our signal handlers again: the first time and the longest
-/// time.
+/// Time for which a waiting thread sleeps before it checks our signal handlers again: the time of the first sleep, and
+/// the maximum.
 const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
 impl Task {
@@ -168,7 +168,7 @@ impl Task {
         task
     }
 
-    /// Returns the work that is complete when this task is complete, if it was recorded.
+    /// Returns the work that is complete when this task is complete, if this work was recorded.
     pub(crate) fn past(&self) -> Option<&Clock> {
         self.past.get().map(Box::as_ref)
     }
@@ -178,7 +178,7 @@ impl Task {
         let _ = self.past.set(Box::new(past));
     }
 
-    /// Makes a task that is not released yet wait for another task as well.
+    /// Makes a task that is not released yet also wait for `predecessor`.
     pub(crate) fn also_after(self: &Arc<Task>, predecessor: &Arc<Task>) {
         let mut state = predecessor.state.lock();
         if !state.done {
@@ -274,7 +274,7 @@ impl Task {
         }
     }
 
-    /// Counts a completed predecessor. If it was the last predecessor, starts the task. If the task has no work left
+    /// Counts a completed predecessor. If all predecessors are complete, starts the task. If the task has no work left
     /// after that, adds the task to `todo`.
     fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {
@@ -285,8 +285,8 @@ impl Task {
         }
     }
 
-    /// Hands the work to the thread that does it. Returns true if the caller must mark the task as complete, because no
-    /// work is left to do.
+    /// Hands the work to the thread that performs it. Returns true if the caller must mark the task as complete,
+    /// because no work is left to do.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
         let (work, owner) = {
             let mut state = self.state.lock();

@@ -40,7 +40,7 @@ impl Call<'_> {
 
 pub(crate) type Program = Arc<dyn Fn(Call<'_>) -> Step + Send + Sync>;
 
-/// A kernel: its properties, whether it may park, and what it does.
+/// A kernel: its properties, whether it may park, and its program.
 #[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) info: KernelInfo,

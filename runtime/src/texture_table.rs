@@ -28,7 +28,7 @@ pub(crate) struct Texture {
     pub(crate) texels: Option<Arc<Texels>>,
     /// How texels are addressed and filtered.
     pub(crate) sampler: Sampler,
-    /// The plan for common fetches. If it is `None`, all fetches take the general path.
+    /// The plan for common fetches. If the plan is `None`, all fetches take the general path.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
@@ -39,12 +39,12 @@ pub(crate) enum Bound {
     Texture(Texture),
     /// A sampler without texels.
     Sampler(Sampler),
-    /// A surface, with its texels if any are bound to it.
+    /// A surface, with the texels that are bound to it, if any.
     Surface(Option<Arc<Texels>>),
 }
 
 impl Bound {
-    /// Returns a texture with a sampler and, if they are bound, texels.
+    /// Returns a texture with a sampler and the texels that are bound to the texture, if any.
     pub(crate) fn texture(texels: Option<Arc<Texels>>, sampler: Sampler) -> Bound {
         let plan = texels
             .as_ref()
@@ -69,7 +69,7 @@ impl Bound {
 #[derive(Debug, Clone, Default)]
 struct Slot {
     generation: u32,
-    /// The object, and the id of the context that owns it.
+    /// The object that the slot contains, and the ID of the context that owns the object.
     bound: Option<(Bound, u64)>,
 }
 
@@ -141,7 +141,7 @@ impl TextureTable {
     }
 }
 
-/// The table of a machine. If a launch still uses the table, a change copies it first.
+/// The table of a machine. If a launch still uses the table, a change first copies the table.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     table: Mutex<Arc<TextureTable>>,

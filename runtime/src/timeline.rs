@@ -1,9 +1,9 @@
 //! The order that CUDA guarantees between pieces of work, and the check of stream-ordered memory in checking runs.
 //!
-//! Each queue has a [`Clock`]. It contains, for every queue, the number of pieces of work that are complete before the
-//! next work of the clock's queue can start. The clocks follow the rules of streams, events and waiting host threads,
-//! and do not depend on which work is complete by chance. All host threads share one clock, so that order between host
-//! threads, which this library cannot see, causes no false reports.
+//! Each queue has a [`Clock`]. The clock contains, for every queue, the number of pieces of work that are complete
+//! before the next work of the clock's own queue can start. The clocks follow the rules of streams, events and waiting
+//! host threads, and do not depend on which work happens to be complete. All host threads share one clock, because this
+//! library cannot see how the program orders its threads. Separate clocks would cause false reports.
 //!
 //! Launches and copies whose order the clocks do not state may run at the same time. The race detector compares their
 //! accesses.
@@ -21,11 +21,11 @@ use crate::checks::{Finding, Findings, HostAccess, Kind, Races, Rows};
 use crate::memory::AddressSpace;
 use crate::process::next_id;
 
-/// What is complete before some point: the number of pieces of work of each queue, by the queue's ID.
+/// The work that is complete at some point: the number of pieces of work of each queue, by the queue's ID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     known: FxHashMap<u64, u64>,
-    /// Whether there may be more order than `known` states, for example through memory that a stream polls.
+    /// Whether more work may be complete than `known` states, for example because a stream has polled memory.
     is_open: bool,
 }
 
@@ -62,7 +62,7 @@ impl Clock {
         Point { queue, number }
     }
 
-    /// Records that there may be more order than `known` states.
+    /// Records that more work may be complete than `known` states.
     pub(crate) fn open(&mut self) {
         self.is_open = true;
     }
@@ -93,7 +93,7 @@ struct Block {
 /// The clock of the host, and the stream-ordered memory.
 pub(crate) struct Timeline {
     host: Mutex<Clock>,
-    /// By first address.
+    /// The blocks, by start address.
     blocks: Mutex<BTreeMap<u64, Block>>,
     /// Launches and copies that later work may overlap.
     works: Mutex<Vec<Work>>,
@@ -136,7 +136,7 @@ impl Timeline {
             return;
         };
         let mut blocks = self.blocks.lock();
-        // Blocks that were freed before can overlap the new one.
+        // Blocks that were freed before can overlap the new block.
         let below = blocks.range(..base).next_back();
         let below = below.filter(|(start, block)| *start + block.size > base);
         let below = below.map(|(start, _)| *start);
@@ -233,8 +233,8 @@ impl Timeline {
         }
     }
 
-    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` are the bytes that it accesses,
-    /// and whether it writes them.
+    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` contains the byte ranges that
+    /// the copy or fill accesses, each with whether it writes the range.
     pub(crate) fn copied(
         &self,
         space: &AddressSpace,
@@ -274,8 +274,8 @@ impl Timeline {
         }
     }
 
-    /// Adds a piece of work, and passes the earlier work that may overlap it to the race detector. Removes completed
-    /// work that is ordered before all running and all later work.
+    /// Adds a piece of work, and passes the earlier work that may overlap the new work to the race detector. Removes
+    /// completed work that is ordered before all running and all later work.
     fn add_work(
         &self,
         works: &mut Vec<Work>,
@@ -338,8 +338,8 @@ mod tests {
     use crate::checks::{Tool, Tools};
     use crate::memory::MemoryConfig;
 
-    /// Thousands of copies in streams that nothing orders take memory in proportion to the works that are kept, and
-    /// races of the latest ones are found.
+    /// Tests thousands of copies in streams that are not ordered with each other: the memory that they need is
+    /// proportional to the pieces of work that are kept, and races of the latest copies are found.
     #[test]
     fn unordered_copies_leave_no_pairs_behind() {
         let findings = Arc::new(Findings::new(Tools::default().with(Tool::Race)));

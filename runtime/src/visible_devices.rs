@@ -3,8 +3,8 @@
 //!
 //! The variable is a list of numbers or of UUIDs, separated by commas. A UUID has the form `GPU-` with enough digits to
 //! identify one device. The list ends before the first invalid entry: an entry that names no device, an entry of the
-//! other form, or an instance of a partitioned GPU (`MIG-`). A list that names a device twice is empty. The number of
-//! an entry is what the C function `strtoul` reads at the start of the entry.
+//! other form, or an instance of a partitioned GPU (`MIG-`). A list that names a device twice counts as empty. The
+//! number of an entry is the number that the C function `strtoul` reads at the start of the entry.
 //!
 //! A device has a *number* among all devices of the machine, which NVML uses, and an *ordinal* among the devices that
 //! the process sees.
@@ -87,7 +87,7 @@ fn listed(list: &str, devices: u32) -> Vec<u32> {
     numbers
 }
 
-/// Returns the only device whose UUID begins with `entry`.
+/// Returns the number of the device whose UUID begins with `entry`; `None` if there is no such device or more than one.
 fn by_uuid_prefix(entry: &str, devices: u32) -> Option<u32> {
     if !entry.starts_with(UUID_PREFIX) {
         return None;
@@ -124,8 +124,9 @@ pub(crate) fn to_number(ordinal: i32) -> i32 {
     number.map_or(ordinal, |number| *number as i32)
 }
 
-/// Returns the ordinal in this process of the device that another process knows by its number. If this process does not
-/// see the device, returns `i32::MAX`, which is no valid ordinal. Returns a negative number unchanged.
+/// Returns the ordinal that the device with a number has in this process. Processes identify devices to each other by
+/// their numbers. If this process does not see the device, returns `i32::MAX`, which is not a valid ordinal. Returns a
+/// negative number unchanged.
 pub(crate) fn to_ordinal(number: i32) -> i32 {
     let Ok(wanted) = u32::try_from(number) else {
         return number;

@@ -2,7 +2,7 @@
 //!
 //! One thread polls all open waits in turn, so a wait occupies no worker and delays no other work. The thread starts
 //! with the first wait and is never joined: an open wait does not keep the process from exiting. Invariant: if the work
-//! of a context is cancelled, its waits end in the next round.
+//! of a context is cancelled, the context's waits end in the next round.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn start() -> Sender<Wait> {
         crate::fault::prepare_service_thread();
         run(&receiver);
     };
-    // If this fails, the closure is dropped with its receiver, and `add` reports the error.
+    // If the thread cannot be started, the closure is dropped together with its receiver, and `add` reports the error.
     let _ = std::thread::Builder::new()
         .name("margay-wait".to_owned())
         .spawn(body);

@@ -40,7 +40,7 @@ round:
 }
 ";
 
-/// A second text, so that the two texts are linked.
+/// A second PTX text, so that the loader must link two texts.
 const OTHER: &str =
     ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 

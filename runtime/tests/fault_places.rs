@@ -1,5 +1,5 @@
-//! A fault reports the PTX line and the thread, no matter how execution left the code: by a signal, by a status that
-//! generated code returns, or by a helper function that failed. Each test runs in both engines.
+//! A fault reports the PTX line and the thread, no matter how execution left the generated code: by a signal, by a
+//! status that generated code returns, or by a helper function that failed. Each test runs in both engines.
 
 use margay::{EngineChoice, Error, Fault, FaultKind, LaunchConfig, Runtime};
 
@@ -72,7 +72,8 @@ fn calls_of_what_is_no_function() {
     );
 }
 
-/// A call through a handle with a prototype that does not match the function would read and write the caller's stack.
+/// Tests that a call through a handle faults if its prototype does not match the function. Otherwise the call would
+/// read and write the caller's stack.
 #[test]
 fn calls_with_another_prototype() {
     let heads = [

@@ -81,7 +81,7 @@ fn read_null() {
 
 fn install() {
     fault::install().expect("handlers");
-    // The handlers work before and after each case.
+    // Margay's handlers recover a fault before and after each case.
     assert!(access::load8(1).is_err());
 }
 

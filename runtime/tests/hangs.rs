@@ -1,6 +1,6 @@
-//! Launches whose threads poll memory: those that nothing can end, and those that something ends late.
+//! Launches whose threads poll memory: launches that can never end, and launches that other work or the host ends late.
 //!
-//! A test takes longer than the time after which a launch without progress is suspected.
+//! Each test takes longer than the time without progress after which the runtime suspects a hang.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ again:
 }
 ";
 
-/// Time after which a launch without progress is certainly suspected.
+/// A time without progress after which the runtime certainly suspects a hang.
 const LATE: Duration = Duration::from_millis(2500);
 
 struct Program {
@@ -189,7 +189,7 @@ fn an_unchecked_launch_that_polls_forever_goes_on() -> Result<(), Error> {
     program.launch("poll", program.memory.address())?;
     let setter = std::thread::spawn({
         let (memory, other) = (program.memory, program.other.clone());
-        // This thread uses the driver for the first time when the other threads have waited for long.
+        // This thread uses the driver for the first time after the other threads have waited for a long time.
         move || {
             std::thread::sleep(LATE);
             other.fill(memory, 1, 4, 1, 1, 0)

@@ -1,4 +1,4 @@
-//! Large variables: variables of zeros use no physical memory, and variables larger than the device's memory are
+//! Large variables: variables of zeros use no physical memory, and variables larger than the device's memory cause
 //! out-of-memory errors.
 
 use margay::{Error, Runtime};

@@ -81,7 +81,7 @@ again:
     );
 }
 
-/// Passes a value to the next lane. The load and the store compute the address differently.
+/// Passes a value from each lane to the next lane. The load and the store compute the address differently.
 #[test]
 fn a_value_handed_on() {
     check(
@@ -94,7 +94,8 @@ fn a_value_handed_on() {
     );
 }
 
-/// Tests atomics whose results are unused. They need no order among lanes. Atomics whose results are used do need it.
+/// Tests atomics whose results are unused. They need no order among lanes. Atomics whose results are used need such an
+/// order.
 #[test]
 fn atomics_one_after_the_other() {
     check(
@@ -111,7 +112,7 @@ fn atomics_one_after_the_other() {
     );
 }
 
-/// Tests an element that another thread reads. Sync points could be omitted only if each thread used just its own
+/// Tests an element that another thread reads. Sync points could be omitted only if each thread used only its own
 /// elements.
 #[test]
 fn an_element_that_a_neighbour_reads() {
@@ -147,8 +148,8 @@ again:
     );
 }
 
-/// Tests that a warp waits for its lanes that yielded in a loop after a number of iterations. Otherwise a diverged warp
-/// would read elements that its late lanes have not yet written.
+/// Tests that a warp waits for lanes that have yielded after a number of iterations of a loop. Otherwise a diverged
+/// warp would read elements that its late lanes have not yet written.
 #[test]
 fn a_warp_that_yielded_stays_together() {
     let text = format!(

@@ -270,7 +270,7 @@ joined:
     let config = LaunchConfig::new(100, 64).with_cooperative();
     runtime.launch(&kernel, config, (&data,)).expect("launched");
     let result = data.to_vec().expect("complete");
-    // Each of the 64 threads of a block adds the number of the neighbouring block: 64 * (1 + ... + 100).
+    // Each of the 64 threads of a block adds the number that the neighbouring block wrote: 64 * (1 + ... + 100).
     assert_eq!(result[..2], [100, 64 * 5050]);
 }
 
@@ -511,8 +511,8 @@ fn the_child_of_a_fork_is_told_so() {
     runtime.synchronize().expect("the parent goes on");
 }
 
-/// Kernels that launch others: `serial` launches `n` kernels of 200 ms one after the other, `tree` two kernels that do
-/// the same.
+/// Kernels that launch other kernels: `serial` launches `n` kernels of 200 ms one after the other. `tree` launches
+/// `tree` twice, without end.
 const CHILDREN: &str = r"
 .extern .func (.param .b64 buffer) __cudaCDP2GetParameterBufferV2
     (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
@@ -565,7 +565,7 @@ again:
 }
 ";
 
-/// All grids that a launch causes share its time limit.
+/// All grids that a launch causes share the launch's time limit.
 #[test]
 fn grids_of_device_code_share_the_time_limit() {
     for name in ["serial", "tree"] {
@@ -663,8 +663,8 @@ again:
 }
 ";
 
-/// A launch that would exceed the limit of pending launches fails with `cudaErrorLaunchPendingCountExceeded`. So does a
-/// fill, which is a launch on a GPU. A launch is pending until its threads have ended.
+/// A launch that would exceed the limit of pending launches fails with `cudaErrorLaunchPendingCountExceeded`. A fill,
+/// which is a launch on a GPU, fails in the same way. A launch is pending until its threads have ended.
 #[test]
 fn device_code_has_a_limit_of_pending_launches() {
     let runtime = one_worker();
@@ -712,7 +712,8 @@ fn device_code_has_a_limit_of_pending_launches() {
     );
 }
 
-/// A kernel that launches without end runs into its time limit, and so does one whose launches launch more grids.
+/// A kernel that launches grids without end exceeds its time limit, and so does a kernel whose child grids launch more
+/// grids.
 #[test]
 fn launching_without_end_exceeds_the_time_limit() {
     for (name, blocks, threads) in [("endless", 1, 1), ("bomb", 100, 256)] {
@@ -733,8 +734,8 @@ fn launching_without_end_exceeds_the_time_limit() {
     }
 }
 
-/// Writes a kernel whose threads call a recursive function `depth` times. `registers` registers are live across each
-/// call. The innermost call executes `inside`.
+/// Returns the PTX of a kernel whose threads call a recursive function `depth` times. `registers` registers are live
+/// across each call. The innermost call executes `inside`.
 fn recursive(registers: usize, inside: &str) -> String {
     let lines = |line: &dyn Fn(usize) -> String| (0..registers).map(line).collect::<String>();
     let set = lines(&|i| format!("    mad.lo.u32 %q{i}, %n, {i}, 1;\n"));
@@ -791,9 +792,9 @@ fn calls_in_the_interpreter_have_a_limit_of_memory() {
     // 600 registers have 75 KiB in a warp: 3000 calls need less than the limit of 256 MiB, and 4000 calls more.
     assert_eq!(run("", 1, 3000).expect("no fault"), [result(3000)]);
     assert_eq!(fault(run("", 1, 4000).map(drop)).kind, FaultKind::Stack);
-    // One warp runs after the other, and each warp uses the memory of the warp before.
+    // The warps run one after the other, and each warp reuses the memory of the previous warp.
     assert_eq!(run("", 1024, 150).expect("no fault"), [result(150); 1024]);
-    // At the barrier, all 32 warps have 150 calls.
+    // At the barrier, all 32 warps have 150 active calls each.
     let fault = fault(run("bar.sync 0;", 1024, 150).map(drop));
     assert_eq!(fault.kind, FaultKind::Stack);
 }

@@ -3,7 +3,7 @@
 //! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The
 //! functions and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data
 //! of the program and its libraries. If the calling thread runs Python code, `python` stores the frames of that code at
-//! the call; `released` finds them if the thread has released the interpreter's lock.
+//! the call; `released` reads these frames if the thread has released the interpreter's lock.
 //!
 //! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
 //! can hold. Runs without checks capture no stacks.
@@ -80,7 +80,7 @@ impl HostFrame {
     }
 
     /// Returns whether the compiler generated the function for the launch of a kernel. The caller of this stub also
-    /// belongs to the launch: it is a host function with the kernel's name and source line.
+    /// belongs to the launch: the caller is a host function with the kernel's name and source line.
     fn is_stub(&self) -> bool {
         let file = self.file.as_ref();
         self.function.starts_with("__device_stub__")
@@ -100,7 +100,7 @@ impl HostFrame {
         file.is_some_and(|file| FOLDERS.iter().any(|folder| file.contains(folder)))
     }
 
-    /// Returns whether the function has a name like those of CUDA's libraries.
+    /// Returns whether the function's name begins like the names of functions in CUDA's libraries.
     fn is_of_cuda(&self) -> bool {
         ["cuda", "__cuda", "cu", "libcudart"]
             .iter()
@@ -119,14 +119,14 @@ impl HostFrame {
     }
 }
 
-/// Describes the place of a call by the program: `at main.cu:31`, or `in main` if the line is not known. The place is
-/// that of [`frame_of_program`]. Returns `None` if there are no frames.
+/// Describes where the program made a call: `at main.cu:31`, or `in main` if the line is not known. The position is
+/// that of the frame that [`frame_of_program`] returns. Returns `None` if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
     frame_of_program(frames).map(HostFrame::place)
 }
 
-/// Returns the innermost frame of the program's own code; frames of Python code take precedence. If there is no such
-/// frame, returns another frame, if possible one with a known line. Returns `None` if `frames` is empty.
+/// Returns the innermost frame of the program's own code; frames of Python code take precedence. If the program has no
+/// frame, returns another frame, preferably one whose line is known. Returns `None` if `frames` is empty.
 pub fn frame_of_program(frames: &[HostFrame]) -> Option<&HostFrame> {
     // The host code that the compiler generates for a launch has two frames: the stub and its caller.
     let stub = frames.iter().rposition(HostFrame::is_stub);
@@ -162,7 +162,7 @@ fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
 }
 
 struct Captured {
-    /// Addresses inside the calls on the stack, innermost first, without the calls inside this library.
+    /// An address inside the call instruction of each frame, innermost first, without the frames of this library.
     addresses: Vec<usize>,
     /// The frames of Python code, innermost first.
     python: Vec<HostFrame>,
@@ -190,8 +190,8 @@ impl CallStack {
         }))
     }
 
-    /// Returns the frames from the function that called the API to `main`. The first call resolves them, which can take
-    /// seconds.
+    /// Returns the frames from the function that called the API to `main`. The first call resolves the frames, which
+    /// can take seconds.
     pub fn frames(&self) -> &[HostFrame] {
         let captured = &*self.0;
         captured
@@ -200,7 +200,7 @@ impl CallStack {
     }
 
     /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's
-    /// runtime does not count, because its functions only pass on the calls of the program.
+    /// runtime does not count, because its functions only forward the calls of the program.
     pub fn is_of_library(&self) -> bool {
         let mappings = resolve::mappings();
         let file = |&address: &usize| {
@@ -213,13 +213,13 @@ impl CallStack {
             .is_some_and(|file| LIBRARIES.iter().any(|name| file.starts_with(name)))
     }
 
-    /// Describes the place of the call in the program: `at main.cu:31`, or `in main` if the line is not known. Returns
+    /// Describes where the program made the call: `at main.cu:31`, or `in main` if the line is not known. Returns
     /// `None` if there are no frames.
     pub fn site(&self) -> Option<String> {
         site_of(self.frames())
     }
 
-    /// Returns the addresses inside the calls on the stack. They identify the place of the call.
+    /// Returns an address inside the call instruction of each frame. These addresses identify where the API was called.
     pub(crate) fn addresses(&self) -> &[usize] {
         &self.0.addresses
     }

@@ -1,8 +1,8 @@
 //! The frames of Python code on the calling thread, for CPython 3.9 and later.
 //!
 //! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
-//! lock. If a thread has released the lock, as most extension modules do before a call of CUDA, its frames can be read
-//! only if [`released`] supports the interpreter's version.
+//! lock. Most extension modules release the lock before a call of CUDA. The frames of a thread that has released the
+//! lock can be read only if [`released`] supports the interpreter's version.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
@@ -65,7 +65,7 @@ fn symbol(name: &CStr) -> Option<*mut c_void> {
 }
 
 /// Returns the Python frames of the calling thread, innermost first. Returns no frames if the thread does not hold the
-/// interpreter's lock, unless [`released`] can read them.
+/// interpreter's lock, unless [`released`] can read the frames.
 pub(super) fn frames() -> Vec<HostFrame> {
     static INTERPRETER: OnceLock<Option<Interpreter>> = OnceLock::new();
     match INTERPRETER.get_or_init(Interpreter::find) {
@@ -89,7 +89,7 @@ impl Interpreter {
         holds && unsafe { (self.error)() }.is_null()
     }
 
-    /// Returns the frames of the calling thread if it has released the lock.
+    /// Returns the frames of the calling thread if the thread has released the lock.
     fn released_frames(&self) -> Vec<HostFrame> {
         static TYPES: OnceLock<Option<released::Types>> = OnceLock::new();
         let types = TYPES.get_or_init(|| {
@@ -108,7 +108,7 @@ impl Interpreter {
         // SAFETY: see above.
         let is_running = unsafe { (self.is_initialized)() } != 0 && !thread.is_null();
         match types {
-            // If the thread holds the lock but has a pending exception, it gets no frames.
+            // If the thread holds the lock but has a pending exception, no frames are returned.
             // SAFETY: the function reads a variable and needs no lock.
             Some(types) if is_running && unsafe { (self.current_thread)() } != thread => {
                 released::frames(thread as u64, types)
@@ -118,7 +118,8 @@ impl Interpreter {
     }
 
     fn frames(&self) -> Vec<HostFrame> {
-        // A garbage collection could run code of the program, which could call this library again.
+        // Garbage collection is stopped here, because it could run code of the program, which could call this library
+        // again.
         // SAFETY: the thread holds the lock, here and below.
         let collects = unsafe { (self.collects)() } != 0;
         if collects {
@@ -126,7 +127,7 @@ impl Interpreter {
             unsafe { (self.stop_collecting)() };
         }
         let mut found = Vec::new();
-        // SAFETY: see above. The reference is borrowed, and the next call makes it an owned one.
+        // SAFETY: see above. The function returns a borrowed reference, and `retain` makes it an owned reference.
         let mut frame = unsafe { (self.frame)() };
         if !frame.is_null() {
             // SAFETY: the frame is valid.

@@ -52,7 +52,7 @@ pub(super) fn mappings() -> Vec<Mapping> {
     maps.lines().filter_map(Mapping::parse).collect()
 }
 
-/// Reads a section that is never freed: the table of files keeps all sections until the process ends.
+/// A reader of a section. Sections are never freed: [`FILES`] keeps them until the process ends.
 type Reader = EndianSlice<'static, RunTimeEndian>;
 
 /// The data that was read from a file with code.
@@ -164,7 +164,7 @@ static FILES: Mutex<Option<HashMap<String, Option<CodeFile>>>> = Mutex::new(None
 /// interpreter and `python` is not empty, the frames of `python` replace the first frame of the interpreter and all
 /// later frames.
 pub(super) fn frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
-    // Wrong debug information must not end the program.
+    // Invalid debug information can cause a panic, which must not end the program.
     let found = catch_unwind(AssertUnwindSafe(|| all_frames(addresses, python)));
     found.unwrap_or_default()
 }

@@ -4,8 +4,8 @@
 //! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is the state of a capture: its graph, the streams in the
 //! capture, and for each of these streams the nodes on which the stream's next node depends.
 //!
-//! Invariants: one lock protects all sequences. Calls that do not involve captures take it only while a capture is
-//! active. A stream is *watched* while it is in a sequence. A context's legacy stream is watched while a blocking
+//! Invariants: one lock protects all sequences. Calls that do not involve captures take this lock only while a capture
+//! is active. A stream is *watched* while it is in a sequence. A context's legacy stream is watched while a blocking
 //! stream of that context is in a sequence. A call on a stream needs only one load to find out whether the stream is
 //! watched.
 
@@ -25,9 +25,9 @@ use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;
 
-/// The calls that a capture forbids, and the threads in which it forbids them (`CUstreamCaptureMode`). Each thread also
-/// has a mode of its own ([`exchange_thread_mode`]). If this mode is `Relaxed`, the modes of captures have no effect on
-/// the thread.
+/// The calls that a capture forbids, and the threads in which these calls are forbidden (`CUstreamCaptureMode`). Each
+/// thread also has a mode of its own ([`exchange_thread_mode`]). If this mode is `Relaxed`, the modes of captures have
+/// no effect on the thread.
 ///
 /// ```
 /// use margay::capture::CaptureMode;
@@ -202,7 +202,7 @@ fn forbid_where(forbids: impl Fn(&Sequence) -> bool) -> Result<()> {
     }
 }
 
-/// Ends all captures in which streams of a context take part. The context is being destroyed or reset.
+/// Ends all captures in which streams of a context take part. Called when the context is destroyed or reset.
 pub(crate) fn forget_context(context: &Context) {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return;
@@ -313,7 +313,7 @@ impl Sequence {
     }
 }
 
-/// Adds the elements of `more` whose nodes are not in `dependencies`.
+/// Adds to `dependencies` each dependency of `more` whose node `dependencies` does not contain yet.
 fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
     for (node, data) in more {
         if !dependencies.iter().any(|(known, _)| known == node) {

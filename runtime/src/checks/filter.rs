@@ -1,4 +1,5 @@
-//! Selects the launches that a checking run examines: by the kernel's name, and by the number of the launch.
+//! Selects the launches that a checking run examines: by the kernel's name, and by the launch's position in the
+//! sequence of launches of matching kernels.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,7 +38,7 @@ impl Part {
 #[derive(Clone, Debug)]
 pub struct KernelFilter(Vec<Part>);
 
-/// Makes a condition from the text after its key.
+/// A function that makes a condition from the text after the condition's key.
 type Make = fn(&str) -> Result<Part, String>;
 
 /// The keys of conditions, each with the function that makes a condition.
@@ -95,7 +96,7 @@ pub(crate) fn are_filters(text: &str) -> bool {
     text.lines().all(|line| KernelFilter::parse(line).is_ok())
 }
 
-/// Parses filters, one in each line. Wrong filters are left out.
+/// Parses filters, one in each line. Invalid filters are ignored.
 fn parse_lines(text: &str) -> Vec<KernelFilter> {
     let filters = text.lines().map(KernelFilter::parse);
     filters.filter_map(Result::ok).collect()

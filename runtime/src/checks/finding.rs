@@ -18,7 +18,7 @@ pub struct Place {
     pub source: Option<SourceLine>,
 }
 
-/// What an access does with memory.
+/// How an access uses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Access {
     /// Reads.
@@ -30,7 +30,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Returns the name in reports.
+    /// Returns the name of the access in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -48,7 +48,7 @@ impl Access {
         }
     }
 
-    /// Returns what an access with a mode does.
+    /// Returns how an access with this mode uses memory.
     pub(crate) fn of(mode: AccessMode) -> Access {
         match mode {
             AccessMode::Load | AccessMode::Copy => Access::Read,
@@ -94,12 +94,12 @@ pub(crate) fn more_specific(
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// The other access of a race.
+/// The access of a race that the fields of the [`Finding`] do not describe.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Other {
     /// The kernel of the access.
     pub kernel: Option<String>,
-    /// The place of the access.
+    /// The place of this access in the kernel.
     pub place: Place,
     /// What the access does.
     pub access: Access,
@@ -122,7 +122,7 @@ pub struct Other {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What was found.
+    /// The kind of the finding.
     pub kind: Kind,
     /// How serious the finding is.
     pub severity: Severity,
@@ -144,13 +144,13 @@ pub struct Finding {
     pub thread: Option<ThreadPlace>,
     /// The warp and the lanes in which the finding occurred: the index of the warp in the block, and a mask of lanes.
     pub lanes: Option<(u32, u32)>,
-    /// The address.
+    /// The address of the access, or of the memory that the finding is about.
     pub address: Option<u64>,
     /// Describes the memory at the address, or near it.
     pub allocation: Option<String>,
     /// The other access of a race.
     pub other: Option<Box<Other>>,
-    /// What would order the two accesses of a race.
+    /// The kind of synchronisation that would order the two accesses of a race.
     pub missing: Option<&'static str>,
     /// How often the finding occurred: in how many threads, blocks or calls.
     pub count: u64,
@@ -161,7 +161,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding that occurred once. All fields that need not apply are empty.
+    /// Creates a finding that occurred once. The severity is that of `kind`. All other fields are empty.
     pub fn new(kind: Kind, text: impl Into<String>) -> Finding {
         Finding {
             kind,
@@ -258,7 +258,7 @@ impl Other {
     }
 }
 
-/// Writes three coordinates as CUDA's documentation does.
+/// Three coordinates, displayed as `(x,y,z)`.
 struct Coordinates([u32; 3]);
 
 impl fmt::Display for Coordinates {

@@ -1,7 +1,7 @@
-//! What the host does with device memory: allocations, copies and fills change which bytes count as written.
+//! Records the host's operations on device memory: allocations, copies and fills change which bytes count as written.
 //!
 //! The functions that copy memory have no reference to a runtime, so this module keeps a list of all checking runs of
-//! the process. It finds the run whose memory contains an address.
+//! the process. The address of the memory selects the run.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
     }
 }
 
-/// Calls `action` for the checking run whose memory contains an address, if it records initialisation.
+/// Calls `action` for the checking run whose memory contains an address, if this run records initialisation.
 fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
     with_memory(address, |_, findings, initialised| {
         action(findings, initialised);
@@ -75,7 +75,8 @@ pub(crate) fn submission() -> Option<CallStack> {
     ANY.load(Ordering::Relaxed).then(CallStack::capture)
 }
 
-/// Performs a copy. Findings about it name the call that has submitted it.
+/// Performs a copy. `call` is the stack of the call that submitted the copy; findings about the copy contain this
+/// stack.
 pub(crate) fn perform<R>(call: Option<CallStack>, copy: impl FnOnce() -> R) -> R {
     if call.is_none() {
         return copy();
@@ -128,7 +129,8 @@ fn report_zones(findings: &Findings, found: &Overwritten, call: Option<&CallStac
     }
 }
 
-/// Examines the red zones of the allocations that a copy or fill accesses, when this value is created and dropped.
+/// Examines the red zones of the allocations that a copy or fill accesses: once when this value is created, and again
+/// when it is dropped.
 pub(crate) struct Zones<const N: usize>([u64; N]);
 
 impl<const N: usize> Zones<N> {
@@ -152,7 +154,7 @@ impl<const N: usize> Drop for Zones<N> {
     }
 }
 
-/// Records an allocation in which nothing has been written.
+/// Records an allocation, all of whose bytes count as unwritten.
 pub(crate) fn allocated(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.track(address, bytes));
     with_run(address, |_, findings| {
@@ -178,9 +180,9 @@ pub(crate) fn reports_unused() -> bool {
 }
 
 /// If the checking run reports unused memory (option `unused_memory`), reports how many bytes of the allocation at
-/// `address` have never been written, and the offset of the first of them. Reports nothing if the share of unwritten
-/// bytes is below the threshold. Must be called before the memory is freed. `call` is the stack of the call that
-/// allocated the memory.
+/// `address` are unwritten, and the offset of the first unwritten byte. Reports nothing if the share of unwritten bytes
+/// is below the threshold. Must be called before the memory is freed. `call` is the stack of the call that allocated
+/// the memory.
 pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
     with(address, |findings, initialised| {
         let Some(threshold) = findings.options().unused_memory else {

@@ -16,7 +16,7 @@ pub use margay_exec::Undefined;
 pub enum Tool {
     /// Accesses outside of allocations, misaligned accesses, and faults that end kernels.
     Memory,
-    /// Reads of memory that nobody has written.
+    /// Reads of memory that has not been written.
     Initialisation,
     /// Unordered accesses to the same memory.
     Race,
@@ -69,7 +69,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the name in reports.
+    /// Returns the name of the severity in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Info => "info",
@@ -104,7 +104,7 @@ macro_rules! kinds {
                 match self { $(Kind::$variant => Severity::$severity,)* }
             }
 
-            /// Returns the name in reports.
+            /// Returns the name of the kind in reports.
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$variant => $name,)* }
             }
@@ -136,13 +136,13 @@ kinds! {
     /// A fault that ended a kernel, and that no other finding reports: a trap, a failed assertion, a call through an
     /// invalid function pointer, an exhausted stack.
     KernelFault Memory Error "kernel-fault";
-    /// A read of bytes that nobody has written.
+    /// A read of bytes that have not been written.
     Uninitialized Initialisation Error "uninitialized";
-    /// A read of several bytes, some of which nobody has written, for example the padding of a structure.
+    /// A read of several bytes, some of which have not been written, for example the padding of a structure.
     PartlyUninitialized Initialisation Info "partly-uninitialized";
-    /// A copy to the host of bytes that nobody has written.
+    /// A copy to the host of bytes that have not been written.
     UninitializedCopy Initialisation Error "uninitialized-copy";
-    /// An allocation that contains bytes which nobody has written.
+    /// An allocation that contains bytes which have not been written.
     UnusedMemory Initialisation Warning "unused-memory";
     /// Two unordered accesses to the same memory, at least one of which is a write.
     Race Race Error "race";

@@ -1,19 +1,20 @@
-//! The options of a checking run that the library implements. It reads them from environment variables.
+//! The options of a checking run that the library implements. The library reads these options from environment
+//! variables.
 //!
-//! `margay check` translates its options to these variables.
+//! `margay check` translates its command line options to these variables.
 
 use super::Kind;
 use crate::environment::{env, number};
 use crate::memory::RedZones;
 
-/// What ends if a kernel performs an invalid operation that would end it on a GPU.
+/// Determines what a checking run ends if a kernel performs an invalid operation that would end the kernel on a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum AfterError {
-    /// Nothing: the wrong operation is suppressed, and the kernel continues.
+    /// Nothing: the invalid operation is suppressed, and the kernel continues.
     #[default]
     Continue,
-    /// Nothing while the kernel runs. When the kernel is over, later calls in the context return the error that the
-    /// first wrong access of the launch causes on a GPU.
+    /// Nothing while the kernel runs. After the kernel has ended, calls in the context return the error that the first
+    /// invalid access of the launch causes on a GPU.
     SetError,
     /// The kernel.
     EndKernel,
@@ -24,7 +25,7 @@ pub enum AfterError {
 /// The failed calls that apicheck reports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum ApiErrors {
-    /// Calls of the program, except calls with which programs query a state.
+    /// Calls of the program, except calls that only query a state.
     Explicit,
     /// Also calls of CUDA's libraries, for example of cuBLAS.
     #[default]
@@ -47,15 +48,15 @@ pub struct StreamOrder {
 pub struct Options {
     /// See [`AfterError`].
     pub after_error: AfterError,
-    /// Minimum number of bytes between two allocations; 0 leaves the choice to the library.
+    /// Minimum number of bytes between two allocations; 0 selects the library's default.
     pub padding: u64,
     /// See [`ApiErrors`].
     pub api_errors: ApiErrors,
-    /// Reads of global memory that nobody has written are reported.
+    /// Reads of unwritten bytes of global memory are reported.
     pub init_global: bool,
-    /// Reads of shared memory that nobody has written are reported.
+    /// Reads of unwritten bytes of shared memory are reported.
     pub init_shared: bool,
-    /// The least unwritten share of an allocation, in percent, that is reported; `None` if unwritten bytes are not
+    /// The minimum percentage of unwritten bytes at which an allocation is reported; `None` if unwritten bytes are not
     /// reported.
     pub unused_memory: Option<u8>,
     /// See [`StreamOrder`].
@@ -66,9 +67,9 @@ pub struct Options {
     pub list_launches: bool,
     /// Red zones around allocations.
     pub zones: Option<RedZones>,
-    /// Copies and fills must begin at the start of an allocation.
+    /// Copies and fills that do not begin at the start of an allocation are reported.
     pub block_starts: bool,
-    /// A copy or fill with wrong arguments is not executed.
+    /// A copy or fill with invalid arguments is not executed.
     pub skips_invalid: bool,
     /// The process ends at the first finding, with exit code 1.
     pub ends_at_first: bool,
@@ -86,7 +87,7 @@ pub enum ListedCalls {
     /// None.
     #[default]
     None,
-    /// Calls that change something: memory, modules, launches, streams.
+    /// Calls that change memory, modules or streams, and launches.
     Changes,
     /// All calls.
     All,

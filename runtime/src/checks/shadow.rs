@@ -14,7 +14,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use super::streams::HostAccess;
 use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
 
-/// Shadow memory; each part exists if a tool uses it.
+/// Shadow memory. A part is `None` if no tool of the run uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
     /// Which bytes of device memory have been written.
@@ -26,8 +26,8 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Makes a CTA, given by launch and linear index, the owner of the shared memory at an address. Returns whether
-    /// another CTA owned it before.
+    /// Makes a CTA, given by launch and linear index, the owner of the shared memory at an address. Returns whether the
+    /// owner changed: another CTA, or no CTA, owned the memory before.
     pub(crate) fn is_new_owner(&self, address: u64, cta: (u64, u64)) -> bool {
         self.owners.lock().insert(address, cta) != Some(cta)
     }
@@ -55,7 +55,7 @@ pub(crate) struct SiteInfo {
 /// position and the properties of the access.
 pub(crate) type SiteKey = (u64, u64, u64);
 
-/// The race detector, and the instructions and CTAs for which its numbers of sites and CTAs stand.
+/// The race detector, and tables that translate between instructions and CTAs and the detector's numbers for them.
 #[derive(Debug, Default)]
 pub(crate) struct Races {
     pub(crate) detector: Detector,
@@ -77,11 +77,11 @@ pub(crate) struct Races {
     host_pairs: IndexMap<(Site, u32), Pair>,
     /// Copies and fills that later work may overlap.
     host: Vec<HostAccess>,
-    /// A launch, and the elements of `host` that it may overlap. Only one launch is kept, because successive accesses
-    /// are usually those of one launch.
+    /// A launch, and the elements of `host` that the launch may overlap. Only one launch is kept, because successive
+    /// accesses are usually those of one launch.
     overlapping: Option<(u64, Vec<HostAccess>)>,
-    /// Digests of accesses to shared memory that did not race. Each digest is that of all accesses of a CTA between
-    /// two barriers.
+    /// Digests of accesses to shared memory that did not race. Each digest covers all accesses of a CTA between two
+    /// barriers.
     clean: FxHashSet<u64>,
     /// The extents of the launches whose CTAs the detector contains, by launch.
     extents: FxHashMap<u32, Extents>,
@@ -96,7 +96,7 @@ pub(crate) struct Extents {
     pub(crate) block: [u32; 3],
 }
 
-/// Returns the coordinates of the element with a linear index.
+/// Converts a linear index of a thread or CTA to coordinates. `extents` are the extents of its block or grid.
 fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = extents.map(|extent| u64::from(extent.max(1)));
     [index % x, index / x % y, index / (x * y)].map(|coordinate| coordinate as u32)
@@ -106,11 +106,11 @@ fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
 #[derive(Debug)]
 struct Pair {
     launch: u64,
-    /// The first addresses at which volatile accesses raced. The race is no defect if all of them are flags
-    /// ([`Detector::is_flag`]).
+    /// The first addresses at which volatile accesses raced. The race is no defect if all these addresses are those of
+    /// flags ([`Detector::is_flag`]).
     volatile: Vec<u64>,
     finding: Finding,
-    /// The order that is missing.
+    /// The kind of synchronisation that is missing between the accesses.
     missing: Missing,
     call: Option<CallStack>,
 }
@@ -200,7 +200,7 @@ impl Races {
         known.map(|known| known.finding.count += count).is_some()
     }
 
-    /// Adds a race between two sites. If it is known, the new finding replaces the old one.
+    /// Adds a race between two sites. If the race is known, the new finding replaces the old one.
     pub(crate) fn add_pair(
         &mut self,
         pair: (Site, Site),
@@ -251,7 +251,7 @@ impl Races {
             }
             races.push(pair);
         }
-        // Races between copies of one instruction in an unrolled loop become one finding. The first of them
+        // Races between copies of one instruction in an unrolled loop become one finding. The first of these races
         // determines the description of the finding.
         races.sort_by_key(|pair| Reverse(pair.gravity()));
         let races = races.into_iter();
@@ -278,12 +278,12 @@ impl Races {
         self.launches.contains(&launch)
     }
 
-    /// Returns whether no launch other than `launch`, which has not begun, is prepared or runs.
+    /// Returns whether no other launch is prepared or runs. `launch` itself has not begun.
     pub(crate) fn is_idle(&self, launch: u64) -> bool {
         self.launches.iter().all(|&other| other == launch)
     }
 
-    /// Returns whether the accesses of earlier work use so much memory that they should be forgotten.
+    /// Returns whether the detector should forget the accesses of earlier work, because they use too much memory.
     pub(crate) fn is_full(&self) -> bool {
         self.detector.groups() > GROUPS
     }
@@ -316,14 +316,15 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Records that the launch, copy or fill `work` may run at the same time as each one in `earlier`.
+    /// Records that the launch, copy or fill `work` may run at the same time as each launch, copy or fill in `earlier`.
     pub(crate) fn add_overlaps(&mut self, work: u32, earlier: &[u32]) {
         self.detector.add_overlaps(work, earlier);
         self.overlapping = None;
     }
 
-    /// Adds an access of a copy or a fill. Calls `report` for the races with earlier accesses of work that the copy may
-    /// overlap, once for each instruction, and once for each first address of the reads or writes of other copies and fills.
+    /// Adds an access of a copy or a fill. Calls `report` for the races with accesses of earlier work that may overlap
+    /// this access. Races with a kernel are reported once for each instruction. Races with copies and fills are
+    /// reported once for each first common address, separately for reads and writes.
     pub(crate) fn add_host(
         &mut self,
         host: HostAccess,
@@ -384,8 +385,8 @@ impl Races {
         found
     }
 
-    /// Returns a copy or fill that may overlap a launch and that conflicts with an access of the launch, and the
-    /// address of the first byte that both access.
+    /// Returns a copy or fill that may overlap a launch and conflicts with an access of the launch. Also returns the
+    /// address of the first common byte of the two accesses.
     pub(crate) fn host_conflict(
         &mut self,
         launch: u64,
@@ -439,7 +440,7 @@ impl Races {
         }
     }
 
-    /// Forgets the accesses to memory that was allocated again.
+    /// Forgets the accesses to the `bytes` bytes at `address`, because this memory was allocated again.
     pub(crate) fn forget(&mut self, address: u64, bytes: u64) {
         self.detector.forget(address, bytes);
         self.host
@@ -468,7 +469,7 @@ impl Races {
         })
     }
 
-    /// Returns what is known about a site.
+    /// Returns the kernel, the place and the access of a site.
     pub(crate) fn info(&self, site: Site) -> &SiteInfo {
         &self.infos[site as usize]
     }
@@ -507,7 +508,8 @@ impl Races {
         self.recent.push_back((address, bytes, count));
     }
 
-    /// Forgets the recorded stores. Memory contains their bytes before the next access is examined.
+    /// Forgets the recorded stores. These stores are executed before the next access is examined, so memory then
+    /// contains their bytes.
     pub(crate) fn forget_stores(&mut self) {
         self.recent.clear();
     }

@@ -24,7 +24,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Returns the address and the length of each row. Rows without a gap between them are one row.
+    /// Returns the address and the length of each row. Contiguous rows are returned as one row.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u64, u64)> {
         let rows = *self;
         let (width, height) = match rows.pitch == rows.width || rows.height == 1 {
@@ -37,20 +37,20 @@ impl Rows {
         })
     }
 
-    /// Returns the address behind the last byte.
+    /// Returns the address after the last byte.
     pub(crate) fn end(&self) -> u64 {
         let slices = self.depth.saturating_sub(1) * self.slice;
         let rows = self.height.saturating_sub(1) * self.pitch;
         self.start + slices + rows + self.width
     }
 
-    /// Returns the address of the first of the `bytes` bytes at `address` that a row contains.
+    /// Returns the address of the first byte that is both in a row and in the range of `bytes` bytes at `address`.
     pub(crate) fn first_common(&self, address: u64, bytes: u64) -> Option<u64> {
         let end = address + bytes;
         (0..self.depth).find_map(|slice| {
             let start = self.start + slice * self.slice;
             let pitch = self.pitch.max(1);
-            // The row that contains the address or lies before it, and the next row.
+            // The last row that starts at or before the address, and the next row.
             let row = (address.saturating_sub(start) / pitch).min(self.height.saturating_sub(1));
             [row, row + 1].into_iter().find_map(|row| {
                 let from = start + row * self.pitch;
@@ -69,9 +69,9 @@ pub(crate) struct HostAccess {
     pub(crate) work: u32,
     /// The bytes.
     pub(crate) rows: Rows,
-    /// Whether the work writes the bytes.
+    /// Whether the copy or fill writes the bytes.
     pub(crate) writes: bool,
-    /// The name of the kind of work in reports.
+    /// The name of this kind of operation in reports.
     pub(crate) what: &'static str,
 }
 

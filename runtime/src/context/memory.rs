@@ -117,8 +117,8 @@ impl Context {
         Ok(DevicePtr::new(allocation.base))
     }
 
-    /// Waits for all submitted work of the context that imported the memory, and ends the use of another process's
-    /// memory.
+    /// Ends the use of another process's memory, after all submitted work of the context that imported the memory is
+    /// complete.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when `ptr` is not the start of imported memory.
@@ -223,8 +223,8 @@ impl Context {
         self.release(base)
     }
 
-    /// Returns a value that frees memory when it is dropped. The memory is therefore freed even if the work that holds
-    /// the value never runs.
+    /// Returns a guard that frees the allocation at `base` when the guard is dropped. The memory is therefore freed
+    /// even if the work that holds the guard never runs.
     pub(crate) fn release_on_drop(&self, base: u64) -> impl Send + use<> {
         struct Release(Arc<Machine>, u64);
         impl Drop for Release {

@@ -8,7 +8,7 @@ use super::{Context, Inner};
 use crate::machine::Machine;
 use crate::mem::Allocation;
 
-/// An entry of the registry. It does not keep its context alive.
+/// An entry of the registry. The entry does not keep its context alive.
 struct Known {
     /// The address of the context's machine. A living context keeps its machine alive, so this address is not reused.
     machine: usize,
@@ -40,7 +40,7 @@ pub(super) fn add(context: &Arc<Inner>) {
 
 impl Context {
     /// Returns all contexts of a machine. Does not upgrade references to contexts of other machines: an upgraded
-    /// reference could become the last one, and dropping it here would drop the context and its machine while the
+    /// reference could become the last reference, and dropping it here would drop the context and its machine while the
     /// registry is locked.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
         let contexts = CONTEXTS.lock();

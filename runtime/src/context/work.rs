@@ -99,8 +99,8 @@ fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
     context.machine.callbacks().send(priority, job);
 }
 
-/// Does a copy, a fill or a release of memory. The work can fail after the call that submitted it has returned, so the
-/// error becomes sticky, as on a GPU.
+/// Performs a copy, a fill or a release of memory. The work can fail after the call that submitted it has returned, so
+/// the error becomes sticky, as on a GPU.
 fn run_device(context: &Inner, job: DeviceJob) {
     if let Err(error) = job() {
         context.fail_with(error, "a copy or fill");

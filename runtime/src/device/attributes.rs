@@ -208,7 +208,8 @@ mod tests {
     use super::*;
     use crate::device::DeviceConfig;
 
-    /// The row numbers equal those of `cuda.h`. A missing or duplicate row would shift all later rows.
+    /// The numbers of the rows equal the attribute numbers in `cuda.h`. A missing or duplicate row would shift all
+    /// later rows.
     #[test]
     fn rows_stand_at_their_numbers() {
         for (number, expected) in [

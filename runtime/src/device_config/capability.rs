@@ -40,7 +40,7 @@ pub struct SmLimits {
     pub shared_reserved: u32,
     /// Granularity of shared memory allocations in bytes.
     pub shared_unit: u32,
-    /// Number of registers. A CTA may use all of them.
+    /// Number of registers. A CTA may use all registers.
     pub registers: u32,
     /// Throughput of f32 operations divided by that of f64 operations.
     pub double_ratio: u32,

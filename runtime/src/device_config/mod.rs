@@ -1,8 +1,8 @@
 //! The configuration of the simulated devices.
 //!
-//! One [`DeviceConfig`] describes all devices of a machine. The default compute capability is 8.6, the highest one with
-//! which all supported clients avoid code paths for newer features. The default number of SMs is 28 to 48, or fewer if
-//! `ulimit -v` limits the address space.
+//! One [`DeviceConfig`] describes all devices of a machine. The default compute capability is 8.6, the highest
+//! capability for which all supported programs avoid code paths that need newer features. The default number of SMs is
+//! 28 to 48, or fewer if `ulimit -v` limits the address space.
 
 pub mod capability;
 mod host;

@@ -32,8 +32,8 @@ impl Event {
         self.snapshot().map(drop)
     }
 
-    /// Records the event after the work that was submitted to `stream` so far. In a capturing stream, records it after
-    /// the work that was captured so far.
+    /// Records the event after the work that was submitted to `stream` so far. In a capturing stream, records the event
+    /// after the work that was captured so far.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] if the stream belongs to another context.
@@ -156,7 +156,7 @@ impl Context {
         recorded
     }
 
-    /// Makes work that is submitted to any stream of the context from now on wait for the event's last record.
+    /// Makes all work that is submitted to any stream of the context after this call wait for the event's last record.
     ///
     /// # Errors
     /// [`crate::Error::InvalidHandle`] if the event is destroyed.
@@ -170,8 +170,8 @@ impl Context {
         }
     }
 
-    /// Makes work that is submitted to any stream of the context from now on wait for a task. Capturing streams are not
-    /// affected.
+    /// Makes all work that is submitted to any stream of the context after this call wait for a task. Capturing streams
+    /// are not affected.
     pub(super) fn wait_task(&self, task: &Arc<Task>) -> Result<()> {
         for stream in self.streams()? {
             stream.wait_task(task);
@@ -179,8 +179,8 @@ impl Context {
         self.hold_new(task)
     }
 
-    /// Makes streams that are created from now on wait for a task, in addition to the tasks that such streams already
-    /// wait for.
+    /// Makes all streams that are created after this call wait for a task, in addition to the tasks that new streams
+    /// already wait for.
     fn hold_new(&self, task: &Arc<Task>) -> Result<()> {
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
         gathering.wait_task(task);

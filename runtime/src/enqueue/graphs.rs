@@ -24,7 +24,7 @@ impl GraphExec {
     }
 
     /// Prepares the graph for a launch into a stream. An executable graph is always prepared, so this function only
-    /// submits a marker to the stream and counts the memory of the graph's allocations as used from now on.
+    /// submits a marker to the stream. From this call on, the memory of the graph's allocations counts as used.
     ///
     /// # Errors
     /// Returns the errors of submitting work to the stream.

@@ -134,9 +134,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Copies memory like [`Stream::copy_async`], but reads the source before it returns, without waiting for earlier
-    /// work of the stream (`CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`). In a captured graph, each launch of the graph
-    /// reads the source.
+    /// Copies memory like [`Stream::copy_async`], but reads the source before the call returns, without waiting for
+    /// earlier work of the stream (`CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL`). In a captured graph, each launch of
+    /// the graph reads the source.
     ///
     /// # Safety
     /// Host memory in the transfer must be valid until the copy is complete; the source only until this call returns,
@@ -410,9 +410,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Calls `submit`, and orders the work that it submits to this stream with all work of `contexts` (`cuMemcpyPeer`).
-    /// That work begins after all work that was submitted to the contexts before. Work that is submitted to the
-    /// contexts later waits for it. Capturing streams are not affected.
+    /// Calls `submit`, which submits work to this stream, and orders this work with all work of `contexts`
+    /// (`cuMemcpyPeer`). The work begins after everything that was submitted to the contexts before the call.
+    /// Everything that is submitted to the contexts after the call waits for the work. Capturing streams are not
+    /// affected.
     ///
     /// # Errors
     /// Returns the errors of `submit` and of the contexts.

@@ -1,9 +1,9 @@
 //! The state of an event that several processes share: the number of its records, and the number of the last record
 //! whose work is complete.
 //!
-//! The page is part of a memory file, which every process that opened the event has mapped. Invariant: `complete` never
-//! exceeds `recorded`. If the recording process ends without completing a record, the record counts as complete,
-//! because no process executes its work any more.
+//! The state is in a page of a memory file, which every process that opened the event has mapped. Invariant: `complete`
+//! never exceeds `recorded`. If the recording process ends without completing a record, the record counts as complete,
+//! because no process executes the recorded work any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -27,13 +27,13 @@ impl Storage {
         }
     }
 
-    /// Returns whether memory is full, so that further chunks go to the file.
+    /// Returns whether the limit of memory is reached, so that further chunks go to the file.
     pub(super) fn is_full(&self) -> bool {
         self.used.load(Ordering::Relaxed) >= self.limit
     }
 
-    /// Keeps words: in memory if there is room, else in the file. If the file cannot be written, keeps them in memory
-    /// beyond the limit.
+    /// Stores the words of a chunk: in memory if the limit permits, otherwise in the file. If the file cannot be
+    /// written, stores the words in memory despite the limit.
     fn keep(&self, words: Vec<u64>) -> Chunk {
         let count = words.len();
         let used = self.used.fetch_add(count, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use margay_ops::mods::{MemOrder, Scope};
 use super::raw::{self, Decoded};
 use super::{Branch, CopyGroup, Fence, Instruction, Position, Request, Synchronisation};
 
-/// What happened.
+/// An event that tools receive.
 ///
 /// ```
 /// use margay::observe::{Event, Events};
@@ -37,7 +37,7 @@ pub enum Event<'a> {
     CtaEnd {
         /// The CTA.
         cta: Cta,
-        /// Whether all threads have reached their end. It is false if the launch failed.
+        /// Whether all threads of the CTA have ended. It is false if the launch failed.
         completed: bool,
     },
     /// The launch has ended.
@@ -66,7 +66,7 @@ pub struct Cta {
     pub linear: u64,
 }
 
-/// Memory that an address refers to.
+/// The kind of memory that an address refers to.
 ///
 /// ```
 /// use margay::observe::Space;
@@ -77,7 +77,7 @@ pub struct Cta {
 pub enum Space {
     /// Global memory. Addresses are those of the driver API.
     Global,
-    /// Shared memory of the thread's own CTA. Addresses are offsets in it.
+    /// Shared memory of the thread's own CTA. Addresses are offsets in this memory.
     Shared,
     /// Shared memory of another CTA of the cluster. Addresses are offsets in the window of `.shared::cluster`.
     SharedCluster,
@@ -98,7 +98,7 @@ impl Space {
     ];
 }
 
-/// What an access does.
+/// How an access uses memory.
 ///
 /// ```
 /// use margay::observe::{AccessKind, Request, Space};
@@ -108,11 +108,11 @@ impl Space {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum AccessKind {
-    /// It reads.
+    /// The access reads.
     Load,
-    /// It writes.
+    /// The access writes.
     Store,
-    /// It reads and writes atomically (`atom`, `red`).
+    /// The access reads and writes atomically (`atom`, `red`).
     Atomic,
 }
 
@@ -200,7 +200,7 @@ impl MemoryScope {
 
 /// An access to memory by lanes of a warp.
 ///
-/// If the lanes of an instruction with a generic address access several spaces, there is one record for each space.
+/// If the lanes of an instruction with a generic address access several spaces, each space has its own event.
 ///
 /// ```
 /// use margay::observe::Access;
@@ -217,9 +217,9 @@ impl MemoryScope {
 pub struct Access<'a> {
     /// The position of the instruction.
     pub position: Position,
-    /// What the instruction does.
+    /// How the instruction uses memory.
     pub kind: AccessKind,
-    /// The memory that it accesses.
+    /// The kind of memory that the instruction accesses.
     pub space: Space,
     /// Whether the instruction has a generic address.
     pub is_generic: bool,

@@ -23,11 +23,11 @@ use super::{Event, MemoryOrder, MemoryScope, Position};
 pub struct Synchronisation {
     /// The position of the instruction.
     pub position: Position,
-    /// What the lanes do.
+    /// How the lanes synchronise.
     pub operation: SyncOperation,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The lanes.
+    /// The mask of the lanes.
     pub mask: u32,
 }
 
@@ -50,9 +50,9 @@ pub enum SyncOperation {
     Barrier {
         /// The number of the barrier.
         number: u32,
-        /// The number of threads that take part; `None` if all threads of the CTA do.
+        /// The number of threads that take part; `None` if all threads of the CTA take part.
         threads: Option<u32>,
-        /// What the lanes do at the barrier.
+        /// Whether the lanes wait at the barrier and combine a predicate.
         kind: BarrierKind,
     },
     /// `barrier.cluster`.
@@ -60,16 +60,17 @@ pub enum SyncOperation {
         /// Whether the lanes arrive; otherwise they wait.
         arrives: bool,
     },
-    /// An operation for which lanes of a warp meet: `shfl`, `vote`, `match`, `redux`, `bar.warp.sync`, `elect`, `mma`.
+    /// An operation that lanes of a warp execute together: `shfl`, `vote`, `match`, `redux`, `bar.warp.sync`, `elect`,
+    /// `mma`.
     Collective {
-        /// The operation.
+        /// The name of the operation.
         name: &'static str,
         /// The member mask; `None` for a form without `.sync`.
         members: Option<u32>,
     },
 }
 
-/// What lanes do at a barrier.
+/// Whether lanes wait at a barrier and combine a predicate.
 ///
 /// ```
 /// use margay::observe::{BarrierKind, SyncOperation};
@@ -80,11 +81,11 @@ pub enum SyncOperation {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BarrierKind {
-    /// They wait (`.sync`).
+    /// The lanes wait (`.sync`).
     Sync,
-    /// They do not wait (`.arrive`).
+    /// The lanes do not wait (`.arrive`).
     Arrive,
-    /// They wait, and combine a predicate (`.red`).
+    /// The lanes wait, and combine a predicate (`.red`).
     Reduce,
 }
 
@@ -108,7 +109,7 @@ pub struct Fence {
     pub scope: MemoryScope,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The lanes.
+    /// The mask of the lanes.
     pub mask: u32,
 }
 
@@ -130,7 +131,7 @@ pub struct CopyGroup {
     pub operation: CopyOperation,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The lanes.
+    /// The mask of the lanes.
     pub mask: u32,
 }
 
@@ -193,9 +194,9 @@ pub struct Instruction {
     pub index: u32,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The lanes that reach the instruction.
+    /// The mask of the lanes that reach the instruction.
     pub active: u32,
-    /// The lanes that execute it: those of `active` whose guard is true.
+    /// The mask of the lanes that execute the instruction: the lanes of `active` whose guard is true.
     pub mask: u32,
 }
 
@@ -215,9 +216,9 @@ pub struct Branch {
     pub position: Position,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The lanes that reach the branch.
+    /// The mask of the lanes that reach the branch.
     pub mask: u32,
-    /// The lanes of `mask` that take it.
+    /// The mask of the lanes that take the branch, a subset of `mask`.
     pub taken: u32,
 }
 

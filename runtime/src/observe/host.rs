@@ -1,8 +1,8 @@
-//! Events of the host: what the program submits, and changes of its memory and modules.
+//! Events of the host: the work that the program submits, and changes of the program's memory and modules.
 
 use crate::engine::KernelInfo;
 
-/// What the program does. Tools receive the event on the thread of the program that calls the runtime.
+/// An operation of the program. Tools receive the event on the thread of the program that calls the runtime.
 ///
 /// A tool that returns true from [`super::Tool::observes_host`] receives these events of all contexts of the runtime.
 /// Waits, events, host functions, arrays and mappings of virtual memory cause no events.
@@ -53,23 +53,23 @@ pub enum HostEvent<'a> {
     },
     /// Memory has been allocated.
     Allocate {
-        /// Its address.
+        /// The address of the memory.
         address: u64,
         /// Number of bytes.
         bytes: u64,
-        /// Its kind.
+        /// The kind of the memory.
         kind: AllocationKind,
     },
     /// Memory has been freed.
     Free {
-        /// Its address.
+        /// The address of the memory.
         address: u64,
     },
     /// A module has been loaded.
     LoadModule {
         /// The ID of the module: [`crate::Module::id`].
         module: u64,
-        /// Its kernels.
+        /// The kernels of the module.
         kernels: &'a [KernelInfo],
     },
     /// A module has been unloaded.

@@ -90,7 +90,7 @@ impl Launch {
         }
     }
 
-    /// Returns the number of the launch, which no other launch of the process has. `%gridid` contains it.
+    /// Returns the number of the launch, which is unique in the process. `%gridid` contains this number.
     pub fn id(&self) -> u64 {
         self.id
     }

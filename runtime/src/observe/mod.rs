@@ -1,7 +1,7 @@
 //! Observation of kernels by tools that third parties write.
 //!
 //! A [`Tool`] states for each kernel which events it wants ([`Request`]). The kernel is then compiled with operations
-//! that record these events, and the tool receives the records of each CTA in the order in which the CTA caused them.
+//! that record these events. The tool receives the records of each CTA in the order in which the CTA caused the events.
 //! [`crate::RuntimeBuilder::tool`] registers a tool. `docs/writing-a-tool.md` explains an example.
 //!
 //! The requests of all tools are merged: an access that two tools want is recorded once. A kernel that no tool wants to
@@ -60,10 +60,10 @@
 //!
 //! # Delivery
 //!
-//! [`Tool::events`] runs on the worker threads of the runtime. For each launch, calls occur one after the other:
-//! first the beginning of the kernel, then the CTAs in grid order, and finally the end of the kernel. A launch is
-//! complete only after the tool has received its last event, so results of a tool are complete when the program has
-//! waited for the launch. Calls for different launches can run at the same time.
+//! [`Tool::events`] runs on the worker threads of the runtime. For each launch, calls occur one after the other: first
+//! the beginning of the kernel, then the CTAs in grid order, and finally the end of the kernel. A launch is complete
+//! only after the tool has received the launch's last event. The results of a tool are therefore complete when the
+//! program has waited for the launch. Calls for different launches can run at the same time.
 //!
 //! Records wait in memory until all earlier CTAs have ended. If the records of a launch need more than 64 MiB
 //! ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file, which has no name. No record is

@@ -1,11 +1,11 @@
 //! Records in memory: sequences of 64-bit words.
 //!
-//! The first word contains the kind of record (bit 0: 0 for an access, 1 for any other event), the warp (bits 16 to
-//! 31) and the mask (bits 32 to 63). For an access, it also contains the layout of the addresses (bit 1: strided),
-//! whether the address is generic (bit 2), and the space (bits 8 to 15). The properties of the access and the
-//! position follow, and then the base and the stride, or the address of each lane in the mask. For any other event,
-//! the first word also contains the number of operands (bits 8 to 15). The payload and the position follow, and then
-//! the operands.
+//! The first word contains the kind of record (bit 0: 0 for an access, 1 for any other event), the warp (bits 16 to 31)
+//! and the mask (bits 32 to 63). For an access, the first word also contains the layout of the addresses (bit 1:
+//! strided), whether the address is generic (bit 2), and the space (bits 8 to 15). The properties of the access and the
+//! position follow, and then the base and the stride, or the address of each lane in the mask. For any other event, the
+//! first word also contains the number of operands (bits 8 to 15). The payload and the position follow, and then the
+//! operands.
 
 use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess, ObservedEvent};
@@ -98,8 +98,8 @@ pub(crate) struct RawEvent<'a> {
     pub(crate) warp: u32,
     /// The lanes in which the event occurs; not 0.
     pub(crate) mask: u32,
-    /// The operands, which are equal in all lanes. For an instruction or a branch: the mask of the lanes that execute
-    /// or take it.
+    /// The operands, which are equal in all lanes. The operand of an instruction is the mask of the lanes that execute
+    /// the instruction. The operand of a branch is the mask of the lanes that take the branch.
     pub(crate) operands: &'a [u32],
 }
 
@@ -146,7 +146,7 @@ pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
     Some(Decoded { event, rest })
 }
 
-/// Where an event occurs.
+/// The instruction, the warp and the lanes of an event.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) position: Position,

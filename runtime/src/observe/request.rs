@@ -1,4 +1,4 @@
-//! What a tool wants to observe.
+//! Requests: the events that a tool wants to receive.
 
 use margay_ir::observe::{AccessMode, Selection};
 use margay_ops::mods::StateSpace;
@@ -19,9 +19,9 @@ pub enum EventKind {
     AsynchronousCopies,
     /// Fences.
     Fences,
-    /// Each instruction of each warp, with its mask.
+    /// Each instruction that lanes of a warp reach, with the mask of the lanes that execute it.
     Instructions,
-    /// Branches, with the mask of the lanes that take them.
+    /// Branches, each with the mask of the lanes that take the branch.
     Branches,
     /// Calls and returns of functions.
     Calls,
@@ -105,7 +105,7 @@ impl Request {
         Request::default()
     }
 
-    /// Adds the beginning and the end of launches, which every other request includes.
+    /// Adds the beginning and the end of launches. A request for any other events includes these events.
     #[must_use]
     pub fn launches(mut self) -> Request {
         self.launches = true;
@@ -135,8 +135,8 @@ impl Request {
     }
 
     /// Requests one record for all lanes of a warp that execute an instruction together, as on a GPU: lanes that take
-    /// different branches reconverge where the branches join. Without this setting, a record can describe any part of
-    /// the lanes, because kernels also run lane by lane or in chunks of 4, 8 or 16 lanes.
+    /// different branches reconverge where the branches join. Without this setting, a record can describe any subset of
+    /// these lanes, because kernels also run lane by lane or in chunks of 4, 8 or 16 lanes.
     ///
     /// The setting has a cost: kernels with barriers, collectives, waits or calls run in the interpreter.
     #[must_use]
@@ -181,7 +181,7 @@ impl Request {
         }
     }
 
-    /// Returns the operations that the kernel's code must contain.
+    /// Returns the observing operations that the kernel's code must contain.
     pub(super) fn selection(&self) -> Selection {
         let mut selection = Selection::default();
         for kind in AccessKind::ALL {

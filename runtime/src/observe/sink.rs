@@ -1,7 +1,8 @@
 //! The delivery of a launch's records to tools.
 //!
 //! Each worker appends records to the buffer of the CTA that it runs. When CTAs have ended, a worker delivers the
-//! records of the ended CTAs in grid order, up to the first CTA that has not ended. One worker at a time delivers.
+//! records of the ended CTAs in grid order, up to the first CTA that has not ended. Only one worker at a time delivers
+//! records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,7 @@ pub(crate) struct LaunchSink {
 struct State {
     /// Whether the beginning of the kernel has been delivered.
     begun: bool,
-    /// The lowest CTA whose records have not been delivered.
+    /// The linear index of the first CTA in grid order whose records have not been delivered.
     next: u64,
     /// Ranges of CTAs that have ended: the first CTA and the number of CTAs.
     ended: BTreeMap<u64, u64>,
@@ -42,14 +43,14 @@ struct State {
     delivering: bool,
 }
 
-/// What to deliver.
+/// The next item to deliver.
 enum Delivery {
     Begin,
     Ctas(u64, u64),
 }
 
 impl LaunchSink {
-    /// Creates the sink of a launch; `None` if no tool wants its events.
+    /// Creates the sink of a launch; `None` if no tool wants the launch's events.
     pub(crate) fn new(observers: &Observers, launch: Launch) -> Option<LaunchSink> {
         let receivers = observers.of_launch(&launch);
         (!receivers.is_empty()).then(|| LaunchSink {
@@ -69,7 +70,7 @@ impl LaunchSink {
         requests.any(|request| request.has_access(space, kind))
     }
 
-    /// Appends an access to the records of a CTA, if a tool wants it.
+    /// Appends an access to the records of a CTA, if a tool wants the access.
     pub(crate) fn record(&self, buffer: &mut CtaBuffer, what: &RawAccess<'_>) {
         if self.wants(what.space, raw::kind_of(what.access.mode)) {
             buffer.access(&self.storage, what);
@@ -81,7 +82,7 @@ impl LaunchSink {
         buffer.event(&self.storage, what);
     }
 
-    /// Returns the records so far of a CTA that is about to continue.
+    /// Removes and returns the records so far of a CTA that is about to start or continue.
     pub(crate) fn open(&self, cta: u64) -> CtaBuffer {
         self.buffers.lock().remove(&cta).unwrap_or_default()
     }
@@ -112,8 +113,8 @@ impl LaunchSink {
         self.deliver_all(state);
     }
 
-    /// Delivers all that is left: the remaining records, also those of CTAs that have not completed, and the end of
-    /// the kernel. Must be called when no CTA runs.
+    /// Delivers the remaining records, including those of CTAs that have not completed, and the end of the kernel. Must
+    /// be called when no CTA runs.
     pub(crate) fn finish(&self, completed: bool) {
         let mut state = self.state.lock();
         while state.delivering {
@@ -217,7 +218,7 @@ impl LaunchSink {
 }
 
 impl State {
-    /// Returns what to deliver next; `None` if a CTA that has not ended is next.
+    /// Returns the next item to deliver; `None` if the next CTA in grid order has not ended.
     fn take(&mut self) -> Option<Delivery> {
         if !self.begun {
             self.begun = true;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use parking_lot::Mutex;
 
-/// Words in the file.
+/// The location of words in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spilled {
     /// Offset in bytes.
@@ -15,7 +15,7 @@ pub(super) struct Spilled {
     pub(super) words: usize,
 }
 
-/// A file without a name, which the system deletes when it is closed. It is created when it is first needed.
+/// A file without a name. The file is created when it is first needed, and the system deletes it when it is closed.
 #[derive(Default)]
 pub(super) struct SpillFile(Mutex<Option<(File, u64)>>);
 

@@ -18,8 +18,8 @@ pub trait Tool: Send + Sync {
     fn request(&self, kernel: &KernelInfo) -> Request;
 
     /// Returns whether the tool wants to receive the events of a launch. The runtime asks once for each launch of a
-    /// kernel with a request, in the order of the launches' preparation. If the tool does not want them, the kernel's
-    /// code still contains the operations that record the events, but the runtime discards the events.
+    /// kernel with a request, in the order of the launches' preparation. If the tool does not want the events, the
+    /// kernel's code still contains the operations that record the events, but the runtime discards the events.
     fn observes(&self, launch: &Launch) -> bool {
         let _ = launch;
         true
@@ -28,13 +28,13 @@ pub trait Tool: Send + Sync {
     /// Receives events of a launch. [`crate::observe`] describes their order.
     fn events(&self, launch: &Launch, events: Events<'_>);
 
-    /// Returns whether the tool wants to receive what the program submits ([`HostEvent`]). The runtime asks once, when
-    /// it is built.
+    /// Returns whether the tool wants to receive events of the host ([`HostEvent`]). The runtime asks once, when it is
+    /// built.
     fn observes_host(&self) -> bool {
         false
     }
 
-    /// Receives what the program does, on the thread of the program that does it.
+    /// Receives an event of the host, on the thread of the program that causes the event.
     fn host(&self, event: &HostEvent<'_>) {
         let _ = event;
     }

@@ -32,7 +32,7 @@ struct Registered {
 }
 
 impl Registered {
-    /// Calls the tool. If it panics, or has panicked before, returns `None`.
+    /// Calls the tool. If the tool panics, or has panicked before, returns `None`.
     fn call<T>(&self, call: impl FnOnce(&dyn Tool) -> T) -> Option<T> {
         if self.failure.get().is_some() {
             return None;
@@ -68,11 +68,11 @@ pub(crate) struct Tools {
     of_host: Box<[usize]>,
 }
 
-/// Default of the limit: 64 MiB.
+/// Default of [`Tools::limit`], in words: 64 MiB.
 const LIMIT: usize = 8 << 20;
 
 impl Tools {
-    /// Creates the tools of a runtime. `bytes` is the maximum size of the records that a launch keeps in memory.
+    /// Registers the tools of a runtime. `bytes` is the maximum size of the records that a launch keeps in memory.
     pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, bytes: Option<usize>) -> Tools {
         let named = |tool: Arc<dyn Tool>| {
             let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
@@ -123,7 +123,8 @@ impl Tools {
         failed.collect()
     }
 
-    /// Asks the tools what they want to observe of a kernel. Returns `None` if no tool wants to observe it.
+    /// Asks each tool which events of a kernel it wants to receive. Returns `None` if no tool wants to observe the
+    /// kernel.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if a tool requests an event that is not implemented.
@@ -173,7 +174,7 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// Returns the operations that the kernel's code must contain.
+    /// Returns the observing operations that the kernel's code must contain.
     pub(crate) fn selection(&self) -> Selection {
         self.selection
     }

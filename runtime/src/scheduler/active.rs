@@ -1,16 +1,16 @@
 //! The launches whose predecessors are complete.
 //!
 //! Workers choose among the *listed* launches, which are few, so that a choice takes little time. Further launches are
-//! *queued* until a listed launch is over. They are also listed if no listed launch has units that have not started,
-//! because the units that have started may wait for a queued launch.
+//! *queued* until a listed launch is over. Queued launches are also listed if all units of the listed launches have
+//! started, because these units may wait for a queued launch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Run;
 
-/// Number of launches from which on further ones are queued. GPUs execute at most 128 launches at the same time (CUDA
-/// C++ Programming Guide, "Technical Specifications per Compute Capability").
+/// Number of listed launches from which on further launches are queued. GPUs execute at most 128 launches at the same
+/// time (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 const MOST_LISTED: usize = 128;
 
 /// The order of a queued launch: its priority when it was queued, then its number.
@@ -25,7 +25,8 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Adds a launch. If there are many, it is queued, unless its priority is higher than that of every listed launch.
+    /// Adds a launch. If [`MOST_LISTED`] launches are listed, the new launch is queued, unless its priority is higher
+    /// than that of every listed launch.
     pub(super) fn add(&mut self, run: Arc<Run>) {
         let priority = run.priority();
         let is_urgent = || self.listed.iter().all(|other| priority < other.priority());
@@ -36,7 +37,7 @@ impl Active {
         }
     }
 
-    /// Removes a launch. Returns whether it was there.
+    /// Removes a launch. Returns whether the launch was listed or queued.
     pub(super) fn remove(&mut self, run: &Arc<Run>) -> bool {
         let is_it = |other: &Arc<Run>| Arc::ptr_eq(other, run);
         if let Some(at) = self.listed.iter().position(is_it) {
@@ -49,7 +50,7 @@ impl Active {
         if self.queued.remove(&(run.priority(), run.id())).is_some() {
             return true;
         }
-        // The priority of the launch has changed since it was queued.
+        // The priority of the launch has changed since it was queued, so its key is not known.
         let before = self.queued.len();
         self.queued.retain(|_, other| !is_it(other));
         self.queued.len() != before
@@ -72,7 +73,7 @@ impl Active {
         &self.listed
     }
 
-    /// Returns the listed launch with an index, and makes it the last one that workers prefer.
+    /// Returns the listed launch with an index, and moves the launch to the end of the list.
     pub(super) fn take_turn(&mut self, index: usize) -> Arc<Run> {
         let run = self.listed.remove(index);
         self.listed.push(Arc::clone(&run));

@@ -90,9 +90,9 @@ impl Shared {
         (first < end).then_some((first, end))
     }
 
-    /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units,
-    /// the number of units that run for about [`CHUNK_NANOS`] and, in runs that may park, a share of the units that may
-    /// be resident.
+    /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units
+    /// and the number of units that run for about [`CHUNK_NANOS`]. In runs that may park, the number is also at most a
+    /// share of the units that may be resident.
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec
@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-/// Adds up to `wanted` to `counter`, but does not exceed `limit`. Returns the number that was added.
+/// Adds up to `wanted` to `counter`, so that `counter` does not exceed `limit`. Returns the number that was added.
 fn grab(counter: &std::sync::atomic::AtomicU64, wanted: u64, limit: u64) -> u64 {
     counter
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {

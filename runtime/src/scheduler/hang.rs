@@ -5,7 +5,7 @@
 //! - All threads of the program that have used the driver wait, and no copy or host function runs
 //!   ([`super::Scheduler::set_host_test`]).
 //! - For a further [`OBSERVATION`], the engine has observed that the threads change no memory and read no clock, and
-//!   that they poll only memory that neither the host nor another process can write without the driver
+//!   that the threads poll only memory that neither the host nor another process can write without the driver
 //!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)).
 //!
 //! A checking run ends such a launch. Other runs print a warning.
@@ -40,7 +40,7 @@ struct Suspicion {
     /// The value of [`Search::progress`].
     progress: u64,
     since: Instant,
-    /// When the observation began, and the number of pieces that workers had taken from each run then.
+    /// When the observation began, and the ID and the value of [`Run::taken`] of each run at that time.
     observed: Option<(Instant, Vec<(u64, usize)>)>,
     /// Whether the search in this period is complete.
     is_decided: bool,

@@ -2,16 +2,16 @@
 //!
 //! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
 //! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A
-//! worker picks the next run in the list and claims its next units in grid order, or resumes the unit that has been
-//! parked longest. The worker changes to the next run when its time slice is over or when all remaining units of the
-//! run wait.
+//! worker picks the next run in the list. The worker then claims the run's next units in grid order, or resumes the
+//! unit that has been parked longest. The worker changes to the next run when its time slice is over or when all
+//! remaining units of the run wait.
 //!
 //! Invariants:
 //! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already
 //!   started continue.
-//! - Units start in grid order. Residency is reserved for a unit when the unit is claimed. So a unit never waits for an
-//!   earlier unit that cannot start.
-//! - At most one worker runs a unit at a time. Another worker gets a parked unit under a lock.
+//! - Units start in grid order. Residency is reserved for a unit when the unit is claimed. Therefore a unit never waits
+//!   for an earlier unit that cannot start.
+//! - At most one worker runs a unit at a time. A parked unit passes to another worker under a lock.
 //! - No worker ever waits for another worker, for a host function or for a copy.
 
 mod active;
@@ -51,7 +51,7 @@ pub(crate) struct SchedulerConfig {
     pub(crate) workers: usize,
     /// Whether units start in the reverse of grid order.
     pub(crate) reverse: bool,
-    /// Whether units start in an order that this number determines.
+    /// The seed of a random order in which units start; `None` if the order is not random.
     pub(crate) shuffle: Option<u64>,
     /// Maximum number of units of all running launches that may be resident at the same time.
     pub(crate) resident: u64,
@@ -81,16 +81,17 @@ struct Shared {
     active_count: AtomicUsize,
     /// Number of parked units of all runs.
     parked: AtomicUsize,
-    /// Number of units that can still become resident, because no run has reserved their residency.
+    /// Number of units that can still become resident: the maximum minus the units for which runs have reserved
+    /// residency.
     free: AtomicI64,
     sleep: Sleep,
     keeper: Keeper,
     stop_handles: Mutex<Vec<StopHandle>>,
-    /// Whether the scheduler was dropped. If so, workers end when they find no work.
+    /// Whether the scheduler was dropped. Workers then end when they find no work.
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
     hangs: Search,
-    /// Returns whether the host cannot change device memory before a launch ends.
+    /// A function that returns whether the host cannot change device memory before a launch ends.
     host_waits: OnceLock<HostTest>,
 }
 
@@ -120,7 +121,7 @@ impl Scheduler {
     }
 
     /// Sets the function that returns whether all threads of the host wait for work and no copy or host function runs.
-    /// Without it, the scheduler does not look for hangs.
+    /// Without this function, the scheduler does not look for hangs.
     pub(crate) fn set_host_test(&self, waits: HostTest) {
         let _ = self.shared.host_waits.set(waits);
     }
@@ -187,11 +188,11 @@ impl Scheduler {
         Ok(self.shared.windows()?.geometry())
     }
 
-    /// Checks that the units of a launch can have as much shared and local memory (in bytes) as each of them needs.
+    /// Checks that each unit of a launch can get the shared and local memory (in bytes) that a unit needs.
     ///
     /// # Errors
-    /// [`Error::LaunchOutOfResources`] if a unit needs more memory than a window has, or if the limits of the process do
-    /// not permit a window for each worker that can run a unit.
+    /// [`Error::LaunchOutOfResources`] if a unit needs more memory than a window has, or if the limits of the process
+    /// do not permit a window for each worker that can run a unit.
     pub(crate) fn check_windows(&self, units: u64, (shared, local): (u64, u64)) -> Result<()> {
         let count = units.min(self.shared.config.workers as u64);
         let checked = self.shared.windows()?.check(count, shared, local);
@@ -231,7 +232,8 @@ impl Shared {
     }
 
     /// Returns the next run and moves it to the end of the list. Only runs of the highest priority may start units. A
-    /// run that has only parked units is returned at any priority, because units of other runs may wait for its units.
+    /// run that has only parked units is returned at any priority, because units of other runs may wait for its parked
+    /// units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let mut highest = self.highest(active.listed());

@@ -13,15 +13,15 @@ use crate::task::Work;
 use crate::testing::{Bench, Step, kernel};
 use crate::{EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// Number of units of each launch; the next constant is the running time of a unit.
+/// Number of units of each launch; [`WORK`] is the running time of a unit.
 const UNITS: u32 = 400;
 const WORK: Duration = Duration::from_micros(20);
 /// Maximum number of units of the launch with lower priority that may start before the last unit with higher priority.
 /// Two claimed ranges of half a millisecond are 50 units.
 const FEW: usize = 120;
 
-/// Returns a [`Bench`] (a test runtime) with one worker and one kernel, and the list to which the kernel appends its
-/// parameter 0 at the start of each unit. This parameter identifies the launch.
+/// Returns a [`Bench`] (a test runtime) with one worker and one kernel, and a list. At the start of each unit, the
+/// kernel appends its parameter 0 to the list. This parameter identifies the launch.
 fn noting() -> (Bench, Arc<Mutex<Vec<u64>>>) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
@@ -146,7 +146,7 @@ fn copies_in_a_stream_of_higher_priority_go_first() {
     let [begin, low_end, high_end] = std::array::from_fn(|_| event());
     begin.record(&low).expect("recorded");
     low.synchronize().expect("complete");
-    // The thread that copies is busy until both streams have work for it.
+    // The copy thread is busy until both streams have submitted work for it.
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock();
     let opens = Arc::clone(&gate);

@@ -1,7 +1,8 @@
 //! A launch that the scheduler runs.
 //!
 //! Invariant: for runs that may park and are not cooperative, each unit is completed, reserved or unclaimed. A run
-//! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left it.
+//! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left the
+//! run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::error::{Fault, FaultKind};
 /// Maximum number of parked units, and of running units, that the text of a timeout describes.
 const SHOWN: usize = 16;
 
-/// The owner of a run. It provides properties of the kernel and receives notifications of the run's progress.
+/// The owner of a run, which provides properties of the kernel and receives notifications of the run's progress.
 pub(crate) trait Launcher: Send + Sync {
     /// Returns the kernel's name.
     fn kernel(&self) -> &str;
-    /// Returns the running time of a unit of the kernel in recent launches, in nanoseconds.
+    /// Returns the decaying maximum of the running time of a unit of the kernel, in nanoseconds; 0 if no unit has run.
     fn pace(&self) -> &AtomicU64;
     /// Returns the contention throttling of the kernel, which limits the number of its workers.
     fn throttle(&self) -> &Throttle;
@@ -52,8 +53,8 @@ pub(crate) struct RunSpec {
     pub(crate) gang: bool,
     /// Maximum running time of the launch; if it is `None`, the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
-    /// Time by which the launch must be complete. It is set for a grid that device code launches, because all grids
-    /// that a launch causes share one time limit.
+    /// Time by which the launch must be complete. It is set only for a launch by device code, because all grids that a
+    /// launch by the host causes share one time limit.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -88,11 +89,11 @@ pub(crate) struct Run {
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<VecDeque<ParkedUnit>>,
     pub(super) parked_count: AtomicUsize,
-    /// The units after a parked unit in a claimed range, as ranges.
+    /// Ranges of claimed units that have not started, because an earlier unit of the claimed range has parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
-    /// Number of pieces that all workers have taken. If it is odd, a parked unit is next; if it is even, new units are
-    /// next.
+    /// Number of times that workers have tried to take a piece. If the number is odd, parked units are tried first at
+    /// the next time; if the number is even, new units are tried first.
     pub(super) turns: AtomicUsize,
     /// Number of workers that are executing the run.
     users: AtomicUsize,
@@ -101,7 +102,7 @@ pub(crate) struct Run {
     outcome: Mutex<Option<Fault>>,
     /// Descriptions of the positions at which workers were executing units when the run was stopped.
     places: Mutex<Vec<String>>,
-    /// Moving average of the running time of a unit in nanoseconds. It determines the size of claimed ranges.
+    /// Moving average of the running time of a unit in nanoseconds. This average determines the size of claimed ranges.
     pub(super) unit_nanos: AtomicU64,
 }
 
@@ -165,8 +166,7 @@ impl Run {
             (3 * old + nanos) / 4
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
-        // After a slow launch, the value decreases slowly, because one worker too few costs more than one worker too
-        // many.
+        // After a slow launch, `pace` decreases slowly, because one worker too few costs more than one worker too many.
         let pace = self.spec.launcher.pace();
         let old = pace.load(Ordering::Relaxed);
         pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
@@ -197,8 +197,8 @@ impl Run {
     }
 
     /// Estimates the number of nanoseconds that one worker needs for the units that have not been claimed; returns
-    /// `u64::MAX` if it cannot be estimated. The estimate uses the times of this run or, before its first unit is
-    /// complete, those of earlier launches of the kernel.
+    /// `u64::MAX` if this number cannot be estimated. The estimate uses the times of this run or, before its first unit
+    /// is complete, those of earlier launches of the kernel.
     pub(super) fn time_left(&self) -> u64 {
         let pace = match self.unit_nanos.load(Ordering::Relaxed) {
             0 => self.spec.launcher.pace().load(Ordering::Relaxed),
@@ -348,14 +348,14 @@ impl Run {
         lines
     }
 
-    /// Returns the number of pieces that workers have taken.
+    /// Returns the number of times that workers have tried to take a piece.
     pub(super) fn taken(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Returns whether workers have taken four pieces of the run for each parked unit since `before`, so that each
-    /// parked unit was resumed. `before` contains the ID of each run and the number of pieces that had been taken
-    /// from it at an earlier time.
+    /// Returns whether workers have tried to take four pieces of the run for each parked unit since `before`, so that
+    /// each parked unit was resumed. `before` contains the ID of each run and the value of [`Run::taken`] at an earlier
+    /// time.
     pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
         let before = before.iter().find(|(id, _)| *id == self.id());
         let parked = self.parked_count.load(Ordering::SeqCst);

@@ -6,9 +6,9 @@
 //! threads that have work.
 //!
 //! Invariant: after [`Sleep::wake_one`], a worker that is already searching finds the work that was visible before the
-//! call, or a worker is woken to find it. If several pieces of work are submitted, all of them may depend on the same
-//! watcher. A worker that takes a piece stops watching; if it then finds more work, it wakes another worker
-//! ([`Sleep::wake_if_resting`]).
+//! call, or a worker is woken to find it. If several pieces of work are submitted, the watcher may be the only worker
+//! that searches for them. A worker that takes a piece stops watching; if it then finds more work, it wakes another
+//! worker ([`Sleep::wake_if_resting`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

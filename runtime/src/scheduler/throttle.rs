@@ -1,10 +1,10 @@
 //! Contention throttling: limits the number of workers of a kernel whose threads may all access the same memory.
 //!
-//! An atomic on global memory takes several times as long if another core holds the cache line. A histogram with few
-//! bins is therefore slower with two workers than with one; whether this happens depends on the data. Kernels with such
-//! atomics are measured: one worker alone and all workers together run the kernel alternately, several times. If all
-//! workers together are not faster, one worker runs the kernel until the next measurement. Results do not depend on the
-//! number of workers, because one worker can complete every launch.
+//! An atomic operation on global memory takes several times as long if another core holds the cache line. A histogram
+//! with few bins is therefore slower with two workers than with one; whether this happens depends on the data. Kernels
+//! with such atomics are measured: one worker alone and all workers together run the kernel alternately, several times.
+//! If all workers together are not faster, one worker runs the kernel until the next measurement. Results do not depend
+//! on the number of workers, because one worker can complete every launch.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -15,12 +15,12 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
 use crate::memory::{CtaWindow, most_threads};
 
-/// The state of a worker. The engine accesses it through [`Worker`] while the worker runs units.
+/// The state of a worker. The engine accesses this state through [`Worker`] while the worker runs units.
 pub(super) struct WorkerState {
     run: Option<Arc<Run>>,
     shared: Arc<Shared>,
-    /// The window of the last unit. It is kept for the next unit because its pages are in memory and in the processor's
-    /// caches.
+    /// The window of the last unit. The window is kept for the next unit because the window's pages are in memory and
+    /// in the processor's caches.
     window: Option<CtaWindow>,
     /// Whether this worker is the watcher (see [`super::sleep`]).
     watches: bool,
@@ -83,8 +83,8 @@ const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// Maximum duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
 /// Another worker is woken for the rest of a run only if one worker would need more than this number of nanoseconds for
-/// it. That time must also exceed [`WAKINGS`] times the time to wake a worker, which is 50 microseconds or more if a
-/// processor is in a deep sleep state.
+/// the rest. That time must also exceed [`WAKINGS`] times the time to wake a worker. Waking takes 50 microseconds or
+/// more if the processor is in a deep sleep state.
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
 
@@ -182,7 +182,7 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     }
 }
 
-/// Counts, from the last progress of any unit on, the resumed units that still had to wait.
+/// Counts the resumed units that still had to wait, since any unit last made progress.
 #[derive(Default)]
 struct Waits {
     turns: usize,

@@ -1,5 +1,5 @@
-//! System calls: the functions of the runtime that device code calls, such as printf, assertions, malloc, free and
-//! those of the device runtime.
+//! System calls: the functions of the runtime that device code calls, such as printf, assertions, malloc, free and the
+//! functions of the device runtime.
 //!
 //! The engine calls these functions on a worker, with the addresses that device code passed. The functions access
 //! device memory only through `fault::access`, so an invalid address becomes a [`Fault`] of the kernel. Invariant:
@@ -39,7 +39,7 @@ pub struct LaunchServices {
 
 #[derive(Default)]
 struct Printed {
-    /// Linear index of the CTA and its text, in the order of the calls.
+    /// The linear index of the calling CTA and the text of each call, in the order of the calls.
     records: std::collections::VecDeque<(u64, Vec<u8>)>,
     bytes: u64,
 }

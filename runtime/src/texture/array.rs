@@ -313,7 +313,8 @@ pub struct Array {
     made: Arc<Made>,
 }
 
-/// A mipmapped array: each level has half the size of the previous one. Clones refer to the same array.
+/// A mipmapped array: each level has half the extents of the previous level, but the same number of layers or faces.
+/// Clones refer to the same array.
 ///
 /// ```
 /// use margay::texture::ArrayDescriptor;

@@ -14,8 +14,8 @@ const PLAIN: [(u32, Channel); 8] = [
     (0x20, Channel::F32),
 ];
 
-/// Values and channels of the formats of normalised integers. Each value is that of the format with one component. The
-/// next two values are those of the formats with two and four components.
+/// Values and channels of the formats of normalised integers. Each value is that of the format with one component; the
+/// formats with two and four components have the next two values.
 const NORMALIZED: [(u32, Channel); 4] = [
     (0xc0, Channel::U8),
     (0xc3, Channel::U16),

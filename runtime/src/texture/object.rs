@@ -390,7 +390,7 @@ impl TextureObject {
         self.handle
     }
 
-    /// Destroys the object. Launches that were submitted before can still use it.
+    /// Destroys the object. Launches that were submitted before can still use the object.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the object is already destroyed.
@@ -410,7 +410,7 @@ impl SurfaceObject {
         self.handle
     }
 
-    /// Destroys the object. Launches that were submitted before can still use it.
+    /// Destroys the object. Launches that were submitted before can still use the object.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the object is already destroyed.

@@ -70,7 +70,8 @@ fn ctas_are_delivered_in_grid_order() {
     }
 }
 
-/// The second CTA accesses memory that does not exist. The launch fails, and the tool learns it.
+/// The second CTA accesses memory that does not exist. The launch fails, and the tool receives the failure in the last
+/// event.
 #[test]
 fn a_failed_launch_ends_with_an_event() {
     let tool = Arc::new(Lists::default());

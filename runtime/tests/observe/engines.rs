@@ -1,4 +1,5 @@
-//! All engines, chunk widths and numbers of workers record the same accesses of each thread, and the same output.
+//! All engines, chunk widths and numbers of workers record the same accesses of each thread, and produce the same
+//! output.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
@@ -30,7 +31,7 @@ fn all() -> Collector {
     }
 }
 
-/// Compares the events of each thread that are no accesses.
+/// Compares, for each thread, the events other than accesses.
 fn compare(got: &Ran, expected: &Ran, what: &str) {
     assert_eq!(got.others.len(), expected.others.len(), "{what}");
     for (thread, events) in &expected.others {
@@ -85,7 +86,7 @@ fn all_chunk_widths_record_the_same() {
     }
 }
 
-/// Without races the order of CTAs and warps has no influence.
+/// Without races, the order of CTAs and warps has no influence on the records.
 #[test]
 fn the_order_of_ctas_has_no_influence() {
     let text = module(BARRIERS);
@@ -132,8 +133,9 @@ fn checks_change_no_records() {
     }
 }
 
-/// The check of synchronisation reports the same with and without tools: here, threads that end before a barrier. A tool
-/// that observed the `ret` after the barrier made the check report a barrier that threads skip.
+/// The check of synchronisation reports the same findings with and without tools: here, threads that end before a
+/// barrier. Regression test: if a tool observed the `ret` after the barrier, the check reported that threads skip a
+/// barrier.
 #[test]
 fn tools_change_no_findings() {
     use margay::checks::{Kind, Tool, Undefined};

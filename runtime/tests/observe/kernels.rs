@@ -1,7 +1,8 @@
-//! Kernels of these tests.
+//! The kernels that the tests of this folder observe.
 
-/// Returns a module with `kernel(.param .u64 buffer)`. In `body`, `%i` is the thread's index in the grid, `%t` its index
-/// in the CTA, `%buffer` the address of the buffer and `%own` the address of the thread's element.
+/// Returns a module with `kernel(.param .u64 buffer)`. In `body`, `%i` is the thread's index in the grid, `%t` is the
+/// thread's index in the CTA, `%buffer` is the address of the buffer, and `%own` is the address of the thread's
+/// element.
 pub(crate) fn module(body: &str) -> String {
     format!(
         ".version 8.0
@@ -25,7 +26,7 @@ pub(crate) fn module(body: &str) -> String {
     )
 }
 
-/// The line of the first line of `body` in [`module`].
+/// The number of the PTX line that contains the first line of `body` in [`module`].
 pub(crate) const FIRST: u32 = 15;
 
 /// Threads that take different branches, and loops with different numbers of iterations.
@@ -59,7 +60,7 @@ LOOP:
     add.u64 %own, %own, 8192;
     st.global.u32 [%own], %b;";
 
-/// Barriers, shared memory by both kinds of addresses, and a reduction with a shuffle.
+/// Barriers, accesses to shared memory by shared and generic addresses, and a reduction with a shuffle.
 pub(crate) const BARRIERS: &str = "
     ld.global.u32 %b, [%own];
     shl.b32 %c, %t, 2;

@@ -25,7 +25,7 @@ type ThreadAccess = (u32, Space, AccessKind, u32, u64);
 /// One access of a warp: PTX line, mask, addresses of the lanes.
 type WarpAccess = (u32, u32, Vec<u64>);
 
-/// Another event of a thread.
+/// An event of a thread other than an access.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Other {
     Synchronisation(SyncOperation),
@@ -37,7 +37,7 @@ enum Other {
     Branch(bool),
 }
 
-/// By CTA and thread or warp.
+/// Lists by CTA, and by thread or warp.
 type Table<T> = BTreeMap<(u64, u32), Vec<T>>;
 
 /// Collects all events by CTA and thread, and by CTA and warp.
@@ -134,7 +134,7 @@ impl Tool for Collector {
     }
 }
 
-/// What a run of a kernel produced.
+/// The output and the records of a run of a kernel.
 #[derive(PartialEq, Eq, Debug)]
 struct Ran {
     output: Vec<u32>,

@@ -5,7 +5,8 @@ use margay::{EngineChoice, LaunchConfig, Runtime};
 use super::kernels::{BARRIERS, DIVERGENT, FIRST, MEMORY, module};
 use super::{Collector, observe, observe_with};
 
-/// 32 lanes. Lanes with `i % 4 == 0` go around the loop twice, others once. Then all lanes meet.
+/// 32 lanes. Lanes with `i % 4 == 0` execute the body of the loop twice, and the other lanes execute it once. Then all
+/// lanes reconverge.
 #[test]
 fn lanes_meet_where_branches_join() {
     let text = module(

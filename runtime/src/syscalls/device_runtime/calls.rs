@@ -26,7 +26,8 @@ const NON_BLOCKING: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 /// `cudaMemcpyDeviceToDevice` and `cudaMemcpyDefault`.
 const DEVICE_TO_DEVICE: [u32; 2] = [3, 4];
-/// Size in bytes of a `cudaMemcpy3DParms`; the next constants are those of a `cudaPitchedPtr` and of a `cudaExtent`.
+/// Size in bytes of a `cudaMemcpy3DParms`; [`PITCHED`] and [`EXTENT`] are those of a `cudaPitchedPtr` and a
+/// `cudaExtent`.
 const COPY_3D: usize = 160;
 const PITCHED: usize = 32;
 const EXTENT: usize = 24;
@@ -485,7 +486,7 @@ impl Call<'_> {
 
     fn copy_3d(&self, params: u64, stream: u64) -> Done<()> {
         let bytes: [u8; COPY_3D] = self.read(params)?;
-        // The structure contains an array, a position and a pitched pointer for the source, the same for the
+        // The structure contains an array, a position and a pitched pointer for the source, the same members for the
         // destination, the extent, and the kind.
         let side = |first: usize| -> Done<PitchedBox> {
             if word(&bytes, first) != 0 {
@@ -515,7 +516,7 @@ impl Call<'_> {
         self.submit(line, Job { to, from, extent })
     }
 
-    /// Requests a copy or fill. On a GPU it is a launch, so the limit of pending launches applies.
+    /// Requests a copy or fill. On a GPU, this operation is a launch, so the limit of pending launches applies.
     fn submit(&self, line: Line, job: Job) -> Done<()> {
         let pending = self.context()?.new_request();
         let pending = pending.ok_or(CudaError::PENDING_COUNT)?;
@@ -535,8 +536,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error if rows or slices overlap. Therefore a copy has no more bytes than the address range that contains
-/// its rows.
+/// Returns an error if rows or slices overlap. Without overlaps, a copy has no more bytes than the address range that
+/// contains its rows.
 fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
     let rows = height <= 1 || place.pitch >= width;
     let plane = place.pitch.checked_mul(height);

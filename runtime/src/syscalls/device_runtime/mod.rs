@@ -3,7 +3,7 @@
 //!
 //! A call records a request ([`Wish`]) and returns immediately. A worker submits the requests after the units that it
 //! was running have completed or parked ([`crate::scheduler`]). The delay is permitted because a kernel must not rely
-//! on its child grids running at the same time. A grid is complete when all its child grids are complete.
+//! on its child grids running at the same time. A grid is complete only after all its child grids are complete.
 //!
 //! A context limits the number of requests that are not complete ([`Pending`]), so device code cannot use an unlimited
 //! amount of host memory.
@@ -52,7 +52,7 @@ pub(crate) enum Line {
     Block(u64),
     /// A stream that a thread has created, by its ID.
     Made(u64),
-    /// The request is not ordered with others (`cudaStreamFireAndForget`).
+    /// The request is not ordered relative to other requests (`cudaStreamFireAndForget`).
     Loose,
     /// The request runs after all other work of the grid (`cudaStreamTailLaunch`).
     Tail,
@@ -79,7 +79,7 @@ pub(crate) enum Wish {
     Wait(u64, Pending),
 }
 
-/// A parameter buffer of a launch, which device code fills before it launches.
+/// A parameter buffer, which device code fills before it launches the kernel.
 struct Configured {
     /// The kernel and the shape; `None` if the launch call specifies them.
     launch: Option<(Kernel, LaunchConfig)>,
@@ -102,7 +102,7 @@ pub(crate) struct DeviceRuntime {
 struct DeviceRuntimeState {
     wishes: Vec<(Line, Wish)>,
     /// Time by which all grids that this launch causes must be complete. If the host has launched this grid, the time
-    /// is set when the first of them is launched.
+    /// is set when the first of these grids is launched.
     deadline: Option<Instant>,
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,
@@ -136,7 +136,8 @@ impl DeviceRuntime {
     }
 
     /// Returns the time by which a grid that is launched now must be complete. All grids that a launch by the host
-    /// causes share one time limit, which is as long as the launch's and begins when the first of them is launched.
+    /// causes share one time limit. It is as long as the time limit of that launch, and starts when the first of these
+    /// grids is launched.
     fn deadline(&self) -> Option<Instant> {
         let limit = self.limit?;
         let mut state = self.state.lock();
