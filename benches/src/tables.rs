@@ -350,7 +350,7 @@ fn rate(bytes: usize, time: &Time) -> String {
 }
 
 /// Formats a time in milliseconds with three significant digits. A leading `~` marks a time whose slowest sample took
-/// at least a quarter longer than the fastest.
+/// more than a quarter longer than the fastest.
 fn milliseconds(time: &Time) -> String {
     let value = time.median * 1e3;
     let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;

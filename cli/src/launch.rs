@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::npy::Array;
 use crate::output::{Failure, Outcome, Paint, Report, paint, with_progress};
-use crate::run::{ENGINE_VARIABLE, Engine, seconds};
+use crate::run::{ENGINE_VARIABLE, Engine, seconds, tolerance};
 use argument::{Argument, Target, buffer_of};
 
 const EXAMPLES: &str = "\
@@ -80,11 +80,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "INDEX=FILE|[VALUES]", value_parser = argument::target)]
     expect: Vec<Target>,
     /// Greatest difference allowed between values, multiplied by the expected value if that is above 1.
-    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    #[arg(long, value_name = "T", default_value_t = 0.0, value_parser = tolerance)]
     tolerance: f64,
     /// Worker threads (default: one for each core).
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    workers: Option<u32>,
     /// End the launch after this number of seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
@@ -195,7 +195,7 @@ fn check_indices(arguments: &Arguments, parsed: &[Argument]) -> Result<(), Failu
 fn runtime(arguments: &Arguments) -> Result<Runtime, Failure> {
     let mut builder = Runtime::builder();
     if let Some(workers) = arguments.workers {
-        builder = builder.workers(workers);
+        builder = builder.workers(workers as usize);
     }
     if let Some(limit) = arguments.time_limit {
         let limit = Duration::try_from_secs_f64(limit).map_err(|e| e.to_string())?;

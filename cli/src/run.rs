@@ -132,11 +132,26 @@ fn bytes(text: &str) -> Result<String, String> {
 
 /// Parses a positive number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if seconds > 0.0 && seconds.is_finite() {
-        Ok(seconds)
-    } else {
-        Err("must be greater than 0".to_owned())
+    match finite(text)? {
+        seconds if seconds > 0.0 => Ok(seconds),
+        _ => Err("must be greater than 0".to_owned()),
+    }
+}
+
+/// Parses a finite number that is not negative.
+pub(crate) fn tolerance(text: &str) -> Result<f64, String> {
+    match finite(text)? {
+        number if number >= 0.0 => Ok(number),
+        _ => Err("must not be negative".to_owned()),
+    }
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match number {
+        number if number.is_nan() => Err("not a number".to_owned()),
+        number if number.is_infinite() => Err("too large".to_owned()),
+        number => Ok(number),
     }
 }
 

@@ -59,7 +59,9 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Entry> {
         let cluster = engine.info().required_cluster;
-        let cluster = cluster.map_or([0; 3], |c| c.to_array().map(|n| n as i32));
+        // The launch refuses clusters of this size.
+        let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let cluster = cluster.map_or([0; 3], |c| c.to_array().map(number));
         Arc::new(Entry {
             id: next_id(),
             name: engine.info().name.as_str().into(),

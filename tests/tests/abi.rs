@@ -193,7 +193,17 @@ fn fault() {
 /// Checks that kernels cannot access memory of the host, in single lanes, in vector code and in the interpreter.
 #[test]
 fn isolation() {
-    let program = compile("isolation", "isolation");
+    isolates("isolation");
+}
+
+#[test]
+fn isolation_in_clusters() {
+    isolates("isolation_cluster");
+}
+
+/// Runs a program with 1 thread and 96 threads in a block, and with each kind of code.
+fn isolates(name: &str) {
+    let program = compile(name, name);
     let settings: [&[(&str, &str)]; 5] = [
         &[],
         &[("MARGAY_LANES", "16")],
