@@ -62,7 +62,7 @@ fn the_table_is_the_list_of_the_headers() {
     let unknown: Vec<_> = have.difference(&wanted).collect();
     assert!(
         unknown.is_empty(),
-        "not in tests/data/procaddress.txt: {unknown:?}"
+        "neither in tests/data/procaddress.txt nor in OTHERS: {unknown:?}"
     );
 }
 

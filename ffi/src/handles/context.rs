@@ -100,7 +100,7 @@ pub(crate) fn current() -> Result<Context, CuResult> {
 }
 
 /// Returns the current context if it is not destroyed. In contrast to [`Context::status`], this function accepts a
-/// context after a fault, because calls that free memory or unload modules still work in such a context.
+/// context after a fault, because calls that free memory still work in such a context.
 ///
 /// # Errors
 /// Returns `INVALID_CONTEXT` if the thread has no current context, and `CONTEXT_IS_DESTROYED` for a destroyed context.
