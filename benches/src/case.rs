@@ -40,8 +40,8 @@ pub struct Sources {
     pub(crate) c: &'static str,
     /// Options for clang, in addition to the options for every source.
     pub(crate) c_options: &'static [&'static str],
-    /// Whether parts of equal size take different times, so that the work is divided into more parts than there are
-    /// threads.
+    /// Whether parts of equal size of the C code's work take different times. The work is then divided into more parts
+    /// than there are threads.
     pub(crate) c_uneven: bool,
 }
 

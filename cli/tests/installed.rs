@@ -51,7 +51,8 @@ fn succeeded(output: Output) -> Output {
     output
 }
 
-/// A shell script that prints the path of each loaded library.
+/// A shell script that prints the resolved path of each library in the first folder of `LD_LIBRARY_PATH`, and then
+/// `LD_AUDIT`.
 const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so; do \
     readlink -e ${LD_LIBRARY_PATH%%:*}/$name; done; echo $LD_AUDIT";
 

@@ -34,7 +34,7 @@ unsafe impl Send for JitOptions {}
 unsafe impl Sync for JitOptions {}
 
 impl JitOptions {
-    /// Reads the option numbers, and keeps the pointer to the values.
+    /// Copies the options (`CUjit_option`) from their array. The array of values is not copied; only its pointer is stored.
     ///
     /// # Errors
     /// Returns `INVALID_VALUE` if an array is null and `count` is not 0.

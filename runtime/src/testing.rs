@@ -1,7 +1,7 @@
 //! Kernels written in Rust, for tests of the scheduler and of streams without a code generator.
 //!
-//! A [`Program`] is called repeatedly for a unit. Each call does a step and returns whether the unit is done, waits, or
-//! failed. Between calls, a unit keeps only one number.
+//! The scheduler calls a [`Program`] repeatedly for each unit (a CTA or a cluster, [`crate::engine`]). Each call does a
+//! step and returns whether the unit is done, waits, or failed. Between calls, a unit keeps only one number.
 
 use std::sync::Arc;
 use std::time::Instant;

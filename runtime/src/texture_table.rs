@@ -153,7 +153,7 @@ impl Registry {
         Arc::clone(&self.table.lock())
     }
 
-    /// Adds an object of a context and returns its handle.
+    /// Adds a texture, sampler or surface that belongs to `context`, and returns its handle.
     pub(crate) fn insert(&self, bound: Bound, context: u64) -> u64 {
         Arc::make_mut(&mut self.table.lock()).insert(bound, context)
     }

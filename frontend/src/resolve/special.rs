@@ -114,8 +114,8 @@ pub enum Value {
     Zero,
 }
 
-/// Returns the source of the value of the special register `name` or, if `component` is present, of this component.
-/// Returns `None` if there is no such register.
+/// Returns what a read of the special register `name` yields: a register of the IR, or zero. If `component` is present,
+/// the read is of this component of the register. Returns `None` if there is no such register.
 pub fn value(name: &str, component: Option<&str>) -> Option<Value> {
     let special = find(name)?;
     let text = match component {

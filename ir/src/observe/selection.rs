@@ -70,7 +70,7 @@ impl Selection {
         self.spaces != 0 && self.modes != 0
     }
 
-    /// Returns whether events are selected for which the front end must create `observe.event` operations.
+    /// Returns whether any selected event requires the front end to create `observe.event` operations.
     pub fn needs_lowering(self) -> bool {
         self.instructions || self.branches
     }

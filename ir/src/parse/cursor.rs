@@ -11,8 +11,9 @@ use crate::print::words::in_word;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// How many more values and blocks the parser may create. The parser creates a value (or block) for each number up
-    /// to the largest number in the text, whether or not the text uses the number.
+    /// How many more values and blocks the parser may create. If the text uses `v9`, the parser creates the
+    /// values `v0` to `v9`, even if the text does not use all of them. This limit prevents a short text with a large
+    /// number from using much memory.
     gaps: usize,
 }
 

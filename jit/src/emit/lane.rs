@@ -501,7 +501,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Returns whether a value has a variable, because it is set at several positions in the code.
+    /// Returns whether a value is held in a Cranelift variable. Only values that are set at several positions in the
+    /// code need one; if these values are not known (`several` is `None`), all values have one.
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))

@@ -245,7 +245,7 @@ fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
     })
 }
 
-/// Removes and returns a sequence. Its streams are no longer capturing.
+/// Ends a capture sequence: removes it from `sequences`, ends the capture mode of its streams, and returns it.
 fn finish(sequences: &mut Vec<Sequence>, at: usize) -> Sequence {
     let sequence = sequences.remove(at);
     ACTIVE.store(sequences.len(), Ordering::Relaxed);

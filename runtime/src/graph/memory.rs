@@ -90,8 +90,7 @@ struct Book {
     live: FxHashMap<u64, Arc<GraphAllocation>>,
     /// Amounts of memory, by the ordinal of the device.
     memory: FxHashMap<i32, GraphMemory>,
-    /// Number of counted bytes that belonged to destroyed graphs, by the ordinal of the device. `memory` includes these
-    /// bytes.
+    /// Number of bytes of destroyed graphs that `memory` still includes, by the ordinal of the device.
     left: FxHashMap<i32, u64>,
 }
 
