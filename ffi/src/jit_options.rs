@@ -34,7 +34,7 @@ unsafe impl Send for JitOptions {}
 unsafe impl Sync for JitOptions {}
 
 impl JitOptions {
-    /// Copies the options (`CUjit_option`) from their array. The array of values is not copied; only its pointer is stored.
+    /// Copies the options (`CUjit_option`) from their array. Does not copy the array of values, but stores its pointer.
     ///
     /// # Errors
     /// Returns `INVALID_VALUE` if an array is null and `count` is not 0.

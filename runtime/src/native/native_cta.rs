@@ -410,8 +410,8 @@ impl NativeRunner<'_, '_> {
         self.phases(sync_point, 1)
     }
 
-    /// Runs `count` CTAs in phases (barrier intervals). The first CTA resumes after `sync_point`. If the threads of a CTA diverge, returns
-    /// their state; the context then contains the index of this CTA.
+    /// Runs `count` CTAs in phases (barrier intervals). The first CTA resumes after `sync_point`. If the threads of a
+    /// CTA diverge, returns their state; the context then contains the index of this CTA.
     fn phases(&mut self, sync_point: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
             .kernel
