@@ -35,7 +35,7 @@ pub mod status {
 
 /// Results of [`Helpers::sort_out`].
 pub mod sorted {
-    /// The lanes in the context's field `group` continue after the sync point in the context's field `sync_point`.
+    /// The lanes in the field `group` of the context continue with the code after the sync point `sync_point`.
     pub const GROUP: i32 = 0;
     /// All lanes of the warp that have not exited wait at the barrier in the context's field `sync_point`, or all
     /// lanes have exited.

@@ -178,7 +178,7 @@ const NO_LIMIT: u64 = u64::MAX;
 const MOST_PENDING: usize = 1 << 14;
 const MOST_PARAMETERS: usize = 64 << 20;
 const NO_PROGRESS: Duration = Duration::from_millis(200);
-/// Minimum time without progress after which a call stops waiting.
+/// Lower bound of the time without progress after which a call stops waiting. Repeated timeouts shorten that time.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 
 /// The state that calls which submit work share while a context has too many pending tasks.

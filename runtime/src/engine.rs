@@ -395,7 +395,7 @@ pub trait PreparedLaunch: Send + Sync {
 /// A launch whose threads wait for memory that nothing changes.
 #[derive(Clone, Debug)]
 pub struct Hang {
-    /// Whether the launch must end; otherwise the program gets a warning.
+    /// Whether the runtime must end the launch. If not, it prints a warning, and the launch continues.
     pub ends: bool,
     /// A thread that waits, if known.
     pub first: Option<Polling>,

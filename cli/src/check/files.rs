@@ -12,7 +12,7 @@ use serde::Serialize;
 /// and `%%` by `%`.
 ///
 /// # Errors
-/// A message, if a `%` is followed by anything else.
+/// A message, if another character or nothing follows a `%`.
 pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
     let mut out = String::new();
     let mut rest = name;

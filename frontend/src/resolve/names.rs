@@ -85,7 +85,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Calls `missing` for each undeclared name in an operand. Lists of operands nest at most twice.
+    /// Calls `missing` for each undeclared name in an operand. Operand lists have at most two levels.
     fn operand(&self, operand: &Operand, scopes: &Scopes<'m>, missing: &mut dyn FnMut(Name, Span)) {
         let list = match operand.kind {
             OperandKind::Vector(list)

@@ -153,7 +153,7 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Links all inputs. The PTX from the LTO-IR inputs comes before the other texts.
+    /// Links all inputs. In the linked PTX, the code of the LTO-IR inputs precedes that of the PTX inputs.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
             if !self.log.is_empty() {
