@@ -137,6 +137,9 @@ pub struct NativeContext {
     /// next [`PERMITTED`] ranges are device memory that they may write, and the last [`PERMITTED`] ranges are shared
     /// memory.
     pub permitted: [PermittedRange; 3 * PERMITTED],
+    /// Number of bytes of local memory that a thread may access in a checking run. The host examines accesses beyond
+    /// this size; if it is 0, the host examines all of them.
+    pub checked_local: u64,
     /// The log to which generated code appends its reads if a checking run examines the order of accesses.
     pub read_log: *mut ReadLog,
     /// Result of the latest call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
@@ -220,9 +223,9 @@ pub struct Helpers {
     pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
     /// Examines an access that a checking run observes. Arguments: context, host address, properties of the access
     /// ([`ObservedAccess::to_bits`](margay_ir::observe::ObservedAccess::to_bits)), source position (PTX line in the low
-    /// half, index of the `.loc` in the high half), operands of the access (cells of 16 bytes), thread in the low half
-    /// and number of operands in the high half. Returns the host address that the thread must access: the same address,
-    /// or spare memory if the access is suppressed.
+    /// half, index of the `.loc` in the high half), operands of the access (cells of 16 bytes), and [`CheckedLane`].
+    /// Returns the host address that the thread must access: the same address, or spare memory if the access is
+    /// suppressed. If the access is permitted, the helper can set a range of [`NativeContext::permitted`].
     pub check_access:
         unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, *const Bits, u64) -> u64,
     /// Examines the accesses of several lanes. Arguments: context, memory for addresses, properties and source position
@@ -273,8 +276,8 @@ pub struct Helpers {
 /// The argument of [`Helpers::synchronised`] for all threads of a CTA.
 pub const WHOLE_CTA: u32 = u32::MAX;
 
-/// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns the checks of a function to
-/// these ranges in turn, so that accesses of a loop to different memory do not overwrite each other's range.
+/// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns a range to each root
+/// of addresses (usually a pointer), so that accesses of a loop to different memory do not overwrite each other's range.
 pub const PERMITTED: usize = 8;
 
 /// A range of memory in [`NativeContext::permitted`].
@@ -329,6 +332,33 @@ impl ReadRecord {
         let shape = (self.lanes >> 32) as u32;
         let stride = shape as i32 >> 8;
         (self.lanes as u32, stride.into(), shape & 0xff)
+    }
+}
+
+/// Properties of the lane that [`Helpers::check_access`] examines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckedLane {
+    /// The index of the thread in its CTA.
+    pub thread: u32,
+    /// The number of operands of the access.
+    pub operands: u16,
+    /// The number of the range of [`NativeContext::permitted`] that the code compares with the address.
+    pub range: u16,
+}
+
+impl CheckedLane {
+    /// Packs the properties into a word. The thread is in the low half.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.range) << 48 | u64::from(self.operands) << 32 | u64::from(self.thread)
+    }
+
+    /// Reverses [`CheckedLane::to_bits`].
+    pub fn from_bits(bits: u64) -> CheckedLane {
+        CheckedLane {
+            thread: bits as u32,
+            operands: (bits >> 32) as u16,
+            range: (bits >> 48) as u16,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod fast;
 pub(crate) mod lane;
 pub(crate) mod memory;
 pub(crate) mod observe;
+pub(crate) mod permitted;
 pub(crate) mod phases;
 pub(crate) mod reach;
 pub(crate) mod slice;

@@ -133,6 +133,8 @@ pub(crate) struct Lane<'a, 'b> {
     /// An IR block, and the hull of its accesses for each root. A hull is a range of offsets from the root: from the
     /// first accessed byte to the byte after the last accessed byte.
     pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
+    /// The number of the permitted range ([`super::permitted`]) for each root of an address.
+    pub(crate) ranges: FxHashMap<Value, usize>,
     /// Block of every instruction.
     pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
     /// Stack slots that all slow paths of the function share: one slot for operands and one slot for results.
@@ -234,6 +236,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             operands_only: false,
             reached: Default::default(),
             hulls: Default::default(),
+            ranges: FxHashMap::default(),
             areas: [None; 2],
         }
     }

@@ -13,7 +13,7 @@ use margay_ops::mods::StateSpace;
 
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};
-use crate::abi::{FunctionEntry, Helpers, NativeContext, status};
+use crate::abi::{CheckedLane, FunctionEntry, Helpers, NativeContext, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
 
@@ -265,7 +265,8 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which examines an access and returns the address that the thread must access.
+    /// Emits the check of an access, which computes the address that the thread must access. The host examines accesses
+    /// that generated code cannot examine itself.
     pub(crate) fn check_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.refuse(data);
@@ -278,15 +279,34 @@ impl Lane<'_, '_> {
         let loc = self.int(types::I64, loc);
         let operands = self.function.dfg.args(inst)[1..].to_vec();
         let operands: Vec<ir::Value> = operands.into_iter().map(|v| self.get(v)).collect();
-        let count = self.int(types::I64, (operands.len() as u64) << 32);
+        let number = self.range_number(self.function.dfg.args(inst)[0]);
+        let join = self.needs_no_call(access, (at, base), number).map(|ok| {
+            let [ask, join] = std::array::from_fn(|_| self.b.create_block());
+            self.b.append_block_param(join, types::I64);
+            self.b.ins().brif(ok, join, &[at.into()], ask, &[]);
+            self.b.switch_to_block(ask);
+            self.b.set_cold_block(ask);
+            join
+        });
+        let fixed = CheckedLane {
+            thread: 0,
+            operands: operands.len() as u16,
+            range: number as u16,
+        };
+        let fixed = self.int(types::I64, fixed.to_bits());
         let cells = self.put_args(&operands);
         let thread = self.wide(self.here.thread);
-        let thread = self.b.ins().bor(thread, count);
-        let args = [self.fixed.ctx, at, what, loc, cells, thread];
+        let lane = self.b.ins().bor(thread, fixed);
+        let args = [self.fixed.ctx, at, what, loc, cells, lane];
         let offset = offset_of!(Helpers, check_access);
-        let Some(checked) = self.helper("check_access", offset, &args, Some(types::I64)) else {
+        let Some(mut checked) = self.helper("check_access", offset, &args, Some(types::I64)) else {
             return self.refuse(data);
         };
+        if let Some(join) = join {
+            self.b.ins().jump(join, &[checked.into()]);
+            self.b.switch_to_block(join);
+            checked = self.b.block_params(join)[0];
+        }
         let result = match base {
             Some(base) => self.b.ins().isub(checked, base),
             None => checked,

@@ -13,8 +13,8 @@ use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{
-    CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, ReadLog, Verify, WHOLE_CTA,
-    status,
+    CheckedLane, CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, ReadLog, Verify,
+    WHOLE_CTA, status,
 };
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mode, Scope, StateSpace};
@@ -107,6 +107,12 @@ impl<'a> HostData<'a> {
             Some(examiner) => examiner.read_log(),
             None => std::ptr::from_ref(&NO_LOG.0).cast_mut(),
         }
+    }
+
+    /// Returns the number of bytes of local memory in which generated code need not examine the accesses of a thread.
+    pub(super) fn checked_local(&self) -> u64 {
+        let examiner = self.examiner.as_ref();
+        examiner.map_or(0, Examiner::checked_local)
     }
 
     /// Records that the CTAs that run next run from their start. The checking tools therefore see all accesses of these
@@ -569,12 +575,12 @@ unsafe extern "C" fn check_access(
     access: u64,
     loc: u64,
     operands: *const Bits,
-    thread: u64,
+    lane: u64,
 ) -> u64 {
     // SAFETY: the caller upholds the contract of this function. Generated code has called this function, which owns
     // nothing that must be released.
     unsafe {
-        let used = examine_access(context, address, access, loc, operands, thread);
+        let used = examine_access(context, address, access, loc, operands, lane);
         crate::fault::leave_if_stopped();
         used
     }
@@ -590,8 +596,9 @@ unsafe fn examine_access(
     access: u64,
     loc: u64,
     operands: *const Bits,
-    thread: u64,
+    lane: u64,
 ) -> u64 {
+    let lane = CheckedLane::from_bits(lane);
     // SAFETY: the caller upholds the contract of this function.
     let cta = unsafe { (*context).cta };
     // SAFETY: the caller upholds the contract of this function.
@@ -600,15 +607,24 @@ unsafe fn examine_access(
     let at = Observed {
         access: &ObservedAccess::from_bits(access),
         loc,
-        thread: thread as u32,
+        thread: lane.thread,
     };
     // SAFETY: generated code passes this number of operands.
-    let operands = unsafe { std::slice::from_raw_parts(operands, (thread >> 32) as usize) };
+    let operands = unsafe { std::slice::from_raw_parts(operands, lane.operands.into()) };
     let Some(examiner) = &mut host.examiner else {
         return address;
     };
     match examiner.access(cta, &at, address, operands) {
-        Ok(address) => address,
+        Ok(used) => {
+            if used == address
+                && let Some((kind, range)) = examiner.permitted_for_lane(&at, address)
+            {
+                let index = PERMITTED * kind + usize::from(lane.range) % PERMITTED;
+                // SAFETY: the caller upholds the contract of this function.
+                unsafe { (*context).permitted[index] = range };
+            }
+            used
+        }
         Err(kind) => {
             host.fail(kind);
             host.wrong_access.get_or_insert((at.thread, loc));

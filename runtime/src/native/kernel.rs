@@ -141,12 +141,14 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            tier_selection: TierSelection::new(match request.accesses || request.watches() {
-                // Vector code runs from the first launch, because the host then examines the lanes of a chunk
-                // together, and warps complete collectives in registers.
-                true => Duration::ZERO,
-                false => compiled.compile_budget(compiler),
-            }),
+            // If accesses or synchronisation are checked, vector code runs from the first launch, because the host then
+            // examines the lanes of a chunk together, and warps complete collectives in registers. The race detector
+            // gets accesses of whole chunks in all launches.
+            tier_selection: match request {
+                Request { order: true, .. } => TierSelection::new(Duration::ZERO),
+                request if request.accesses || request.watches() => TierSelection::vector_first(),
+                _ => TierSelection::new(compiled.compile_budget(compiler)),
+            },
             compiled,
             owner,
         };

@@ -282,6 +282,7 @@ fn context(
         shared_mask: u32::MAX,
         local_bytes: 0,
         permitted: [PermittedRange::default(); 3 * margay_jit::abi::PERMITTED],
+        checked_local: host.checked_local(),
         read_log: host.read_log(),
         refused: 0,
         verify: kernel.verifiers[0].0,

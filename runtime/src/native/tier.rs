@@ -118,6 +118,14 @@ impl TierSelection {
         }
     }
 
+    /// Creates a tier selection in which vector code runs first, and the first measurement run begins later.
+    pub(super) fn vector_first() -> TierSelection {
+        TierSelection {
+            until: AtomicU64::new(BETWEEN),
+            ..TierSelection::new(Duration::ZERO)
+        }
+    }
+
     /// Shortens the compile budget, because vector code is available without compilation. The measurement run then
     /// begins after scalar code has run for the time of a measurement.
     pub(super) fn hurry(&mut self) {

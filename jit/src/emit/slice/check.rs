@@ -1,9 +1,9 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
-//! If all lanes access contiguous addresses, or one address, and the host permits these accesses, the code after the
-//! check accesses whole vectors. The host itself performs all other loads and stores, because this needs less generated
-//! code. These are the accesses of masked chunks, accesses to distant addresses, and accesses of which at least one
-//! lane's is not permitted.
+//! If the addresses are inside a range that the host has permitted ([`crate::emit::permitted`]), the code after the check
+//! accesses the memory. Otherwise it calls the host, which itself performs the loads and stores of masked chunks, of
+//! lanes with distant addresses, and of chunks of which at least one lane's access is not permitted. If the order of
+//! accesses is checked, the host performs all accesses of masked chunks and of lanes with distant addresses.
 
 use std::mem::offset_of;
 
@@ -20,11 +20,11 @@ use margay_ops::types::Kind;
 use super::memory::Places;
 use super::{Lanes, Slice, vector_type};
 use crate::abi::{
-    CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, PermittedRange, ReadLog,
-    ReadRecord,
+    CheckedLanes, Helpers, NativeContext, PerformedAccess, PermittedRange, ReadLog, ReadRecord,
 };
 use crate::emit::lane::{Lane, Unsupported, host};
 use crate::emit::memory::element_type;
+use crate::emit::permitted::{alignment, range_of};
 
 /// A check whose access follows in the same block. The code of the check is emitted together with that of the access.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,14 @@ struct Examined<'a> {
     shape: CheckedLanes,
     /// The load or store that the host performs; `None` if only the code after the check accesses the memory.
     performs: Option<PerformedAccess>,
+}
+
+impl Examined<'_> {
+    /// Returns the offset in the context of the permitted range with which the code compares the addresses.
+    fn range(&self) -> Option<usize> {
+        let number = self.performs.map_or(0, |performs| performs.range);
+        range_of(self.access, number as usize)
+    }
 }
 
 /// Maximum number of bytes of the operands or results of all lanes of a chunk.
@@ -195,24 +203,16 @@ impl Slice<'_, '_> {
     /// perform the access, and 0 if the host has performed the access.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
         let access = what.access;
-        let index = match access.space {
-            StateSpace::Shared => 2,
-            StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),
-            _ => return self.ask_host(what, places),
-        };
         let &Places::Strided {
             address, stride, ..
         } = places
         else {
             return self.ask_host(what, places);
         };
-        if !self.is_brief(access, stride) {
+        let Some(at) = what.range().filter(|_| self.is_brief(access, stride)) else {
             return self.ask_host(what, places);
-        }
+        };
         let request = self.lane.request;
-        let range = what.performs.map_or(0, |performs| performs.range as usize);
-        let range = size_of::<PermittedRange>() * (PERMITTED * index + range);
-        let at = offset_of!(NativeContext, permitted) + range;
         let [ask, join] = std::array::from_fn(|_| self.lane.b.create_block());
         let yes = self.lane.b.ins().iconst(types::I32, 1);
         let (offset, mut known) = self.is_permitted((address, stride), access, at);
@@ -268,16 +268,10 @@ impl Slice<'_, '_> {
         access: ObservedAccess,
         at: usize,
     ) -> (ir::Value, ir::Value) {
-        let align = i64::from(access.bytes.next_power_of_two());
         let apart = stride.wrapping_mul(i64::from(self.view.width) - 1);
-        let ctx = self.lane.fixed.ctx;
-        let field = |offset: usize| (at + offset) as i32;
+        let start = self.lane.range_field(at, offset_of!(PermittedRange, start));
+        let size = self.lane.range_field(at, offset_of!(PermittedRange, size));
         let b = &mut *self.lane.b;
-        // The host changes these fields while the code runs.
-        let start = field(offset_of!(PermittedRange, start));
-        let start = b.ins().load(types::I64, host(), ctx, start);
-        let size = field(offset_of!(PermittedRange, size));
-        let size = b.ins().load(types::I64, host(), ctx, size);
         let low = b.ins().iadd_imm_s(address, apart.min(0));
         let offset = b.ins().isub(low, start);
         let end = b
@@ -286,7 +280,7 @@ impl Slice<'_, '_> {
         let begins = b.ins().icmp(IntCC::UnsignedLessThan, offset, size);
         let ends = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, size);
         let inside = b.ins().band(begins, ends);
-        let low = b.ins().band_imm_u(low, align - 1);
+        let low = b.ins().band_imm_u(low, alignment(access));
         let aligned = b.ins().icmp_imm_u(IntCC::Equal, low, 0);
         (offset, b.ins().band(inside, aligned))
     }
@@ -509,9 +503,8 @@ impl Slice<'_, '_> {
             signed: data.ty.is_signed(),
             kind_bytes: moved.bytes(),
             element: element.bytes(),
-            range: self.checks % PERMITTED as u32,
+            range: self.lane.range_number(address) as u32,
         };
-        self.checks += 1;
         let what = Examined {
             access,
             check,
@@ -536,8 +529,7 @@ impl Slice<'_, '_> {
             false => None,
         };
         if varies && stride.is_none() {
-            self.ask_about_each(what)?;
-            return self.set_results(inst);
+            return self.check_of_each(inst, what, run);
         }
         let distant = match guarded.then(|| self.holds(address)).flatten() {
             None => None,
@@ -551,7 +543,10 @@ impl Slice<'_, '_> {
         let made = self.made.clone();
         let end = self.lane.b.create_block();
         let places = self.places(address, access.space, stride)?;
-        let here = self.mask.is_none() && self.is_short(&places, element, access);
+        let here = match self.mask {
+            None => self.is_short(&places, element, access),
+            Some(_) => self.is_short_if_masked(&places, access),
+        };
         if here {
             let optional = PerformedAccess {
                 always: false,
@@ -597,6 +592,128 @@ impl Slice<'_, '_> {
             self.made.remove(result);
         }
         Ok(())
+    }
+
+    /// Emits an access whose lanes have no common stride, together with its check. If all active lanes access one range
+    /// that the host has permitted, the code accesses memory lane by lane; otherwise the host performs the access.
+    fn check_of_each(
+        &mut self,
+        inst: Inst,
+        what: Examined<'_>,
+        run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), Unsupported>,
+    ) -> Result<(), Unsupported> {
+        let access = what.access;
+        let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
+        let quick = known && access.unused == 0 && !self.lane.request.order;
+        // `are_permitted` compares 32-bit addresses only as offsets in a window.
+        let quick = quick && (!what.shape.narrow || access.space == StateSpace::Shared);
+        let Some(at) = what.range().filter(|_| quick) else {
+            self.ask_about_each(what)?;
+            return self.set_results(inst);
+        };
+        let lanes = self.get(what.address)?;
+        let permitted = self.are_permitted(&lanes, access, at);
+        let [whole, ask, end] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(permitted, whole, &[], ask, &[]);
+        let made = self.made.clone();
+        self.lane.b.switch_to_block(whole);
+        let places = self.places(what.address, access.space, None)?;
+        let isolated = std::mem::replace(&mut self.lane.isolated, false);
+        self.examined = true;
+        run(self, &places, what.address)?;
+        self.examined = false;
+        self.lane.isolated = isolated;
+        self.lane.b.ins().jump(end, &[]);
+        self.made.clone_from(&made);
+        self.lane.b.switch_to_block(ask);
+        self.lane.b.set_cold_block(ask);
+        self.ask_about_each(what)?;
+        self.set_results(inst)?;
+        self.lane.b.ins().jump(end, &[]);
+        self.made = made;
+        self.lane.b.switch_to_block(end);
+        for result in self.lane.function.dfg.results(inst) {
+            self.made.remove(result);
+        }
+        Ok(())
+    }
+
+    /// Emits the test whether the accesses of all active lanes are aligned and inside the permitted range at the offset
+    /// `at` of the context, and whether all bytes of the range have been written if this is checked. `lanes` contains
+    /// addresses of 64 bits, or offsets of 32 bits in shared memory.
+    fn are_permitted(&mut self, lanes: &Lanes, access: ObservedAccess, at: usize) -> ir::Value {
+        let mut start = self.lane.range_field(at, offset_of!(PermittedRange, start));
+        let size = self.lane.range_field(at, offset_of!(PermittedRange, size));
+        let window = self.lane.window(access.space);
+        let ty = self.lane.b.func.dfg.value_type(lanes[0]);
+        let b = &mut *self.lane.b;
+        if let Some(window) = window {
+            start = b.ins().isub(start, window);
+        }
+        // The offset of the last permitted access. It is negative if the range is empty.
+        let mut last = b.ins().iadd_imm_s(size, -i64::from(access.bytes));
+        if ty == types::I32X4 {
+            [start, last] = [start, last].map(|value| b.ins().ireduce(types::I32, value));
+        }
+        let [start, last] = [start, last].map(|value| b.ins().splat(ty, value));
+        // If all offsets are permitted, the sign bits of the offsets and of their distances to `last` are zero.
+        let mut signs = None;
+        let mut together = None;
+        for (index, &vector) in lanes.iter().enumerate() {
+            let mask = match ty {
+                types::I64X2 => self.mask_of_pair(index),
+                _ => self.mask.as_ref().map(|mask| mask[index]),
+            };
+            let b = &mut *self.lane.b;
+            let mut offset = b.ins().isub(vector, start);
+            let mut address = vector;
+            if let Some(mask) = mask {
+                [offset, address] = [offset, address].map(|value| b.ins().band(value, mask));
+            }
+            let left = b.ins().isub(last, offset);
+            let sign = b.ins().bor(offset, left);
+            let both = |b: &mut cranelift_frontend::FunctionBuilder<'_>, all, one| match all {
+                Some(all) => b.ins().bor(all, one),
+                None => one,
+            };
+            signs = Some(both(b, signs, sign));
+            together = Some(both(b, together, address));
+        }
+        let (Some(signs), Some(together)) = (signs, together) else {
+            return self.lane.b.ins().iconst(types::I8, 0);
+        };
+        let b = &mut *self.lane.b;
+        let mut bad = b.ins().vhigh_bits(types::I32, signs);
+        if alignment(access) != 0 {
+            let lane = ty.lane_type();
+            let bits = b.ins().iconst(lane, alignment(access));
+            let bits = b.ins().splat(ty, bits);
+            let low = b.ins().band(together, bits);
+            let any = b.ins().vany_true(low);
+            let any = b.ins().uextend(types::I32, any);
+            bad = b.ins().bor(bad, any);
+        }
+        let good = b.ins().icmp_imm_u(IntCC::Equal, bad, 0);
+        if !self.lane.request.initialisation {
+            return good;
+        }
+        let record = self
+            .lane
+            .range_field(at, offset_of!(PermittedRange, written));
+        let b = &mut *self.lane.b;
+        let whole = b.ins().icmp_imm_u(IntCC::Equal, record, 0);
+        b.ins().band(good, whole)
+    }
+
+    /// Returns whether generated code performs a permitted access of a masked chunk. The code cannot record the active
+    /// lanes, neither in the read log nor in the record of written bytes.
+    fn is_short_if_masked(&self, places: &Places, access: ObservedAccess) -> bool {
+        let request = self.lane.request;
+        let Places::Strided { stride, .. } = places else {
+            return false;
+        };
+        let records = request.initialisation && access.mode == AccessMode::Store;
+        !request.order && !records && self.is_brief(access, *stride)
     }
 
     /// Returns whether generated code performs a permitted access of a whole chunk. This is the case if the code of

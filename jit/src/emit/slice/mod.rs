@@ -134,8 +134,6 @@ pub(crate) struct Slice<'a, 'b> {
     asked: Option<ir::StackSlot>,
     /// A check whose code is emitted later, together with that of its access.
     pending_check: Option<check::Pending>,
-    /// Number of loads and stores that have been translated with their checks.
-    checks: u32,
     /// Whether a check has examined the access being translated, so that it needs no tests.
     examined: bool,
     /// Stack memory through which checks pass the addresses of the lanes.
@@ -197,7 +195,6 @@ impl<'a, 'b> Slice<'a, 'b> {
             scratch: None,
             asked: None,
             pending_check: None,
-            checks: 0,
             examined: false,
             check_addresses: None,
             check_operands: None,

@@ -299,7 +299,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns the mask for the vector with index `pair`, which has two 64-bit lanes; `None` if there is no mask.
-    fn mask_of_pair(&mut self, pair: usize) -> Option<ir::Value> {
+    pub(super) fn mask_of_pair(&mut self, pair: usize) -> Option<ir::Value> {
         let four = *self.mask.as_ref()?.get(pair / 2)?;
         let b = &mut *self.lane.b;
         Some(match pair % 2 {

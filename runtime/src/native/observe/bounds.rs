@@ -6,6 +6,7 @@ use margay_jit::abi::PermittedRange;
 use margay_ops::mods::StateSpace;
 
 use super::super::shared::SharedVariable;
+use super::deferred::chunk_of;
 use super::{ALIGN, Chunk, Examiner, Observed, PART, SPARE};
 use crate::checks::Kind;
 use crate::engine::Coordinates;
@@ -93,6 +94,32 @@ impl Examiner<'_> {
         next.checked_sub(1).map(|index| &variables[index])
     }
 
+    /// Does the same as [`Examiner::permitted`] for a permitted access of one lane. Returns `None` if the access is not
+    /// a load, store or update, or if generated code does not use ranges in this run.
+    pub(in crate::native) fn permitted_for_lane(
+        &mut self,
+        at: &Observed<'_>,
+        address: u64,
+    ) -> Option<(usize, PermittedRange)> {
+        let known = matches!(
+            at.access.mode,
+            AccessMode::Load | AccessMode::Store | AccessMode::Update
+        );
+        if !known || self.orders() {
+            return None;
+        }
+        self.permitted(at, &chunk_of(address, 0, 1))
+    }
+
+    /// Returns the number of bytes of a thread's local memory in which all accesses are permitted, or 0 if the host
+    /// must observe each access.
+    pub(in crate::native) fn checked_local(&self) -> u64 {
+        match self.launch.waits.is_observed() {
+            true => 0,
+            false => u64::from(self.cta.local_stride.saturating_sub(SPARE)),
+        }
+    }
+
     /// For a chunk whose accesses are permitted, returns a range of memory that contains these accesses and that all
     /// threads may access in the same way, and the kind of the range (0 to 2, in the order of
     /// `NativeContext::permitted`).
@@ -105,7 +132,7 @@ impl Examiner<'_> {
             // Hang detection must observe each access, so generated code must not skip the check.
             return None;
         }
-        let (low, bytes) = chunk.hull(at.access.bytes)?;
+        let (low, bytes) = chunk.span(at.access.bytes)?;
         let index = match at.access.space {
             StateSpace::Shared if self.info.cluster_size() == 1 => 2,
             StateSpace::None | StateSpace::Global => usize::from(at.access.mode.writes()),

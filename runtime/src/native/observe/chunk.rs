@@ -190,7 +190,7 @@ impl Chunk<'_> {
     }
 
     /// Does the same as [`Chunk::hull`], but also supports lanes without a common stride.
-    fn span(&self, bytes: u32) -> Option<(u64, u64)> {
+    pub(super) fn span(&self, bytes: u32) -> Option<(u64, u64)> {
         match self.addresses {
             Addresses::Strided { .. } => self.hull(bytes),
             Addresses::Each(each) => span(each, self.active, bytes).map(|(low, len, _)| (low, len)),

@@ -1,0 +1,152 @@
+//! Checks of accesses that generated code performs without a call of the host.
+//!
+//! When the host permits an access, it stores in the context a range of memory in which all threads may make accesses of
+//! this kind ([`NativeContext::permitted`]). Later accesses in this range need no call. In checking runs for
+//! initialisation, the range has a record of written bytes. Accesses to local memory are compared with the size of the
+//! thread's local memory ([`NativeContext::checked_local`]).
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use margay_ir::analysis::Reach;
+use margay_ir::entity::Value;
+use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_ops::mods::StateSpace;
+
+use super::lane::{Lane, host};
+use crate::abi::{NativeContext, PERMITTED, PermittedRange};
+
+/// Returns the offset in the context of the range number `number` (modulo [`PERMITTED`]) for accesses of this kind.
+/// Returns `None` if the host never stores a range for such accesses.
+pub(crate) fn range_of(access: ObservedAccess, number: usize) -> Option<usize> {
+    let kind = match access.space {
+        StateSpace::Shared => 2,
+        StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),
+        _ => return None,
+    };
+    let index = PERMITTED * kind + number % PERMITTED;
+    Some(offset_of!(NativeContext, permitted) + size_of::<PermittedRange>() * index)
+}
+
+/// Returns the number of low bits of an address that must be zero, as a mask.
+pub(crate) fn alignment(access: ObservedAccess) -> i64 {
+    i64::from(access.bytes.next_power_of_two()) - 1
+}
+
+impl Lane<'_, '_> {
+    /// Returns the number of the permitted range for accesses at an address. Accesses whose addresses have the same root
+    /// use the same range, because they usually access one allocation.
+    pub(crate) fn range_number(&mut self, address: Value) -> usize {
+        let root = Reach::new(self.function).of(address, &|_| true);
+        let next = self.ranges.len() % PERMITTED;
+        *self.ranges.entry(root.value).or_insert(next)
+    }
+
+    /// Loads a field of the range at the offset `range` of the context. The host changes ranges while the code runs.
+    pub(crate) fn range_field(&mut self, range: usize, field: usize) -> ir::Value {
+        let at = (range + field) as i32;
+        let ctx = self.fixed.ctx;
+        self.b.ins().load(types::I64, host(), ctx, at)
+    }
+
+    /// Emits a test whose result is nonzero only if the access of one lane needs no call of the host. `at` is the host
+    /// address, and `number` selects the permitted range. Returns `None` if all accesses of this kind need a call.
+    pub(crate) fn needs_no_call(
+        &mut self,
+        access: ObservedAccess,
+        (at, window): (ir::Value, Option<ir::Value>),
+        number: usize,
+    ) -> Option<ir::Value> {
+        let known = matches!(
+            access.mode,
+            AccessMode::Load | AccessMode::Store | AccessMode::Update
+        );
+        if !known || access.unused != 0 {
+            return None;
+        }
+        if let (StateSpace::Local, Some(window)) = (access.space, window) {
+            let offset = self.b.ins().isub(at, window);
+            let size = self.field(types::I64, offset_of!(NativeContext, checked_local));
+            return Some(self.is_inside(access, (at, offset), size));
+        }
+        if self.request.order {
+            return None;
+        }
+        let range = range_of(access, number)?;
+        let start = self.range_field(range, offset_of!(PermittedRange, start));
+        let size = self.range_field(range, offset_of!(PermittedRange, size));
+        let offset = self.b.ins().isub(at, start);
+        let inside = self.is_inside(access, (at, offset), size);
+        if !self.request.initialisation {
+            return Some(inside);
+        }
+        let written = self.range_field(range, offset_of!(PermittedRange, written));
+        let whole = self.b.ins().icmp_imm_u(IntCC::Equal, written, 0);
+        if access.mode == AccessMode::Update || access.bytes > 8 {
+            return Some(self.b.ins().band(inside, whole));
+        }
+        Some(self.is_written(access, (inside, whole), (written, offset)))
+    }
+
+    /// Tests whether an access at a host address, at `offset` in memory of `size` bytes, is inside this memory and
+    /// aligned.
+    fn is_inside(
+        &mut self,
+        access: ObservedAccess,
+        (at, offset): (ir::Value, ir::Value),
+        size: ir::Value,
+    ) -> ir::Value {
+        let b = &mut *self.b;
+        let end = b.ins().iadd_imm_s(offset, i64::from(access.bytes));
+        let begins = b.ins().icmp(IntCC::UnsignedLessThan, offset, size);
+        let ends = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, size);
+        let inside = b.ins().band(begins, ends);
+        match alignment(access) {
+            0 => inside,
+            align => {
+                let low = b.ins().band_imm_u(at, align);
+                let aligned = b.ins().icmp_imm_u(IntCC::Equal, low, 0);
+                b.ins().band(inside, aligned)
+            }
+        }
+    }
+
+    /// Tests whether an access that is `inside` its range accesses only bytes that have been written. `whole` states
+    /// that all bytes of the range have been written; otherwise `record` is the address of the record of written
+    /// bytes. A store to such bytes need not be recorded.
+    fn is_written(
+        &mut self,
+        access: ObservedAccess,
+        (inside, whole): (ir::Value, ir::Value),
+        (record, offset): (ir::Value, ir::Value),
+    ) -> ir::Value {
+        let [test, examine, done] = std::array::from_fn(|_| self.b.create_block());
+        let result = self.b.append_block_param(done, types::I8);
+        let no = self.b.ins().iconst(types::I8, 0);
+        self.b.ins().brif(inside, test, &[], done, &[no.into()]);
+        self.b.switch_to_block(test);
+        let yes = self.b.ins().iconst(types::I8, 1);
+        self.b.ins().brif(whole, done, &[yes.into()], examine, &[]);
+        self.b.switch_to_block(examine);
+        // At most 8 bytes are accessed, so their bits are in at most two bytes of the record.
+        let b = &mut *self.b;
+        let end = b.ins().iadd_imm_s(offset, i64::from(access.bytes) - 1);
+        let [first, last] = [offset, end].map(|at| {
+            let byte = b.ins().ushr_imm_u(at, 3);
+            let byte = b.ins().iadd(record, byte);
+            let bits = b.ins().load(types::I8, host(), byte, 0);
+            b.ins().uextend(types::I32, bits)
+        });
+        let last = b.ins().ishl_imm_u(last, 8);
+        let bits = b.ins().bor(first, last);
+        let skipped = b.ins().band_imm_u(offset, 7);
+        let bits = b.ins().ushr(bits, skipped);
+        let all = (1i64 << access.bytes) - 1;
+        let bits = b.ins().band_imm_u(bits, all);
+        let written = b.ins().icmp_imm_u(IntCC::Equal, bits, all);
+        b.ins().jump(done, &[written.into()]);
+        b.switch_to_block(done);
+        result
+    }
+}
