@@ -303,6 +303,22 @@ mod tests {
     }
 
     #[test]
+    fn single_lanes_are_tried_after_vector_code_that_ran_first() {
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        let selection = TierSelection::vector_first();
+        assert_eq!(selection.now(wanted), wanted);
+        selection.goes_on(Duration::from_nanos(BETWEEN - 1));
+        assert!(selection.is_over());
+        selection.goes_on(Duration::from_nanos(1));
+        assert!(!selection.is_over() && selection.has_begun());
+        tried(&selection, 1000);
+        assert_eq!(selection.now(wanted), Specialisation::SINGLE);
+        let always = TierSelection::new(Duration::ZERO);
+        always.goes_on(Duration::from_secs(1000));
+        assert!(always.is_over());
+    }
+
+    #[test]
     fn slices_that_are_there_are_tried_at_once() {
         let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         let mut selection = TierSelection::new(micros(100_000));
