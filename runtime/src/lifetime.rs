@@ -6,6 +6,7 @@ use crate::capture;
 use crate::context::{Context, check_flags};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph;
 use crate::process::check_fork;
 
 /// The state of a primary context.
@@ -165,6 +166,7 @@ impl Context {
     fn end_life(&self, again: bool) {
         self.stop_life();
         capture::forget_context(self);
+        graph::forget_context(self);
         self.clear_life(again);
     }
 }

@@ -335,15 +335,15 @@ fn only_faults_of_entered_code_are_ours() {
     assert_eq!(signal_of("sent_to_generated_code"), Some(libc::SIGSEGV));
 }
 
-/// Under `ulimit -v`, reservations are smaller, windows are masked, and failures are errors instead of aborts.
+/// Under `ulimit -v`, reservations are smaller, windows are narrow, and failures are errors instead of aborts.
 fn few_addresses() {
     install();
     let space = AddressSpace::new(&MemoryConfig::default()).expect("some addresses");
     assert!(space.info().reserved < 4 << 40);
     let windows = Windows::new(64).expect("some windows");
-    assert!(windows.geometry().masked);
+    assert!(windows.geometry().narrow);
     let window = windows.claim(48 << 10, 64 << 10).expect("slot");
-    let last = u64::from(windows.geometry().shared_mask());
+    let last = windows.geometry().shared_span - 1;
     assert!(access::load8(window.shared()).is_ok());
     assert!(access::load128(window.shared() + last).is_err());
     let request = |bytes| Request {

@@ -418,6 +418,48 @@ static void endless(void) {
     EXPECT(cuMemAlloc_v2(&x, 4), SUCCESS);
 }
 
+// A reset frees memory of graphs that nothing has freed. Later allocations can have the same addresses.
+//
+// Regression test: the launch after a reset never returned.
+static void across_resets(void) {
+    CUdeviceptr first = 0, x = 0;
+    CUgraph graph = NULL, kept = NULL;
+    CUgraphExec exec;
+    for (int i = 0; i < 2000 && (i < 2 || x != first); ++i) {
+        graph = allocating(&x);
+        if (i == 0) first = x;
+        REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        EXPECT(cuGraphLaunch(exec, NULL), SUCCESS);
+        EXPECT(cuCtxSynchronize(), SUCCESS);
+        CHECK(read_word(x) == 9);
+        EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+        EXPECT(cuDevicePrimaryCtxReset_v2(device), SUCCESS);
+        CHECK(cuMemFree_v2(x) != SUCCESS);
+        if (i == 0)
+            kept = graph;
+        else
+            EXPECT(cuGraphDestroy(graph), SUCCESS);
+    }
+    CHECK(x == first);
+    // The destruction of the first graph does not affect an allocation that has its address.
+    graph = NULL;
+    for (int i = 0; i < 2000 && (i == 0 || x != first); ++i) {
+        if (graph) {
+            EXPECT(cuDevicePrimaryCtxReset_v2(device), SUCCESS);
+            EXPECT(cuGraphDestroy(graph), SUCCESS);
+        }
+        graph = allocating(&x);
+    }
+    CHECK(x == first);
+    EXPECT(cuGraphDestroy(kept), SUCCESS);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(cuGraphLaunch(exec, NULL), SUCCESS);
+    EXPECT(cuCtxSynchronize(), SUCCESS);
+    EXPECT(cuMemFree_v2(x), SUCCESS);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
 int main(void) {
     context = start();
     REQUIRE(cuDeviceGet(&device, 0));
@@ -432,5 +474,6 @@ int main(void) {
     conditionals();
     nested();
     endless();
+    across_resets();
     return finish();
 }

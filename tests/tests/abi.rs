@@ -201,6 +201,23 @@ fn isolation_in_clusters() {
     isolates("isolation_cluster");
 }
 
+/// Under `ulimit -v`, the addresses that follow shared memory can be accessible, so generated code tests offsets.
+#[test]
+fn isolation_in_clusters_with_few_addresses() {
+    let program = compile("isolation_cluster", "isolation_cluster_narrow");
+    for engine in ["native", "interpreter"] {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -v 2000000; exec \"$0\" 32"])
+            .arg(&program)
+            .envs(environment())
+            .env("MARGAY_ENGINE", engine);
+        let output = succeed(&mut command);
+        assert!(output.stdout.ends_with(b"PASS\n"), "{engine}: {output:?}");
+    }
+    fs::remove_file(program).expect("a program that has run");
+}
+
 /// Runs a program with 1 thread and 96 threads in a block, and with each kind of code.
 fn isolates(name: &str) {
     let program = compile(name, name);

@@ -5,9 +5,10 @@
 //! needs no space on the disk.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::mem::ManuallyDrop;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use margay_jit::files::without_size_signal;
@@ -25,6 +26,9 @@ pub fn complete_marker(log: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
+    /// The log as it was opened first; `None` if this failed. A program that changes its user or its root directory
+    /// cannot open the path again.
+    opened: Option<Opened>,
     /// The value of `MARGAY_CHECK_LABEL`, which each line contains.
     label: Option<String>,
     last: Mutex<Last>,
@@ -42,11 +46,18 @@ struct Last {
 impl Log {
     /// Returns the log that the environment names; `None` if it names none.
     pub(super) fn from_env() -> Option<Log> {
-        Some(Log {
-            path: PathBuf::from(std::env::var_os("MARGAY_CHECK_LOG")?),
-            label: crate::environment::env("MARGAY_CHECK_LABEL"),
+        let path = PathBuf::from(std::env::var_os("MARGAY_CHECK_LOG")?);
+        let label = crate::environment::env("MARGAY_CHECK_LABEL");
+        Some(Log::new(path, label))
+    }
+
+    fn new(path: PathBuf, label: Option<String>) -> Log {
+        Log {
+            opened: Opened::new(&path).ok(),
+            path,
+            label,
             last: Mutex::default(),
-        })
+        }
     }
 
     /// Returns the line for a record, to which this function adds the process ID and the label.
@@ -82,12 +93,116 @@ impl Log {
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        // Without the flag, opening a pipe would wait for its reader.
-        let mut file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(&self.path)?;
-        file.write_all(bytes)
+        match &self.opened {
+            Some(opened) if opened.is_open() => (&*opened.file).write_all(bytes),
+            _ => open(&self.path)?.write_all(bytes),
+        }
+    }
+}
+
+/// A log that is open.
+#[derive(Debug)]
+struct Opened {
+    /// This file is never closed, because the program can have closed its descriptor and opened another file with it.
+    file: ManuallyDrop<File>,
+    /// The device and the number of the file.
+    identity: (u64, u64),
+}
+
+impl Opened {
+    fn new(path: &Path) -> io::Result<Opened> {
+        let file = ManuallyDrop::new(open(path)?);
+        let identity = identity(&file)?;
+        Ok(Opened { file, identity })
+    }
+
+    /// Returns whether the descriptor still belongs to the log, and the log has not been deleted.
+    fn is_open(&self) -> bool {
+        identity(&self.file).is_ok_and(|identity| identity == self.identity)
+    }
+}
+
+/// Returns the device and the number of a file.
+///
+/// # Errors
+/// Also returns an error if the file has been deleted.
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let data = file.metadata()?;
+    match data.nlink() {
+        0 => Err(io::ErrorKind::NotFound.into()),
+        _ => Ok((data.dev(), data.ino())),
+    }
+}
+
+/// Opens a log so that writes append to it.
+fn open(path: &Path) -> io::Result<File> {
+    // Without the flag, opening a pipe would wait for its reader.
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new folder; dropping this value removes it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("margay-log-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir(&path).expect("a new folder");
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn lines_are_written_after_the_path_has_changed() {
+        let folder = Folder::new("moved");
+        let path = folder.0.join("log");
+        let text = |path: &Path| fs::read_to_string(path).expect("the log");
+        let log = Log::new(path.clone(), Some("run 1".to_owned()));
+        let line = log.line(serde_json::json!({"event": "start"}));
+        assert!(
+            line.contains(r#""label":"run 1""#) && line.ends_with('\n'),
+            "{line}"
+        );
+        assert!(log.write("a\n"));
+        // The process of a program that changes its root directory cannot open the path again.
+        let moved = folder.0.join("moved");
+        fs::rename(&path, &moved).unwrap();
+        assert!(log.write("b\n"));
+        assert_eq!(text(&moved), "a\nb\n");
+        fs::remove_file(&moved).unwrap();
+        assert!(log.write("c\n"));
+        assert_eq!(text(&path), "c\n");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_removes_the_marker() {
+        let folder = Folder::new("missing");
+        let path = folder.0.join("missing").join("log");
+        let log = Log::new(path.clone(), None);
+        assert!(!log.write("a\n"));
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(complete_marker(&path), "").unwrap();
+        // The failed write may have written a part of its line.
+        assert!(log.write("b\n"));
+        assert!(complete_marker(&path).exists());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "\nb\n");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(!log.write("c\n"));
+        assert!(!complete_marker(&path).exists());
     }
 }

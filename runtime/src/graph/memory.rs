@@ -15,6 +15,7 @@
 //! was freed and the graph was destroyed. The counted memory of destroyed graphs is available to other graphs; memory
 //! that a graph takes from it is not counted again.
 
+use std::ptr;
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::Mutex;
@@ -125,8 +126,11 @@ impl Drop for GraphAllocation {
         let address = self.ptr.address();
         {
             let mut book = BOOK.lock();
-            // No other allocation can have this address yet, because the memory is released only below.
-            book.known.remove(&address);
+            // After a reset of the context, a later allocation can have the same address.
+            let own = |known: &Weak<GraphAllocation>| ptr::eq(known.as_ptr(), &raw const *self);
+            if book.known.get(&address).is_some_and(own) {
+                book.known.remove(&address);
+            }
             if self.state.get_mut().backed {
                 *book.left.entry(self.device()).or_default() += self.counted();
             }
@@ -256,10 +260,15 @@ impl GraphAllocation {
         self.back();
         let mut book = BOOK.lock();
         let mut state = self.state.lock();
-        if !state.live {
-            state.live = true;
-            book.live.insert(self.ptr.address(), Arc::clone(self));
+        if state.live {
+            return;
         }
+        state.live = true;
+        let replaced = book.live.insert(self.ptr.address(), Arc::clone(self));
+        drop(state);
+        // `GraphAllocation::drop` locks the book.
+        drop(book);
+        drop(replaced);
     }
 
     /// Marks the allocation as not live; returns false if the allocation was not live before. The caller must keep its
@@ -276,6 +285,21 @@ impl GraphAllocation {
         }
         was
     }
+}
+
+/// Ends all allocations of a context whose memory is about to be freed, because the context is reset or destroyed.
+pub(crate) fn forget_context(context: &Context) {
+    let mut book = BOOK.lock();
+    let gone = book
+        .live
+        .extract_if(|_, allocation| allocation.context == *context);
+    let gone: Vec<Arc<GraphAllocation>> = gone.map(|(_, allocation)| allocation).collect();
+    for allocation in &gone {
+        allocation.state.lock().live = false;
+    }
+    // `GraphAllocation::drop` locks the book.
+    drop(book);
+    drop(gone);
 }
 
 /// Returns the allocation of a graph that begins at an address.

@@ -3,16 +3,14 @@
 //! Each resident CTA uses one slot, which has one window for shared memory and one for local memory. In generated code,
 //! offsets in a window have 32 bits. If the system grants enough addresses, a window spans 4 GiB, and inaccessible
 //! memory follows it. An access at any 32-bit offset is then either in the CTA's own memory or faults, so it needs no
-//! check. Otherwise windows are smaller and *masked*: generated code must mask every offset with
-//! [`WindowGeometry::shared_mask`] or [`WindowGeometry::local_mask`].
+//! check. Otherwise windows are *narrow*, and generated code must test every offset.
 //!
 //! The accessible size of a window is the largest size class (a power of two) that was ever requested for the window.
 //! Checking runs reduce the accessible size for each CTA ([`CtaWindow::close_beyond`]). At the start of a CTA, its
 //! windows contain the bytes that the previous CTA in the slot wrote, as on a GPU.
 //!
 //! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window. The offset of a CTA's
-//! shared memory is the CTA's rank times a constant. The largest offset is less than the size of the inaccessible
-//! [`WindowGeometry::tail`] after the window.
+//! shared memory is the CTA's rank times a constant.
 //!
 //! Invariant: windows of different slots never overlap, and at most one [`CtaWindow`] owns a slot.
 
@@ -35,11 +33,11 @@ pub struct WindowGeometry {
     pub shared_span: u64,
     /// Size in bytes of a window for local memory: a power of two.
     pub local_span: u64,
-    /// Number of inaccessible bytes after each window. An access of 16 bytes at the last offset of a window, plus the
-    /// offset of a cluster rank, ends inside these bytes.
+    /// Number of inaccessible bytes after each window. An access of 16 bytes at the last offset of a window ends inside
+    /// these bytes.
     pub tail: u64,
-    /// Whether generated code must mask offsets, because the windows are narrower than 4 GiB.
-    pub masked: bool,
+    /// Whether generated code must test offsets, because a window spans less than 4 GiB.
+    pub narrow: bool,
 }
 
 impl WindowGeometry {
@@ -48,18 +46,8 @@ impl WindowGeometry {
             shared_span,
             local_span,
             tail,
-            masked: shared_span < 4 * GIB || local_span < 4 * GIB,
+            narrow: shared_span < 4 * GIB || local_span < 4 * GIB,
         }
-    }
-
-    /// Returns the mask for offsets in shared memory; all 32 bits are set if windows are not masked.
-    pub fn shared_mask(&self) -> u32 {
-        (self.shared_span - 1) as u32
-    }
-
-    /// Returns the mask for offsets in local memory; all 32 bits are set if windows are not masked.
-    pub fn local_mask(&self) -> u32 {
-        (self.local_span - 1) as u32
     }
 
     /// Returns the number of bytes from one slot to the next.
@@ -138,8 +126,8 @@ impl Windows {
         len: u64,
     ) -> Result<Arc<Windows>, MemoryError> {
         let reservation = Reservation::new(len, 2 << 20)?;
-        if geometry.masked {
-            tracing::warn!("limited address space: windows are narrow, offsets are masked");
+        if geometry.narrow {
+            tracing::warn!("limited address space: windows are narrow, offsets are tested");
         }
         Ok(Arc::new(Windows {
             reservation,
@@ -149,7 +137,7 @@ impl Windows {
         }))
     }
 
-    /// Returns the sizes of the windows, and whether generated code must mask offsets.
+    /// Returns the sizes of the windows, and whether generated code must test offsets.
     pub fn geometry(&self) -> WindowGeometry {
         self.geometry
     }
@@ -415,8 +403,7 @@ mod tests {
     fn offsets_stay_in_the_window_or_fault() {
         install().expect("handlers");
         let windows = Windows::new(4).expect("address space");
-        assert!(!windows.geometry().masked);
-        assert_eq!(windows.geometry().shared_mask(), u32::MAX);
+        assert!(!windows.geometry().narrow);
         let a = windows.claim(48 << 10, 100 << 10).expect("slot");
         let b = windows.claim(1, 1).expect("slot");
         assert_eq!(a.opened(), (64 << 10, 128 << 10));
@@ -499,7 +486,6 @@ mod tests {
                 geometry.shared_span.is_power_of_two() && geometry.local_span.is_power_of_two()
             );
             assert!(geometry.tail >= SMALLEST_CLASS);
-            assert_eq!(geometry.masked, geometry.shared_mask() != u32::MAX);
         }
         // Even 900 slots of the widest geometry need less than 8 TiB.
         assert!(GEOMETRIES[0].stride() * 900 < 8 << 40);

@@ -120,7 +120,7 @@ impl PtxLaunch {
             ));
         }
         let shared = u64::from(info.cluster_size()) << info.shared_shift();
-        if info.cluster_size() > 1 && shape.windows.masked && shared > shape.windows.tail {
+        if info.cluster_size() > 1 && shared > shape.windows.shared_span {
             return Err(Error::LaunchOutOfResources(
                 "too much shared memory for a cluster in a limited address space".into(),
             ));
@@ -238,7 +238,7 @@ impl PtxLaunch {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
         let whole = self.ranks() == 1 && self.info.spare_shared == 0;
-        whole && !self.shape.windows.masked && bytes.is_multiple_of(align)
+        whole && !self.shape.windows.narrow && bytes.is_multiple_of(align)
     }
 
     /// Returns whether all pointer parameters point to device memory, so that generated code need not test the
