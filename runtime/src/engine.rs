@@ -255,7 +255,7 @@ pub struct LaunchShape {
     pub stack_bytes: u64,
     /// Whether to run warps and CTAs in reverse order (testing).
     pub reverse: bool,
-    /// Geometry of the CTA windows. If [`WindowGeometry::masked`] is set, generated code must mask every offset.
+    /// Geometry of the CTA windows. If [`WindowGeometry::narrow`] is set, generated code must test every offset.
     pub windows: WindowGeometry,
     /// Memory that the kernel may access; `None` means all memory of the process.
     pub visible: Option<Arc<Visible>>,
