@@ -87,6 +87,6 @@ KERNEL recursion(int *p, int n) {
 //@ arg i32 1
 //@ expect memcheck out-of-bounds BUG1
 KERNEL access_and_trap(int *p, int goes_on) {
-    p[threadIdx.x] = 1; // BUG1
+    p[threadIdx.x + 16] = 1; // BUG1
     if (!goes_on) __trap(); // BUG2
 }

@@ -159,6 +159,7 @@ KERNEL read_beside_swaps(int *most, int *out) {
 //@ arg buffer 64
 //@ expect racecheck race BUG1 BUG2 error
 //@ expect racecheck race BUG1 BUG3 error
+//@ may racecheck race BUG1 error
 KERNEL written_beside_swaps(int *most) {
     int expected = *most, old; // BUG2
     if (T == 63) *most = blockIdx.x; // BUG1
