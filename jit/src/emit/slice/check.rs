@@ -222,10 +222,15 @@ impl Slice<'_, '_> {
             known = self.lane.b.ins().band(known, has_space);
             next = Some(at);
         }
+        let tests = request.initialisation && self.tests_record(access, stride);
+        if request.initialisation && !tests {
+            let whole = self.is_all_written(at);
+            known = self.lane.b.ins().band(known, whole);
+        }
         let inside = self.lane.b.create_block();
         self.lane.b.ins().brif(known, inside, &[], ask, &[]);
         self.lane.b.switch_to_block(inside);
-        if request.initialisation {
+        if tests {
             self.test_written((offset, stride), access, at, ask);
         }
         if let Some(next) = next {
@@ -247,16 +252,32 @@ impl Slice<'_, '_> {
         let align = i64::from(access.bytes.next_power_of_two());
         let plain = access.order == MemOrder::Weak && access.unused == 0;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
-        let adjacent = stride == i64::from(access.bytes);
-        // Each byte of the record of written bytes describes eight bytes of memory.
-        let bytes = i64::from(self.view.width) * stride;
-        let whole = adjacent && bytes % 8 == 0 || stride == 0;
         let loads = access.mode == AccessMode::Load;
         known
             && plain
             && stride % align == 0
             && (!request.order || loads && ReadRecord::shape(stride, self.view.width).is_some())
-            && (!request.initialisation || whole && (loads || adjacent))
+    }
+
+    /// Returns whether generated code can test or change the record of written bytes for an access of strided lanes.
+    /// For other accesses, the code only tests whether all bytes of the range have been written.
+    fn tests_record(&self, access: ObservedAccess, stride: i64) -> bool {
+        let adjacent = stride == i64::from(access.bytes);
+        // Each byte of the record describes eight bytes of memory.
+        let bytes = i64::from(self.view.width) * stride;
+        let whole = adjacent && bytes % 8 == 0;
+        match access.mode {
+            AccessMode::Load => whole || stride == 0,
+            _ => whole && self.mask.is_none(),
+        }
+    }
+
+    /// Emits the test whether all bytes of the permitted range at the offset `at` of the context have been written.
+    fn is_all_written(&mut self, at: usize) -> ir::Value {
+        let record = self
+            .lane
+            .range_field(at, offset_of!(PermittedRange, written));
+        self.lane.b.ins().icmp_imm_u(IntCC::Equal, record, 0)
     }
 
     /// Emits the test whether the accesses of all lanes are aligned and inside the permitted range at the offset `at`
@@ -697,23 +718,17 @@ impl Slice<'_, '_> {
         if !self.lane.request.initialisation {
             return good;
         }
-        let record = self
-            .lane
-            .range_field(at, offset_of!(PermittedRange, written));
-        let b = &mut *self.lane.b;
-        let whole = b.ins().icmp_imm_u(IntCC::Equal, record, 0);
-        b.ins().band(good, whole)
+        let whole = self.is_all_written(at);
+        self.lane.b.ins().band(good, whole)
     }
 
     /// Returns whether generated code performs a permitted access of a masked chunk. The code cannot record the active
-    /// lanes, neither in the read log nor in the record of written bytes.
+    /// lanes in the read log.
     fn is_short_if_masked(&self, places: &Places, access: ObservedAccess) -> bool {
-        let request = self.lane.request;
         let Places::Strided { stride, .. } = places else {
             return false;
         };
-        let records = request.initialisation && access.mode == AccessMode::Store;
-        !request.order && !records && self.is_brief(access, *stride)
+        !self.lane.request.order && self.is_brief(access, *stride)
     }
 
     /// Returns whether generated code performs a permitted access of a whole chunk. This is the case if the code of
