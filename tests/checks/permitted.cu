@@ -5,18 +5,20 @@
 //@ class: late wrong access
 //@ case gather_leaves_array: grid 2 block 64
 //@ arg buffer 4096 iota
+//@ arg buffer 4096 iota
 //@ arg buffer 512
 //@ arg i32 1024
 //@ expect memcheck out-of-bounds BUG1
 //@ case gather_stays_in_array: grid 2 block 64
 //@ arg buffer 4096 iota
+//@ arg buffer 4096 iota
 //@ arg buffer 512
 //@ arg i32 1023
 //@ expect clean
-KERNEL gather(const int *p, int *out, int last) {
+KERNEL gather(const int *p, const int *index, int *out, int last) {
     int t = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
     for (int i = 0; i < 50; ++i) {
-        int at = (t * 37 + i * 101) % 1000;
+        int at = index[(t * 37 + i * 101) % 1000];
         if (i == 49 && t == 77) at = last;
         sum += p[at]; // BUG1
     }
@@ -25,18 +27,20 @@ KERNEL gather(const int *p, int *out, int last) {
 
 //@ case gather_before_array: grid 1 block 96
 //@ arg buffer 4096 iota
+//@ arg buffer 4096 iota
 //@ arg buffer 512
 //@ arg i32 -1
 //@ expect memcheck out-of-bounds BUG1
 //@ case gather_at_start_of_array: grid 1 block 96
 //@ arg buffer 4096 iota
+//@ arg buffer 4096 iota
 //@ arg buffer 512
 //@ arg i32 0
 //@ expect clean
-KERNEL gather_some(const int *p, int *out, int last) {
+KERNEL gather_some(const int *p, const int *index, int *out, int last) {
     int t = threadIdx.x, sum = 0;
     for (int i = t % 7; i < 50; ++i) {
-        int at = (t * 37 + i * 101) % 1000;
+        int at = index[(t * 37 + i * 101) % 1000];
         if (i == 49 && t == 40) at = last;
         sum += p[at]; // BUG1
     }
@@ -45,16 +49,18 @@ KERNEL gather_some(const int *p, int *out, int last) {
 
 //@ case scatter_leaves_array: grid 1 block 64
 //@ arg buffer 4096
+//@ arg buffer 4096 iota
 //@ arg i32 1024
 //@ expect memcheck out-of-bounds BUG1
 //@ case scatter_stays_in_array: grid 1 block 64
 //@ arg buffer 4096
+//@ arg buffer 4096 iota
 //@ arg i32 1023
 //@ expect clean
-KERNEL scatter(int *p, int last) {
+KERNEL scatter(int *p, const int *index, int last) {
     int t = threadIdx.x;
     for (int i = 0; i < 15; ++i) {
-        int at = t * 15 + (i * 4) % 15;
+        int at = index[t * 15 + (i * 4) % 15];
         if (i == 14 && t == 63) at = last;
         p[at] = i; // BUG1
     }
@@ -62,18 +68,20 @@ KERNEL scatter(int *p, int last) {
 
 //@ case gather_becomes_misaligned: grid 1 block 64
 //@ arg buffer 4096 iota
+//@ arg buffer 4096 iota
 //@ arg buffer 256
 //@ arg i32 2
 //@ expect memcheck misaligned BUG1
 //@ case gather_stays_aligned: grid 1 block 64
 //@ arg buffer 4096 iota
+//@ arg buffer 4096 iota
 //@ arg buffer 256
 //@ arg i32 4
 //@ expect clean
-KERNEL gather_bytes(const char *p, int *out, int more) {
+KERNEL gather_bytes(const char *p, const int *index, int *out, int more) {
     int t = threadIdx.x, sum = 0;
     for (int i = 0; i < 50; ++i) {
-        int at = (t * 36 + i * 100) % 4000 / 4 * 4;
+        int at = index[(t * 9 + i * 25) % 1000] * 4;
         if (i == 49 && t == 13) at += more;
         sum += *(const int *)(p + at); // BUG1
     }
@@ -158,20 +166,22 @@ KERNEL shared_array(int *p, int last) {
 //@ class: late read of unwritten memory
 //@ case gather_reads_unwritten_word: grid 1 block 64
 //@ arg buffer 4096 uninitialised
+//@ arg buffer 4096 iota
 //@ arg buffer 256
 //@ arg i32 1000
 //@ set 0 0 4000
 //@ expect initcheck uninitialized BUG1
 //@ case gather_reads_written_words: grid 1 block 64
 //@ arg buffer 4096 uninitialised
+//@ arg buffer 4096 iota
 //@ arg buffer 256
 //@ arg i32 999
 //@ set 0 0 4000
 //@ expect clean
-KERNEL gather_written(const int *p, int *out, int last) {
+KERNEL gather_written(const int *p, const int *index, int *out, int last) {
     int t = threadIdx.x, sum = 0;
     for (int i = 0; i < 50; ++i) {
-        int at = (t * 37 + i * 101) % 1000;
+        int at = index[(t * 37 + i * 101) % 1000];
         if (i == 49 && t == 50) at = last;
         sum += p[at]; // BUG1
     }

@@ -72,9 +72,11 @@ impl<'a> Reach<'a> {
         };
         let offset = address.wrapping_sub(self.shared_base);
         let rank = offset.checked_shr(shift).unwrap_or(0);
+        if rank >= u64::from(self.info.cluster_size()) {
+            return false;
+        }
         let start = rank.checked_shl(shift).unwrap_or(0);
-        let own = start..start + own_shared_bytes(self.info);
-        rank < u64::from(self.info.cluster_size()) && within(&own, offset, bytes)
+        within(&(start..start + own_shared_bytes(self.info)), offset, bytes)
     }
 
     /// Returns whether `thread` may perform the access `what` at an address.
