@@ -142,11 +142,16 @@ impl NativeKernel {
             compiler,
             widths: compiled.widths(compiler),
             // If accesses or synchronisation are checked, vector code runs from the first launch, because the host then
-            // examines the lanes of a chunk together, and warps complete collectives in registers. The race detector
-            // gets accesses of whole chunks in all launches.
+            // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried
+            // later only if there are no sync points and no races are checked: its collectives are many times as slow,
+            // and the race detector gets accesses of whole chunks.
             tier_selection: match request {
-                Request { order: true, .. } => TierSelection::new(Duration::ZERO),
-                request if request.accesses || request.watches() => TierSelection::vector_first(),
+                request if request.accesses || request.watches() => {
+                    match request.order || compiled.regions.resume_points.len() > 1 {
+                        true => TierSelection::new(Duration::ZERO),
+                        false => TierSelection::vector_first(),
+                    }
+                }
                 _ => TierSelection::new(compiled.compile_budget(compiler)),
             },
             compiled,
