@@ -25,22 +25,27 @@ pub fn tell(line: std::fmt::Arguments<'_>) {
 /// A guard that blocks `SIGXFSZ` in this thread while the guard exists.
 struct Blocked {
     signal: libc::sigset_t,
-    /// Whether the signal was already blocked. If so, dropping the guard changes nothing.
-    before: bool,
+    /// Whether the signal was already blocked. If so, it stays blocked after the guard is dropped.
+    was_blocked: bool,
+    /// Whether the signal was already pending. If so, it stays pending after the guard is dropped.
+    was_pending: bool,
 }
 
 impl Blocked {
     fn new() -> Blocked {
         let mut signal = MaybeUninit::<libc::sigset_t>::uninit();
         let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: `sigemptyset` initialises the set. The mask contains zeros or the mask that the system wrote.
+        let mut pending = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: `sigemptyset` initialises the set. The other sets contain zeros or what the system wrote.
         unsafe {
             libc::sigemptyset(signal.as_mut_ptr());
             libc::sigaddset(signal.as_mut_ptr(), libc::SIGXFSZ);
             libc::pthread_sigmask(libc::SIG_BLOCK, signal.as_ptr(), mask.as_mut_ptr());
+            libc::sigpending(pending.as_mut_ptr());
             Blocked {
                 signal: signal.assume_init(),
-                before: libc::sigismember(mask.as_ptr(), libc::SIGXFSZ) == 1,
+                was_blocked: libc::sigismember(mask.as_ptr(), libc::SIGXFSZ) == 1,
+                was_pending: libc::sigismember(pending.as_ptr(), libc::SIGXFSZ) == 1,
             }
         }
     }
@@ -48,9 +53,6 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        if self.before {
-            return;
-        }
         let now = libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
@@ -58,8 +60,12 @@ impl Drop for Blocked {
         // SAFETY: all arguments are valid for the calls. A write past the limit sends the signal to the writing
         // thread, so this thread can consume it here.
         unsafe {
-            libc::sigtimedwait(&self.signal, ptr::null_mut(), &now);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.signal, ptr::null_mut());
+            if !self.was_pending {
+                libc::sigtimedwait(&self.signal, ptr::null_mut(), &now);
+            }
+            if !self.was_blocked {
+                libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.signal, ptr::null_mut());
+            }
         }
     }
 }
@@ -94,6 +100,16 @@ mod tests {
             assert_eq!(pending_or_blocked(), (true, true));
         });
         assert_eq!(pending_or_blocked(), (false, false));
+    }
+
+    // Regression test: workers block this signal. The signal of a write of the log stayed pending, and the process ended
+    // when the worker restored the signal mask of its thread.
+    #[test]
+    fn the_signal_of_a_write_is_taken_back_if_the_caller_blocks_it() {
+        let outer = Blocked::new();
+        without_size_signal(raise);
+        assert_eq!(pending_or_blocked(), (false, true));
+        drop(outer);
     }
 
     #[test]
