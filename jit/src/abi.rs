@@ -8,6 +8,7 @@
 
 use std::ffi::c_void;
 
+use margay_ir::observe::ObservedAccess;
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::StateSpace;
 
@@ -279,6 +280,17 @@ pub const WHOLE_CTA: u32 = u32::MAX;
 /// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns a range to each root
 /// of addresses (usually a pointer), so that accesses of a loop to different memory do not overwrite each other's range.
 pub const PERMITTED: usize = 8;
+
+/// Returns the index in [`NativeContext::permitted`] of the range number `number` (modulo [`PERMITTED`]) for accesses of
+/// this kind. Returns `None` if no range is stored for such accesses.
+pub fn permitted_index(access: ObservedAccess, number: usize) -> Option<usize> {
+    let kind = match access.space {
+        StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),
+        StateSpace::Shared => 2,
+        _ => return None,
+    };
+    Some(PERMITTED * kind + number % PERMITTED)
+}
 
 /// A range of memory in [`NativeContext::permitted`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

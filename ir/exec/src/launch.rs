@@ -74,9 +74,26 @@ impl LaunchInfo {
     /// `r` begins at offset `r << shared_shift()`. A 32-bit shared address is an offset in this window, so it refers to
     /// the same bytes in all CTAs of the cluster (PTX ISA 5.1.7: `.shared::cta` is a part of `.shared::cluster`).
     pub fn shared_shift(&self) -> u32 {
-        let bytes = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
-        let bytes = bytes + u64::from(self.spare_shared);
-        bytes.max(1 << 10).next_power_of_two().trailing_zeros()
+        let bytes = self.own_shared_bytes().max(1 << 10);
+        bytes.next_power_of_two().trailing_zeros()
+    }
+
+    /// Returns the number of bytes of shared memory of one CTA, with its spare memory.
+    pub fn own_shared_bytes(&self) -> u64 {
+        let own = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
+        own + u64::from(self.spare_shared)
+    }
+
+    /// Returns the rank of the CTA whose shared memory contains an offset in the window of the cluster, and the offset
+    /// in this shared memory. For offsets beyond the window, the rank is not less than the number of CTAs.
+    pub fn shared_place(&self, offset: u64) -> (u64, u64) {
+        match self.cluster_size() {
+            1 => (0, offset),
+            _ => {
+                let shift = self.shared_shift();
+                (offset >> shift, offset & ((1 << shift) - 1))
+            }
+        }
     }
 
     /// Returns whether a generic address is in the shared memory of a CTA or, if `of_cluster` is set, of its cluster.

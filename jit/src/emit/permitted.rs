@@ -15,17 +15,11 @@ use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::mods::StateSpace;
 
 use super::lane::{Lane, host};
-use crate::abi::{NativeContext, PERMITTED, PermittedRange};
+use crate::abi::{NativeContext, PERMITTED, PermittedRange, permitted_index};
 
-/// Returns the offset in the context of the range number `number` (modulo [`PERMITTED`]) for accesses of this kind.
-/// Returns `None` if the host never stores a range for such accesses.
+/// Returns the offset in the context of the range that [`permitted_index`] selects.
 pub(crate) fn range_of(access: ObservedAccess, number: usize) -> Option<usize> {
-    let kind = match access.space {
-        StateSpace::Shared => 2,
-        StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),
-        _ => return None,
-    };
-    let index = PERMITTED * kind + number % PERMITTED;
+    let index = permitted_index(access, number)?;
     Some(offset_of!(NativeContext, permitted) + size_of::<PermittedRange>() * index)
 }
 
@@ -68,16 +62,15 @@ impl Lane<'_, '_> {
         if let (StateSpace::Local, Some(window)) = (access.space, window) {
             let offset = self.b.ins().isub(at, window);
             let size = self.field(types::I64, offset_of!(NativeContext, checked_local));
-            return Some(self.is_inside(access, (at, offset), size));
+            let shape = (access.bytes.into(), alignment(access));
+            return Some(self.is_inside((at, offset), size, shape));
         }
         if self.request.order {
             return None;
         }
         let range = range_of(access, number)?;
-        let start = self.range_field(range, offset_of!(PermittedRange, start));
-        let size = self.range_field(range, offset_of!(PermittedRange, size));
-        let offset = self.b.ins().isub(at, start);
-        let inside = self.is_inside(access, (at, offset), size);
+        let shape = (access.bytes.into(), alignment(access));
+        let (offset, inside) = self.is_in_range(range, at, shape);
         if !self.request.initialisation {
             return Some(inside);
         }
@@ -89,22 +82,37 @@ impl Lane<'_, '_> {
         Some(self.is_written(access, (inside, whole), (written, offset)))
     }
 
-    /// Tests whether an access at a host address, at `offset` in memory of `size` bytes, is inside this memory and
-    /// aligned.
+    /// Tests whether bytes from the host address `at` on are inside the permitted range at the offset `range` of the
+    /// context, and whether the address is aligned. `shape` is the number of bytes and the result of [`alignment`]. Returns the distance of the address from
+    /// the start of the range, and the result of the test.
+    pub(crate) fn is_in_range(
+        &mut self,
+        range: usize,
+        at: ir::Value,
+        shape: (i64, i64),
+    ) -> (ir::Value, ir::Value) {
+        let start = self.range_field(range, offset_of!(PermittedRange, start));
+        let size = self.range_field(range, offset_of!(PermittedRange, size));
+        let offset = self.b.ins().isub(at, start);
+        (offset, self.is_inside((at, offset), size, shape))
+    }
+
+    /// Tests whether `span` bytes from the host address `at` on, which is at `offset` in memory of `size` bytes, are
+    /// inside this memory, and whether the address is aligned. `align` is the result of [`alignment`].
     fn is_inside(
         &mut self,
-        access: ObservedAccess,
         (at, offset): (ir::Value, ir::Value),
         size: ir::Value,
+        (span, align): (i64, i64),
     ) -> ir::Value {
         let b = &mut *self.b;
-        let end = b.ins().iadd_imm_s(offset, i64::from(access.bytes));
+        let end = b.ins().iadd_imm_s(offset, span);
         let begins = b.ins().icmp(IntCC::UnsignedLessThan, offset, size);
         let ends = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, size);
         let inside = b.ins().band(begins, ends);
-        match alignment(access) {
+        match align {
             0 => inside,
-            align => {
+            _ => {
                 let low = b.ins().band_imm_u(at, align);
                 let aligned = b.ins().icmp_imm_u(IntCC::Equal, low, 0);
                 b.ins().band(inside, aligned)

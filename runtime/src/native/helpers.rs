@@ -13,8 +13,8 @@ use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{
-    CheckedLane, CheckedLanes, Helpers, NativeContext, PERMITTED, PerformedAccess, ReadLog, Verify,
-    WHOLE_CTA, status,
+    CheckedLane, CheckedLanes, Helpers, NativeContext, PerformedAccess, ReadLog, Verify, WHOLE_CTA,
+    permitted_index, status,
 };
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mode, Scope, StateSpace};
@@ -617,9 +617,9 @@ unsafe fn examine_access(
     match examiner.access(cta, &at, address, operands) {
         Ok(used) => {
             if used == address
-                && let Some((kind, range)) = examiner.permitted_for_lane(&at, address)
+                && let Some(range) = examiner.permitted_for_lane(&at, address)
+                && let Some(index) = permitted_index(*at.access, lane.range.into())
             {
-                let index = PERMITTED * kind + usize::from(lane.range) % PERMITTED;
                 // SAFETY: the caller upholds the contract of this function.
                 unsafe { (*context).permitted[index] = range };
             }
@@ -722,9 +722,9 @@ unsafe fn examine_lanes(
         used = examiner.chunk(cta, &at, &chunk);
         if used.is_none()
             && let Some(what) = performed
-            && let Some((kind, range)) = examiner.permitted(&at, &chunk)
+            && let Some(range) = examiner.permitted(&at, &chunk)
+            && let Some(index) = permitted_index(*at.access, what.range as usize)
         {
-            let index = PERMITTED * kind + what.range as usize % PERMITTED;
             // SAFETY: the caller upholds the contract of this function.
             unsafe { (*context).permitted[index] = range };
         }

@@ -145,14 +145,12 @@ impl NativeKernel {
             // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried
             // later only if there are no sync points and no races are checked: its collectives are many times as slow,
             // and the race detector gets accesses of whole chunks.
-            tier_selection: match request {
-                request if request.accesses || request.watches() => {
-                    match request.order || compiled.regions.resume_points.len() > 1 {
-                        true => TierSelection::new(Duration::ZERO),
-                        false => TierSelection::vector_first(),
-                    }
+            tier_selection: match request.accesses || request.watches() {
+                false => TierSelection::new(compiled.compile_budget(compiler)),
+                true if request.order || compiled.regions.resume_points.len() > 1 => {
+                    TierSelection::new(Duration::ZERO)
                 }
-                _ => TierSelection::new(compiled.compile_budget(compiler)),
+                true => TierSelection::vector_first(),
             },
             compiled,
             owner,

@@ -66,17 +66,10 @@ impl<'a> Reach<'a> {
 
     /// Returns whether bytes are in the shared memory of one CTA of the cluster.
     fn is_shared(&self, address: u64, bytes: u64) -> bool {
-        let shift = match self.info.cluster_size() {
-            1 => u64::BITS,
-            _ => self.info.shared_shift(),
-        };
         let offset = address.wrapping_sub(self.shared_base);
-        let rank = offset.checked_shr(shift).unwrap_or(0);
-        if rank >= u64::from(self.info.cluster_size()) {
-            return false;
-        }
-        let start = rank.checked_shl(shift).unwrap_or(0);
-        within(&(start..start + own_shared_bytes(self.info)), offset, bytes)
+        let (rank, offset) = self.info.shared_place(offset);
+        let own = 0..self.info.own_shared_bytes();
+        rank < u64::from(self.info.cluster_size()) && within(&own, offset, bytes)
     }
 
     /// Returns whether `thread` may perform the access `what` at an address.
@@ -126,16 +119,10 @@ pub(super) fn is_in_workspace(info: &LaunchInfo, address: u64, bytes: u64) -> bo
     start != 0 && within(&(start..start + WORKSPACE), address, bytes)
 }
 
-/// Returns the number of bytes of shared memory of one CTA.
-fn own_shared_bytes(info: &LaunchInfo) -> u64 {
-    let own = u64::from(info.static_shared) + u64::from(info.dynamic_shared);
-    own + u64::from(info.spare_shared)
-}
-
 /// Returns the number of bytes that the shared memory of all CTAs of a cluster spans.
 pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     match info.cluster_size() {
-        1 => own_shared_bytes(info),
+        1 => info.own_shared_bytes(),
         count => u64::from(count) << info.shared_shift(),
     }
 }
@@ -158,7 +145,7 @@ pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &Launch
         context.reach_bytes,
         context.margin_bytes,
     ] = visible.range();
-    context.shared_bytes = own_shared_bytes(info);
+    context.shared_bytes = info.own_shared_bytes();
     context.shared_mask = shared_mask(info);
     context.local_bytes = u64::from(context.local_stride);
 }

@@ -249,13 +249,12 @@ impl Slice<'_, '_> {
     /// Returns whether generated code can examine an access of strided lanes without the host.
     fn is_brief(&self, access: ObservedAccess, stride: i64) -> bool {
         let request = self.lane.request;
-        let align = i64::from(access.bytes.next_power_of_two());
         let plain = access.order == MemOrder::Weak && access.unused == 0;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
         let loads = access.mode == AccessMode::Load;
         known
             && plain
-            && stride % align == 0
+            && stride & alignment(access) == 0
             && (!request.order || loads && ReadRecord::shape(stride, self.view.width).is_some())
     }
 
@@ -290,20 +289,9 @@ impl Slice<'_, '_> {
         at: usize,
     ) -> (ir::Value, ir::Value) {
         let apart = stride.wrapping_mul(i64::from(self.view.width) - 1);
-        let start = self.lane.range_field(at, offset_of!(PermittedRange, start));
-        let size = self.lane.range_field(at, offset_of!(PermittedRange, size));
-        let b = &mut *self.lane.b;
-        let low = b.ins().iadd_imm_s(address, apart.min(0));
-        let offset = b.ins().isub(low, start);
-        let end = b
-            .ins()
-            .iadd_imm_s(offset, apart.abs() + i64::from(access.bytes));
-        let begins = b.ins().icmp(IntCC::UnsignedLessThan, offset, size);
-        let ends = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, size);
-        let inside = b.ins().band(begins, ends);
-        let low = b.ins().band_imm_u(low, alignment(access));
-        let aligned = b.ins().icmp_imm_u(IntCC::Equal, low, 0);
-        (offset, b.ins().band(inside, aligned))
+        let low = self.lane.b.ins().iadd_imm_s(address, apart.min(0));
+        let span = apart.abs() + i64::from(access.bytes);
+        self.lane.is_in_range(at, low, (span, alignment(access)))
     }
 
     /// Emits the test whether all bytes of a load have been written, or records that all bytes of a store are written.
@@ -586,11 +574,7 @@ impl Slice<'_, '_> {
                 .ins()
                 .brif(permitted, whole, &[], performed, &[]);
             self.lane.b.switch_to_block(whole);
-            let isolated = std::mem::replace(&mut self.lane.isolated, false);
-            self.examined = true;
-            run(self, &places, address)?;
-            self.examined = false;
-            self.lane.isolated = isolated;
+            self.untested(|slice| run(slice, &places, address))?;
             self.lane.b.ins().jump(end, &[]);
             self.made.clone_from(&made);
             self.lane.b.switch_to_block(performed);
@@ -612,6 +596,19 @@ impl Slice<'_, '_> {
         for result in results {
             self.made.remove(result);
         }
+        Ok(())
+    }
+
+    /// Emits an access that a check has examined, without any tests.
+    fn untested(
+        &mut self,
+        access: impl FnOnce(&mut Self) -> Result<(), Unsupported>,
+    ) -> Result<(), Unsupported> {
+        let isolated = std::mem::replace(&mut self.lane.isolated, false);
+        self.examined = true;
+        access(self)?;
+        self.examined = false;
+        self.lane.isolated = isolated;
         Ok(())
     }
 
@@ -639,11 +636,7 @@ impl Slice<'_, '_> {
         let made = self.made.clone();
         self.lane.b.switch_to_block(whole);
         let places = self.places(what.address, access.space, None)?;
-        let isolated = std::mem::replace(&mut self.lane.isolated, false);
-        self.examined = true;
-        run(self, &places, what.address)?;
-        self.examined = false;
-        self.lane.isolated = isolated;
+        self.untested(|slice| run(slice, &places, what.address))?;
         self.lane.b.ins().jump(end, &[]);
         self.made.clone_from(&made);
         self.lane.b.switch_to_block(ask);

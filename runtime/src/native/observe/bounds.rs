@@ -100,7 +100,7 @@ impl Examiner<'_> {
         &mut self,
         at: &Observed<'_>,
         address: u64,
-    ) -> Option<(usize, PermittedRange)> {
+    ) -> Option<PermittedRange> {
         let known = matches!(
             at.access.mode,
             AccessMode::Load | AccessMode::Store | AccessMode::Update
@@ -121,25 +121,19 @@ impl Examiner<'_> {
     }
 
     /// For a chunk whose accesses are permitted, returns a range of memory that contains these accesses and that all
-    /// threads may access in the same way, and the kind of the range (0 to 2, in the order of
-    /// `NativeContext::permitted`).
+    /// threads may access in the same way.
     pub(in crate::native) fn permitted(
         &mut self,
         at: &Observed<'_>,
         chunk: &Chunk<'_>,
-    ) -> Option<(usize, PermittedRange)> {
+    ) -> Option<PermittedRange> {
         if self.launch.waits.is_observed() {
             // Hang detection must observe each access, so generated code must not skip the check.
             return None;
         }
         let (low, bytes) = chunk.span(at.access.bytes)?;
-        let index = match at.access.space {
-            StateSpace::Shared if self.info.cluster_size() == 1 => 2,
-            StateSpace::None | StateSpace::Global => usize::from(at.access.mode.writes()),
-            _ => return None,
-        };
-        let (start, size) = match index {
-            2 => {
+        let (start, size) = match at.access.space {
+            StateSpace::Shared if self.info.cluster_size() == 1 => {
                 let base = self.cta.shared_base;
                 let fixed = u64::from(self.info.static_shared);
                 let (start, end) = match low.wrapping_sub(base) {
@@ -151,30 +145,26 @@ impl Examiner<'_> {
                 };
                 (base + start, end - start)
             }
-            index => self.recent[index][0],
+            StateSpace::None | StateSpace::Global => {
+                self.recent[usize::from(at.access.mode.writes())][0]
+            }
+            _ => return None,
         };
         if !within(&(start..start + size), low, bytes) {
             return None;
         }
         let written = self.record_of((start, size))?;
-        let range = PermittedRange {
+        Some(PermittedRange {
             start,
             size,
             written,
-        };
-        Some((index, range))
+        })
     }
 
     /// Returns the rank of the CTA whose shared memory contains an address, and the offset in this shared memory.
     pub(super) fn shared_place(&self, address: u64) -> (u64, u64) {
         let offset = address.wrapping_sub(self.cta.shared_base);
-        match self.info.cluster_size() {
-            1 => (0, offset),
-            _ => {
-                let shift = self.info.shared_shift();
-                (offset >> shift, offset & ((1 << shift) - 1))
-            }
-        }
+        self.info.shared_place(offset)
     }
 
     /// Returns whether an address is in the window of shared memory.
