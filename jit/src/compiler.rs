@@ -31,7 +31,7 @@ use crate::cache::{Digest, Digester, DiskCache, Source, digest_of, hash_machine}
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
 use crate::emit::slice::View;
-use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
+use crate::emit::{EmitError, cta_form, device, phases, warp_form};
 use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
 use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
@@ -329,8 +329,9 @@ impl CompiledKernel {
         )
     }
 
-    /// Compiles vector code. Compiles scalar code instead if the specialisation is scalar, or if compiling vector code
-    /// fails and no tool observes whole warps.
+    /// Compiles vector code. If the code for the kernel's chunk width is too large, compiles code for narrower chunks.
+    /// Compiles scalar code instead if the specialisation is scalar, or if compiling vector code fails and no tool
+    /// observes whole warps.
     fn in_slices(
         &self,
         compiler: &Compiler,
@@ -338,23 +339,29 @@ impl CompiledKernel {
         form: fn(Specialisation, u32) -> Form,
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
-        let width = self.width(compiler, specialisation);
+        let mut width = self.width(compiler, specialisation);
         compiler.cached(self, form(specialisation, width), || {
-            if width == 1 {
-                return make(None);
+            while width > 1 {
+                let sides = Sides::new(&self.function, &self.regions, specialisation, width);
+                let made = make(Some(&sides));
+                if self.request.selection.whole_warps {
+                    return made;
+                }
+                let narrower = width / 2;
+                let why = match made {
+                    Err(CompileError::Budget(_)) if narrower >= slices::MIN_WIDTH => {
+                        self.fallbacks.note(Fallback::NarrowCode);
+                        width = narrower;
+                        continue;
+                    }
+                    Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
+                    Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
+                    Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
+                    made => return made,
+                };
+                self.fallbacks.note(why);
+                break;
             }
-            let sides = Sides::new(&self.function, &self.regions, specialisation, width);
-            let made = make(Some(&sides));
-            if self.request.selection.whole_warps {
-                return made;
-            }
-            let why = match made {
-                Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
-                Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
-                Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
-                made => return made,
-            };
-            self.fallbacks.note(why);
             make(None)
         })
     }
@@ -807,7 +814,7 @@ impl Compiler {
         &self,
         (signature, sliced): (ir::Signature, bool),
         kernel: &CompiledKernel,
-        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), Unsupported>,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), EmitError>,
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
@@ -862,12 +869,12 @@ impl Compiler {
         &self,
         signature: ir::Signature,
         descs: &mut DescTable,
-        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), Unsupported>,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), EmitError>,
     ) -> Result<Context, CompileError> {
         let mut function = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature);
         let mut scratch = FunctionBuilderContext::new();
         let mut builder = FunctionBuilder::new(&mut function, &mut scratch);
-        emit(&mut builder, descs).map_err(|Unsupported(what)| CompileError::Unsupported(what))?;
+        emit(&mut builder, descs)?;
         builder.finalize(self.isa.frontend_config());
         Ok(Context::for_function(function))
     }

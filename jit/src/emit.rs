@@ -23,7 +23,7 @@ pub(crate) mod sweep;
 pub(crate) mod warp_form;
 pub(crate) mod whole;
 
-pub(crate) use lane::{Lane, Unsupported};
+pub(crate) use lane::{EmitError, Lane};
 
 use cranelift_codegen::ir::{self, types};
 use margay_ops::types::{Kind, Type};

@@ -39,6 +39,9 @@ const MAX_SAVED: usize = 1_600;
 /// kernel without ops that synchronise the lanes of a warp. (Matrix multiplies are permitted.)
 const MAX_LIVE_WIDE: usize = 32;
 
+/// Minimum number of lanes per chunk of vector code.
+pub(crate) const MIN_WIDTH: u32 = 4;
+
 /// Number of lanes per chunk of a kernel, which is 1 for scalar code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Widths {
@@ -120,7 +123,7 @@ pub(crate) fn widths(
         (saved * vectors > MAX_SAVED).then_some(Some(Fallback::NarrowSaved))
     };
     let mut narrow = 1;
-    for width in [wanted, 16, 8, 4] {
+    for width in [wanted, 16, 8, MIN_WIDTH] {
         match refused(width) {
             None => {
                 narrow = width;

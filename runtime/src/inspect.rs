@@ -278,8 +278,9 @@ impl Inspection {
         Ok(listings)
     }
 
-    /// Reports why a function's code is slower than it could be. The first line gives the width of chunks. Each further
-    /// line gives a reason, and how often the reason occurs in the code for one-dimensional blocks whose size is a
+    /// Reports why a function's code is slower than it could be. The first line gives the largest width of chunks for
+    /// which code is compiled; each time the code is too large, the width is halved (`narrow-code`). Each further line
+    /// gives a reason, and how often the reason occurs in the code for one-dimensional blocks whose size is a
     /// multiple of the chunk width.
     ///
     /// # Errors
@@ -431,5 +432,35 @@ block0:
         assert!(matches!(made, Err(Error::Internal(_))), "{made:?}");
         let made = image.fallbacks("k");
         assert!(matches!(made, Err(Error::Internal(_))), "{made:?}");
+    }
+
+    /// Each load gathers from addresses that differ between lanes, under a condition that differs between lanes, so its
+    /// code is long. The number of instructions alone would permit chunks of 32 lanes.
+    #[test]
+    fn vector_code_that_is_too_large_is_compiled_for_narrower_chunks() {
+        let step = "and.b32 %r1, %r1, 252; cvt.u64.u32 %a1, %r1; add.u64 %a1, %a0, %a1; ld.global.u32 %r1, [%a1];\n";
+        let text = format!(
+            ".version 8.0 .target sm_80 .address_size 64
+            .visible .entry k(.param .u64 at) {{
+                .reg .b64 %a<2>; .reg .b32 %r<3>; .reg .pred %p;
+                ld.param.u64 %a0, [at];
+                mov.u32 %r0, %tid.x;
+                and.b32 %r1, %r0, 5;
+                setp.ne.u32 %p, %r1, 0;
+                @!%p bra past;
+                {}
+            past:
+                shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+                mad.wide.u32 %a1, %r0, 4, %a0;
+                st.global.u32 [%a1], %r2;
+                ret;
+            }}",
+            step.repeat(250)
+        );
+        let image = Inspection::load(text.as_bytes(), "test.ptx").expect("valid PTX");
+        let reasons = image.fallbacks("k").expect("a code generator");
+        assert!(reasons.starts_with("lanes per chunk: 32\n"), "{reasons}");
+        assert!(reasons.contains("narrow-code x"), "{reasons}");
+        assert!(!reasons.contains("slices-"), "{reasons}");
     }
 }

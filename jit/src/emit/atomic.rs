@@ -17,7 +17,7 @@ use margay_ops::types::OpType;
 
 use super::aligned::demanded_by_update;
 use super::clif_type;
-use super::lane::{Lane, Unsupported, device};
+use super::lane::{EmitError, Lane, device};
 use super::memory::{element_type, host_cast, is_private};
 use crate::abi::Helpers;
 use crate::emit::fast::flush;
@@ -35,7 +35,7 @@ fn is_fast(data: &InstData) -> bool {
 }
 
 impl Lane<'_, '_> {
-    pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let address = self.arg(inst, 0);
         self.demand_aligned(inst, demanded_by_update(data));
         let address = self.host_address(address, data.mods.space());

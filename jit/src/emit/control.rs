@@ -13,11 +13,11 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::Kind;
 use smallvec::SmallVec;
 
-use super::lane::{Lane, Unsupported, fixed, host};
+use super::lane::{EmitError, Lane, fixed, host};
 use crate::abi::{NativeContext, TURNS, WAITING_TURN, status};
 
 impl Lane<'_, '_> {
-    pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), EmitError> {
         let data = self.function.dfg.insts[inst];
         let targets = self.function.dfg.targets(inst);
         match data.opcode {
@@ -184,7 +184,7 @@ impl Lane<'_, '_> {
     }
 
     /// Emits a sync point. Returns true if the emitted code ends the block.
-    pub(crate) fn sync_point(&mut self, _block: Block, inst: Inst) -> Result<bool, Unsupported> {
+    pub(crate) fn sync_point(&mut self, _block: Block, inst: Inst) -> Result<bool, EmitError> {
         let data = self.function.dfg.insts[inst];
         let sync_point = self.regions.and_then(|regions| regions.sync_point(inst));
         let Some(sync_point) = sync_point else {
@@ -260,7 +260,7 @@ impl Lane<'_, '_> {
     }
 
     /// Emits an operation that has a payload instead of modifiers.
-    pub(crate) fn structural(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(crate) fn structural(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let payload = data.payload();
         match data.opcode {
             Opcode::Const => self.constant(inst, payload),
@@ -276,8 +276,9 @@ impl Lane<'_, '_> {
             Opcode::SymbolAddr => {
                 let (symbol, addend) = split_symbol_payload(payload);
                 let table = self.field(types::I64, offset_of!(NativeContext, symbols));
-                let offset = i32::try_from(u64::from(symbol.0) * 8)
-                    .map_err(|_| Unsupported("more symbols than code can address".into()))?;
+                let offset = i32::try_from(u64::from(symbol.0) * 8).map_err(|_| {
+                    EmitError::Unsupported("more symbols than code can address".into())
+                })?;
                 let base = self.b.ins().load(types::I64, fixed(), table, offset);
                 let address = self.b.ins().iadd_imm_s(base, i64::from(addend));
                 self.result_of_width(inst, address);

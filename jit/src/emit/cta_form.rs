@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, Slice, View};
@@ -39,10 +39,7 @@ pub(crate) fn forget_shared(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
 }
 
 /// Emits the whole kernel: as vector code if there is a `view`, else as scalar code.
-pub(crate) fn emit(
-    mut parts: LaneParts<'_, '_>,
-    view: Option<View<'_>>,
-) -> Result<(), Unsupported> {
+pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(), EmitError> {
     let entry = parts.function.entry();
     let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
     let b = &mut *parts.b;
@@ -181,7 +178,7 @@ fn slices<'a, 'b>(
     (view, hoisted): (View<'a>, &'a Hoisted),
     (thread, threads): (ir::Value, ir::Value),
     next: ir::Block,
-) -> Result<&'a mut FunctionBuilder<'b>, Unsupported> {
+) -> Result<&'a mut FunctionBuilder<'b>, EmitError> {
     let entry = lane.function.entry();
     let done = lane.b.create_block();
     let ends = Ends {

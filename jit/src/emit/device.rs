@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use margay_ir::analysis::slots;
 
-use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, host};
 use crate::abi::{NativeContext, status};
 
 /// Returns the signature of [`crate::abi::DeviceFn`].
@@ -24,7 +24,7 @@ pub(crate) fn signature() -> ir::Signature {
 }
 
 /// Emits a device function without sync points.
-pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
+pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), EmitError> {
     let function = parts.function;
     let b = &mut *parts.b;
     let start = b.create_block();

@@ -15,13 +15,28 @@ use super::clif_type;
 use super::reach::Tested;
 use crate::addresses::DescTable;
 use crate::emit::fast;
+use crate::error::CompileError;
 use crate::fallback::Fallbacks;
 use crate::variables::NamedVariable;
 
-/// The error for an operation that native code does not support. If translation to vector code returns this error,
-/// scalar code is compiled instead. If translation to scalar code returns it, the interpreter runs the function.
+/// An error of the translation to Cranelift's IR. If translation to vector code fails, scalar code or vector code for
+/// narrower chunks is compiled instead. If translation to scalar code fails, the interpreter runs the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Unsupported(pub(crate) String);
+pub(crate) enum EmitError {
+    /// Native code does not support this operation.
+    Unsupported(String),
+    /// The code would be too large because of this.
+    TooLarge(&'static str),
+}
+
+impl From<EmitError> for CompileError {
+    fn from(error: EmitError) -> CompileError {
+        match error {
+            EmitError::Unsupported(what) => CompileError::Unsupported(what),
+            EmitError::TooLarge(what) => CompileError::Budget(what.to_owned()),
+        }
+    }
+}
 
 /// Values that are equal for all lanes of a CTA.
 #[derive(Clone, Copy, Debug)]
@@ -242,7 +257,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Emits all code that a lane runs from `first` to its next sync points, beginning in the current block.
-    pub(crate) fn emit_from(&mut self, first: Block, live_in: &[Value]) -> Result<(), Unsupported> {
+    pub(crate) fn emit_from(&mut self, first: Block, live_in: &[Value]) -> Result<(), EmitError> {
         self.several = Some(self.set_again(first, live_in));
         self.load_live(first, live_in);
         self.compute_again(first)?;
@@ -336,7 +351,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     /// than storing them. If there are more than [`MAX_AT_START`] such values, each block rematerialises the values
     /// that it uses ([`compute_for_block`](Self::compute_for_block)). Otherwise the start of the region would compute
     /// the values for all paths, although a lane runs only one of them.
-    fn compute_again(&mut self, first: Block) -> Result<(), Unsupported> {
+    fn compute_again(&mut self, first: Block) -> Result<(), EmitError> {
         let Some(regions) = self.regions else {
             return Ok(());
         };
@@ -356,7 +371,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Rematerialises, at the start of a block, the values of `per_block` that the block uses and does not define.
-    fn compute_for_block(&mut self, block: Block) -> Result<(), Unsupported> {
+    fn compute_for_block(&mut self, block: Block) -> Result<(), EmitError> {
         if self.per_block.is_empty() {
             return Ok(());
         }
@@ -454,7 +469,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         })
     }
 
-    fn compute_value(&mut self, value: Value) -> Result<(), Unsupported> {
+    fn compute_value(&mut self, value: Value) -> Result<(), EmitError> {
         if !self.again.insert(value) {
             return Ok(());
         }
@@ -575,7 +590,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Emits an instruction. Returns true if the emitted code ends the block.
-    fn inst(&mut self, block: Block, inst: Inst) -> Result<bool, Unsupported> {
+    fn inst(&mut self, block: Block, inst: Inst) -> Result<bool, EmitError> {
         let effects = self.function.effects(inst);
         if effects.contains(Effects::TERMINATOR) {
             self.terminate(inst)?;
@@ -589,7 +604,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Emits an operation that neither ends a block nor synchronises.
-    pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), EmitError> {
         let data = self.function.dfg.insts[inst];
         let effects = data.opcode.effects();
         if effects.contains(Effects::PAYLOAD) {
@@ -609,7 +624,7 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Emits an operation for a single lane of a chunk. Only the operands of the operation have the values of this
     /// lane.
-    pub(crate) fn operation_of_one(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(crate) fn operation_of_one(&mut self, inst: Inst) -> Result<(), EmitError> {
         let before = std::mem::replace(&mut self.operands_only, true);
         let done = self.operation(inst);
         self.operands_only = before;
@@ -617,7 +632,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Returns an error that names the operation.
-    pub(crate) fn refuse<T>(&self, data: &InstData) -> Result<T, Unsupported> {
-        Err(Unsupported(data.opcode.name().to_owned()))
+    pub(crate) fn refuse<T>(&self, data: &InstData) -> Result<T, EmitError> {
+        Err(EmitError::Unsupported(data.opcode.name().to_owned()))
     }
 }

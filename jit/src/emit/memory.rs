@@ -12,7 +12,7 @@ use margay_ops::types::OpType;
 
 use super::aligned::demanded;
 use super::clif_type;
-use super::lane::{Lane, Unsupported, device, fixed};
+use super::lane::{EmitError, Lane, device, fixed};
 use crate::abi::NativeContext;
 
 /// Returns the integer type that holds an element in memory.
@@ -36,7 +36,7 @@ pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Va
 impl Lane<'_, '_> {
     /// Emits an operation of one of these kinds: memory accesses, fences, address conversions and tests, stack checks,
     /// reports to tools, and `brkpt`.
-    pub(crate) fn access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(crate) fn access(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         match data.opcode {
             Opcode::Ld => self.load(inst, data),
             Opcode::St => self.store(inst, data),
@@ -125,7 +125,7 @@ impl Lane<'_, '_> {
         data.mods.is_weak() || is_private(data.mods.space())
     }
 
-    fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(element) = element_type(data.ty) else {
             return self.refuse(data);
         };
@@ -222,7 +222,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    fn store(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    fn store(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(element) = element_type(data.ty) else {
             return self.refuse(data);
         };

@@ -7,16 +7,12 @@ use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
 use margay_ir::observe::ObservedAccess;
 
-use super::lane::{Lane, Unsupported, host};
+use super::lane::{EmitError, Lane, host};
 use crate::abi::{CheckedLanes, Helpers};
 
 impl Lane<'_, '_> {
     /// Emits a call of the host, which records an access of this lane.
-    pub(crate) fn observe_access(
-        &mut self,
-        inst: Inst,
-        data: &InstData,
-    ) -> Result<(), Unsupported> {
+    pub(crate) fn observe_access(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.refuse(data);
         };

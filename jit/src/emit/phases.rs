@@ -26,7 +26,7 @@ use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
 use super::cta_form::{field, forget_shared, next_index};
-use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
+use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, fixed, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, NOBODY, Slice, View};
@@ -110,9 +110,9 @@ pub(crate) fn emit(
     mut parts: LaneParts<'_, '_>,
     sync_points: &SyncPointTable,
     view: Option<View<'_>>,
-) -> Result<(), Unsupported> {
+) -> Result<(), EmitError> {
     let Some(regions) = parts.regions else {
-        return Err(Unsupported("phases without regions".into()));
+        return Err(EmitError::Unsupported("phases without regions".into()));
     };
     let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
     let mut driver = Driver::new(&mut parts, regions, sync_points, view, hoisted.as_mut())?;
@@ -143,7 +143,7 @@ impl<'a> Driver<'a> {
         sync_points: &'a SyncPointTable,
         view: Option<View<'_>>,
         hoisted: Option<&mut Hoisted>,
-    ) -> Result<Driver<'a>, Unsupported> {
+    ) -> Result<Driver<'a>, EmitError> {
         let b = &mut *parts.b;
         let start = b.create_block();
         b.append_block_params_for_function_params(start);
@@ -236,7 +236,7 @@ impl<'a> Driver<'a> {
         count: ir::Value,
         cta_done: ir::Block,
         mut hoisted: Option<&mut Hoisted>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let leave = Leave {
             next: cta_done,
             abort: self.abort,
@@ -664,7 +664,7 @@ impl<'a> Driver<'a> {
         parts: LaneParts<'_, '_>,
         index: usize,
         resume_point: &ResumePoint,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let b = &mut *parts.b;
         b.switch_to_block(self.resume_points[index]);
         let ctaid = self.ctaid.map(|var| b.use_var(var));
@@ -754,7 +754,7 @@ impl<'a> Driver<'a> {
         parts: LaneParts<'_, '_>,
         view: View<'_>,
         hoisted: &Hoisted,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let b = &mut *parts.b;
         let Rest {
             rest,

@@ -12,7 +12,7 @@ use margay_ops::meaning::Desc;
 use margay_ops::mods::StateSpace;
 
 use super::clif_type;
-use super::lane::{Lane, Unsupported, fixed, host};
+use super::lane::{EmitError, Lane, fixed, host};
 use crate::abi::{CheckedLane, FunctionEntry, Helpers, NativeContext, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
@@ -210,12 +210,12 @@ impl Lane<'_, '_> {
         self.take_results(inst, out);
     }
 
-    pub(crate) fn call(&mut self, inst: Inst, callee: FuncId) -> Result<(), Unsupported> {
+    pub(crate) fn call(&mut self, inst: Inst, callee: FuncId) -> Result<(), EmitError> {
         self.fallbacks.note(Fallback::DeviceCall);
         let table = self.field(types::I64, offset_of!(NativeContext, functions));
         let offset = u64::from(callee.0) * size_of::<FunctionEntry>() as u64;
         let offset = i32::try_from(offset + offset_of!(FunctionEntry, code) as u64)
-            .map_err(|_| Unsupported("more functions than code can address".into()))?;
+            .map_err(|_| EmitError::Unsupported("more functions than code can address".into()))?;
         let target = self.b.ins().load(types::I64, host(), table, offset);
         let base = self.field(types::I64, offset_of!(NativeContext, function_base));
         let handle = self.b.ins().iadd_imm_s(base, 16 * i64::from(callee.0));
@@ -223,11 +223,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    pub(crate) fn call_indirect(
-        &mut self,
-        inst: Inst,
-        signature: SigId,
-    ) -> Result<(), Unsupported> {
+    pub(crate) fn call_indirect(&mut self, inst: Inst, signature: SigId) -> Result<(), EmitError> {
         self.fallbacks.note(Fallback::DeviceCall);
         let handle = self.arg(inst, 0);
         let handle = self.wide(handle);
@@ -250,7 +246,7 @@ impl Lane<'_, '_> {
             .imul_imm_s(index, size_of::<FunctionEntry>() as i64);
         let entry = self.b.ins().iadd(table, offset);
         let Some(&number) = self.called_signatures.get(&signature) else {
-            return Err(Unsupported("a call without a signature".into()));
+            return Err(EmitError::Unsupported("a call without a signature".into()));
         };
         let signature = offset_of!(FunctionEntry, signature) as i32;
         let signature = self.b.ins().load(types::I64, host(), entry, signature);
@@ -267,7 +263,7 @@ impl Lane<'_, '_> {
 
     /// Emits the check of an access, which computes the address that the thread must access. The host examines accesses
     /// that generated code cannot examine itself.
-    pub(crate) fn check_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(crate) fn check_access(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.refuse(data);
         };

@@ -8,13 +8,13 @@ use margay_ir::function::payload_sreg;
 use margay_ops::sreg::{SpecialReg, Uniformity};
 
 use super::clif_type;
-use super::lane::{Lane, Unsupported, fixed};
+use super::lane::{EmitError, Lane, fixed};
 use crate::abi::{Helpers, NativeContext};
 
 impl Lane<'_, '_> {
-    pub(crate) fn special_register(&mut self, inst: Inst, payload: u64) -> Result<(), Unsupported> {
+    pub(crate) fn special_register(&mut self, inst: Inst, payload: u64) -> Result<(), EmitError> {
         let register = payload_sreg(payload)
-            .ok_or_else(|| Unsupported(format!("special register {payload}")))?;
+            .ok_or_else(|| EmitError::Unsupported(format!("special register {payload}")))?;
         let bits = self.read_register(register, payload);
         let Some(&value) = self.function.dfg.results(inst).first() else {
             return Ok(());

@@ -21,7 +21,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_exec::SyncPoint;
 
-use super::lane::{Here, Unsupported, fixed};
+use super::lane::{EmitError, Here, fixed};
 use super::slice::{NOBODY, Slice};
 use crate::abi::{Helpers, NativeContext};
 
@@ -321,7 +321,7 @@ impl Sweep {
 
     /// Emits the code that materialises lazy spills. Must be called after the translation of the chunk's code, which
     /// determines the lazy spills at each barrier.
-    pub(crate) fn spreading(&self, slice: &mut Slice<'_, '_>) -> Result<(), Unsupported> {
+    pub(crate) fn spreading(&self, slice: &mut Slice<'_, '_>) -> Result<(), EmitError> {
         let b = &mut *slice.lane.b;
         let [body, next, done] = std::array::from_fn(|_| b.create_block());
         for block in [self.spread, body, next, done] {

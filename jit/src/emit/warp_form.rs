@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use margay_ir::analysis::regions::ResumePoint;
 
-use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, host};
 use crate::abi::{NativeContext, status};
 
 /// Returns the signature of [`crate::abi::RegionFn`].
@@ -21,10 +21,7 @@ pub(crate) fn signature() -> ir::Signature {
 }
 
 /// Emits the region that begins at `resume_point`.
-pub(crate) fn emit(
-    parts: LaneParts<'_, '_>,
-    resume_point: &ResumePoint,
-) -> Result<(), Unsupported> {
+pub(crate) fn emit(parts: LaneParts<'_, '_>, resume_point: &ResumePoint) -> Result<(), EmitError> {
     let b = &mut *parts.b;
     let start = b.create_block();
     b.append_block_params_for_function_params(start);

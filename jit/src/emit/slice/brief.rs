@@ -14,7 +14,7 @@ use cranelift_codegen::ir::{InstBuilder, types};
 
 use super::{Lanes, Slice};
 use crate::emit::clif_type;
-use crate::emit::lane::{Here, Unsupported, host};
+use crate::emit::lane::{EmitError, Here, host};
 
 /// How a lazy spill stores a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits lazy spills of the values that the region after a barrier needs.
-    pub(super) fn save_briefly(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
+    pub(super) fn save_briefly(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), EmitError> {
         let Some(regions) = self.lane.regions else {
             return Ok(());
         };
@@ -105,7 +105,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits code that materialises the lazy spills of a barrier, for the chunk `here`.
-    pub(crate) fn spread(&mut self, stop: SyncPoint, here: Here) -> Result<(), Unsupported> {
+    pub(crate) fn spread(&mut self, stop: SyncPoint, here: Here) -> Result<(), EmitError> {
         let (Some(regions), Some(&block)) = (self.lane.regions, self.brief.get(&stop)) else {
             return Ok(());
         };
@@ -152,7 +152,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    fn spread_one(&mut self, value: Value, stride: i64) -> Result<(), Unsupported> {
+    fn spread_one(&mut self, value: Value, stride: i64) -> Result<(), EmitError> {
         let Some((address, offset)) = self.stored_at(value) else {
             return Ok(());
         };

@@ -22,7 +22,7 @@ use super::{Lanes, Slice, vector_type};
 use crate::abi::{
     CheckedLanes, Helpers, NativeContext, PerformedAccess, PermittedRange, ReadLog, ReadRecord,
 };
-use crate::emit::lane::{Lane, Unsupported, host};
+use crate::emit::lane::{EmitError, Lane, host};
 use crate::emit::memory::element_type;
 use crate::emit::permitted::{alignment, range_of};
 
@@ -61,7 +61,7 @@ const OPERANDS: u32 = 8 * 32 * 8;
 
 impl Slice<'_, '_> {
     /// Emits the check of an access of all active lanes.
-    pub(super) fn check_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(super) fn check_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.lane.refuse(data);
         };
@@ -166,7 +166,7 @@ impl Slice<'_, '_> {
     pub(super) fn put_operands(
         &mut self,
         operands: &[Value],
-    ) -> Result<(ir::Value, u32, u32), Unsupported> {
+    ) -> Result<(ir::Value, u32, u32), EmitError> {
         let at = self.check_operands();
         let Some(&first) = operands.first() else {
             return Ok((at, 0, 4));
@@ -201,7 +201,7 @@ impl Slice<'_, '_> {
     /// an earlier check, tests or sets the record of written bytes, and appends reads to the log. It calls the host
     /// only if one of these steps is not possible. Returns a value that is nonzero if the code after the check must
     /// perform the access, and 0 if the host has performed the access.
-    fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
+    fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, EmitError> {
         let access = what.access;
         let &Places::Strided {
             address, stride, ..
@@ -407,7 +407,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the call of [`Helpers::check_lanes`] for lanes that access `places`. Returns the result of the helper.
-    fn ask_host(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, Unsupported> {
+    fn ask_host(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, EmitError> {
         let &Places::Strided {
             address, stride, ..
         } = places
@@ -424,7 +424,7 @@ impl Slice<'_, '_> {
 
     /// Emits the call of [`Helpers::check_lanes`] with a separate address for each lane. Returns the result of the
     /// helper.
-    fn ask_about_each(&mut self, what: Examined<'_>) -> Result<ir::Value, Unsupported> {
+    fn ask_about_each(&mut self, what: Examined<'_>) -> Result<ir::Value, EmitError> {
         let at = self.check_addresses();
         for (i, vector) in self.get(what.address)?.into_iter().enumerate() {
             let offset = 16 * i as i32;
@@ -433,7 +433,7 @@ impl Slice<'_, '_> {
         self.call_host(what, false)
     }
 
-    fn call_host(&mut self, what: Examined<'_>, strided: bool) -> Result<ir::Value, Unsupported> {
+    fn call_host(&mut self, what: Examined<'_>, strided: bool) -> Result<ir::Value, EmitError> {
         let Examined { access, check, .. } = what;
         let (data, operands, operand_bytes) = self.put_operands(what.operands)?;
         let at = self.check_addresses();
@@ -474,7 +474,7 @@ impl Slice<'_, '_> {
     }
 
     /// Loads the addresses that the lanes must use, which the host has written.
-    fn checked_lanes(&mut self, result: Value) -> Result<Lanes, Unsupported> {
+    fn checked_lanes(&mut self, result: Value) -> Result<Lanes, EmitError> {
         let ty = vector_type(self.lane.function.dfg.ty(result))?;
         let at = self.check_addresses();
         Ok((0..self.count(ty) as i32)
@@ -494,13 +494,13 @@ impl Slice<'_, '_> {
         &mut self,
         pending: Pending,
         (inst, data, element): (Inst, &InstData, ir::Type),
-        run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), Unsupported>,
-    ) -> Result<(), Unsupported> {
+        run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), EmitError>,
+    ) -> Result<(), EmitError> {
         let function = self.lane.function;
         let check = pending.check;
         let address = function.dfg.args(check)[0];
         let access = ObservedAccess::of(&function.dfg.insts[check]);
-        let access = access.ok_or_else(|| Unsupported("a check of no access".into()))?;
+        let access = access.ok_or_else(|| EmitError::Unsupported("a check of no access".into()))?;
         let results = function.dfg.results(inst);
         let values = &function.dfg.args(inst)[1..];
         let moved = match values.first().or(results.first()) {
@@ -602,8 +602,8 @@ impl Slice<'_, '_> {
     /// Emits an access that a check has examined, without any tests.
     fn untested(
         &mut self,
-        access: impl FnOnce(&mut Self) -> Result<(), Unsupported>,
-    ) -> Result<(), Unsupported> {
+        access: impl FnOnce(&mut Self) -> Result<(), EmitError>,
+    ) -> Result<(), EmitError> {
         let isolated = std::mem::replace(&mut self.lane.isolated, false);
         self.examined = true;
         access(self)?;
@@ -618,8 +618,8 @@ impl Slice<'_, '_> {
         &mut self,
         inst: Inst,
         what: Examined<'_>,
-        run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), Unsupported>,
-    ) -> Result<(), Unsupported> {
+        run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), EmitError>,
+    ) -> Result<(), EmitError> {
         let access = what.access;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
         let quick = known && access.unused == 0 && !self.lane.request.order;
@@ -738,7 +738,7 @@ impl Slice<'_, '_> {
     }
 
     /// Sets the results of a load that the host has performed.
-    fn set_results(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    fn set_results(&mut self, inst: Inst) -> Result<(), EmitError> {
         let function = self.lane.function;
         let at = self.check_operands();
         let mut offset = 0;

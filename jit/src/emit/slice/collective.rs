@@ -18,7 +18,7 @@ use margay_ops::types::Kind;
 
 use super::{Lanes, Slice};
 use crate::abi::Helpers;
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 /// The member mask of all lanes of a warp.
 const EVERYBODY: u64 = 0xffff_ffff;
@@ -51,7 +51,7 @@ impl Slice<'_, '_> {
         &mut self,
         inst: Inst,
         data: &InstData,
-    ) -> Result<Option<Pass>, Unsupported> {
+    ) -> Result<Option<Pass>, EmitError> {
         let function = self.lane.function;
         let args = function.dfg.args(inst).to_vec();
         let constant = |index: usize| {
@@ -138,7 +138,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the computation of a sync point's results in registers.
-    pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         if self.lane.request.order && data.opcode != Opcode::ActiveMask {
             let warp = self.lane.b.ins().ushr_imm_u(self.lane.here.thread, 5);
             let args = [self.lane.fixed.ctx, warp];
@@ -165,7 +165,7 @@ impl Slice<'_, '_> {
 
     /// Emits `shfl` with a constant `c` operand. If the operand `b` (the distance or index) is also constant, the
     /// source lane of each lane is known at compile time.
-    fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let function = self.lane.function;
         let args = function.dfg.args(inst).to_vec();
         let results = function.dfg.results(inst).to_vec();
@@ -244,7 +244,7 @@ impl Slice<'_, '_> {
         args: &[Value],
         results: &[Value],
         size: u32,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let lanes = self.get(args[0])?;
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
         let cells = self.stack(128);
@@ -296,7 +296,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    fn vote(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    fn vote(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let function = self.lane.function;
         let (args, results) = (function.dfg.args(inst), function.dfg.results(inst));
         let (&[arg, mask], &[result]) = (args, results) else {
@@ -322,7 +322,7 @@ impl Slice<'_, '_> {
     }
 
     /// Sets the result of a sync point to a scalar, which is the result of all lanes.
-    fn give_all(&mut self, inst: Inst, scalar: ir::Value) -> Result<(), Unsupported> {
+    fn give_all(&mut self, inst: Inst, scalar: ir::Value) -> Result<(), EmitError> {
         let function = self.lane.function;
         let &[result] = function.dfg.results(inst) else {
             return Ok(());
@@ -352,7 +352,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits `redux` of words: reduces all vectors to one vector, and then the lanes of this vector.
-    fn reduction(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    fn reduction(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let lanes = self.get(self.lane.function.dfg.args(inst)[0])?;
         let four = lanes.iter().copied();
         let Some(four) = four.reduce(|x, y| self.reduced(data, x, y)) else {
@@ -371,7 +371,7 @@ impl Slice<'_, '_> {
         mask: Value,
         result: Value,
         data: &InstData,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let bits = self.lane.b.ins().splat(types::I32X4, bits);
         let none = self.constant(types::I32X4, 0);
         let masks = self.get(mask)?;

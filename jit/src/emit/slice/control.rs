@@ -22,7 +22,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::collective::Pass;
 use super::{Lanes, NOBODY, Slice, Vars};
 use crate::emit::clif_type;
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 /// The blocks and variables of the masked code.
 #[derive(Default)]
@@ -124,7 +124,7 @@ impl Slice<'_, '_> {
     }
 
     /// Translates all blocks to which emitted code jumps.
-    pub(crate) fn translate(&mut self) -> Result<(), Unsupported> {
+    pub(crate) fn translate(&mut self) -> Result<(), EmitError> {
         self.drain()?;
         if self.masked.entered {
             self.masked_code()?;
@@ -133,7 +133,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), Unsupported> {
+    fn drain(&mut self) -> Result<(), EmitError> {
         while let Some(block) = self.work.pop() {
             let target = self.full[&block];
             self.lane.b.switch_to_block(target);
@@ -208,7 +208,7 @@ impl Slice<'_, '_> {
 
     // Edges.
 
-    pub(super) fn terminate(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(super) fn terminate(&mut self, inst: Inst) -> Result<(), EmitError> {
         let data = self.lane.function.dfg.insts[inst];
         let targets = self.lane.function.dfg.targets(inst);
         match data.opcode {
@@ -223,14 +223,14 @@ impl Slice<'_, '_> {
     }
 
     /// Emits code that stores the thread of the first active lane in the context and leaves the native function.
-    fn abort(&mut self, code: i32) -> Result<(), Unsupported> {
+    fn abort(&mut self, code: i32) -> Result<(), EmitError> {
         self.note_first();
         self.lane.abort(code);
         Ok(())
     }
 
     /// Emits an edge that all running lanes take.
-    pub(super) fn go(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
+    pub(super) fn go(&mut self, call: &BlockCall) -> Result<(), EmitError> {
         match self.mask.clone() {
             None => self.full_edge(call),
             Some(mask) => {
@@ -241,7 +241,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn branch(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), Unsupported> {
+    fn branch(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), EmitError> {
         let condition = self.lane.function.dfg.args(inst)[0];
         if targets[0].block == targets[1].block && targets[0].args == targets[1].args {
             return self.go(&targets[0]);
@@ -319,7 +319,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), Unsupported> {
+    fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), EmitError> {
         let index = self.lane.function.dfg.args(inst)[0];
         if self.mask.is_none() && self.is_uniform(index) {
             let edges: Vec<ir::Block> =
@@ -368,7 +368,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits an edge that all lanes of the chunk take, to code for whole chunks.
-    fn full_edge(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
+    fn full_edge(&mut self, call: &BlockCall) -> Result<(), EmitError> {
         self.freeze(call.block, None)?;
         self.pass(call, None, None, true)?;
         let target = self.full_block(call.block);
@@ -377,7 +377,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the edges of a branch at which lanes diverge, from code for whole chunks to masked code.
-    fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), Unsupported> {
+    fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), EmitError> {
         self.clear_masks();
         let here = self.view.linear.position(self.block);
         let mut reached: FxHashSet<(bool, u32)> = FxHashSet::default();
@@ -415,7 +415,7 @@ impl Slice<'_, '_> {
         call: &BlockCall,
         mask: &Lanes,
         taken: Option<ir::Value>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let Some(to) = self.view.linear.position(call.block) else {
             return Ok(());
         };
@@ -432,7 +432,7 @@ impl Slice<'_, '_> {
         mask: &Lanes,
         taken: Option<ir::Value>,
         first: bool,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let Some(to) = self.view.linear.position(call.block) else {
             return Ok(());
         };
@@ -461,7 +461,7 @@ impl Slice<'_, '_> {
 
     /// Emits code that saves, for lanes that leave a loop, the values that the loop defines and code outside the loop
     /// uses.
-    fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), Unsupported> {
+    fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), EmitError> {
         let from = self.block;
         let loops = self.view.uniformity.loops();
         let leaving: Vec<Value> = self
@@ -493,7 +493,7 @@ impl Slice<'_, '_> {
         mask: Option<&Lanes>,
         taken: Option<ir::Value>,
         first: bool,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let params = self.lane.function.dfg.blocks[call.block].params.clone();
         let uniformity = self.view.uniformity;
         let mut vectors: Vec<(Value, Lanes)> = Vec::new();
@@ -543,7 +543,7 @@ impl Slice<'_, '_> {
 
     /// Sets parameters whose lanes are kept in memory: emits code that writes the lanes of these parameters if the
     /// check of an argument fails.
-    fn pass_in_memory(&mut self, params: &[(Value, Value)]) -> Result<(), Unsupported> {
+    fn pass_in_memory(&mut self, params: &[(Value, Value)]) -> Result<(), EmitError> {
         let args: Vec<Value> = params.iter().map(|&(_, arg)| arg).collect();
         let Some(all) = self.all_hold(&args, None) else {
             return Ok(());
@@ -567,7 +567,7 @@ impl Slice<'_, '_> {
         call: &BlockCall,
         mask: &Lanes,
         taken: Option<ir::Value>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let params = self.lane.function.dfg.blocks[call.block].params.clone();
         for (&param, &arg) in params.iter().zip(&call.args) {
             if self.view.uniformity.class(param) == Class::Varying {
@@ -621,7 +621,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn back_vars(&mut self, param: Value) -> Result<Vars, Unsupported> {
+    fn back_vars(&mut self, param: Value) -> Result<Vars, EmitError> {
         if let Some(vars) = self.masked.back_params.get(&param) {
             return Ok(vars.clone());
         }
@@ -645,7 +645,7 @@ impl Slice<'_, '_> {
 
     // The masked code.
 
-    fn masked_code(&mut self) -> Result<(), Unsupported> {
+    fn masked_code(&mut self) -> Result<(), EmitError> {
         let linear = self.view.linear;
         for (position, &block) in linear.order.iter().enumerate() {
             let position = position as u32;
@@ -664,7 +664,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the masked code of a block.
-    fn turn(&mut self, position: u32, block: Block) -> Result<(), Unsupported> {
+    fn turn(&mut self, position: u32, block: Block) -> Result<(), EmitError> {
         let at = self.masked.at[position as usize];
         self.lane.b.switch_to_block(at);
         if let Some(number) = self.view.linear.loop_at(position) {
@@ -743,7 +743,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().jump(at, &[]);
     }
 
-    fn end_of_loop(&mut self, number: usize) -> Result<(), Unsupported> {
+    fn end_of_loop(&mut self, number: usize) -> Result<(), EmitError> {
         let linear = self.view.linear;
         let span = linear.loops[number];
         let end = self.masked.ends[number];
@@ -799,7 +799,7 @@ impl Slice<'_, '_> {
     // Stops.
 
     /// Emits the stop of the active lanes at a sync point or at the end of the kernel.
-    pub(super) fn stop(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
+    pub(super) fn stop(&mut self, stop: SyncPoint) -> Result<(), EmitError> {
         if let Some(sweep) = self.ends.sweep {
             sweep.stop(self.lane.b, stop, self.mask.is_none());
         }
@@ -807,7 +807,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the stop of the active lanes in code that runs only if the uniform path is not active.
-    fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
+    fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), EmitError> {
         if !self.sync_points.contains(&stop) {
             self.sync_points.push(stop);
         }
@@ -860,7 +860,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits a sync point. Returns true if the emitted code ends the block.
-    pub(super) fn point(&mut self, inst: Inst) -> Result<bool, Unsupported> {
+    pub(super) fn point(&mut self, inst: Inst) -> Result<bool, EmitError> {
         let data = self.lane.function.dfg.insts[inst];
         let stop = self
             .lane
@@ -918,7 +918,7 @@ impl Slice<'_, '_> {
         condition: ir::Value,
         inst: Inst,
         stop: SyncPoint,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let [on, wait] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(condition, on, &[], wait, &[]);
         let made = self.made.clone();
@@ -932,7 +932,7 @@ impl Slice<'_, '_> {
 
     /// Emits code that counts the turns of one iteration of a waiting loop, and that makes the lanes yield when no
     /// turns are left.
-    fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
+    fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), EmitError> {
         let go_on = self.lane.count_turn(inst);
         self.save_behind(inst)?;
         self.stop(stop)?;

@@ -11,7 +11,7 @@ use margay_ops::types::{Kind, OpType};
 
 use super::ops::{Tried, bail, float_vector, int_of};
 use super::{Lanes, Slice};
-use crate::emit::lane::Unsupported;
+use crate::emit::lane::EmitError;
 
 impl Slice<'_, '_> {
     pub(super) fn convert(&mut self, inst: Inst, data: &InstData) -> Tried {
@@ -32,7 +32,7 @@ impl Slice<'_, '_> {
         &mut self,
         inst: Inst,
         data: &InstData,
-    ) -> Result<Option<Lanes>, Unsupported> {
+    ) -> Result<Option<Lanes>, EmitError> {
         if data.src.elements() != 1 {
             return Ok(None);
         }

@@ -11,7 +11,7 @@ use margay_ops::types::Kind;
 
 use super::{Lanes, Slice, vector_type};
 use crate::abi::NativeContext;
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 use crate::fallback::Fallback;
 
 /// An operand that is not uniform.
@@ -28,7 +28,7 @@ struct Operand {
 impl Slice<'_, '_> {
     /// Returns the operands that are not uniform. If `told` is true, no vectors are computed for operands whose lanes
     /// can be computed from the first lane.
-    fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, Unsupported> {
+    fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, EmitError> {
         let function = self.lane.function;
         let mut values = function.dfg.args(inst).to_vec();
         values.sort_unstable();
@@ -58,7 +58,7 @@ impl Slice<'_, '_> {
     }
 
     /// Computes one lane of a value for which [`Slice::is_told`] is true.
-    fn of_lane(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
+    fn of_lane(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, EmitError> {
         let stride = match self.class(value) {
             Class::Affine(stride) => stride,
             Class::Varying if self.in_memory(value) => return self.lane_in_memory(value, number),
@@ -83,7 +83,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the operation that defines a speculatively affine value again, for the lane `number`.
-    fn lane_again(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
+    fn lane_again(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, EmitError> {
         let function = self.lane.function;
         let first = self.lane.get(value);
         let Some(inst) = function.dfg.def_inst(value) else {
@@ -110,7 +110,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns the varying results of an instruction, with their kinds and vector types.
-    fn varying_results(&self, inst: Inst) -> Result<Vec<(Value, Kind, ir::Type)>, Unsupported> {
+    fn varying_results(&self, inst: Inst) -> Result<Vec<(Value, Kind, ir::Type)>, EmitError> {
         let function = self.lane.function;
         function
             .dfg
@@ -134,7 +134,7 @@ impl Slice<'_, '_> {
 
     /// Emits code that runs an operation for each lane, active or not. Either the operation must be pure or all lanes
     /// of the chunk must be active.
-    pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), EmitError> {
         self.lane.fallbacks.note(Fallback::UnrolledLanes);
         let operands = self.operands(inst, false)?;
         let results = self.varying_results(inst)?;
@@ -191,7 +191,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits a loop that runs an operation for each active lane in turn. Every operation is permitted.
-    pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), EmitError> {
         self.lane.fallbacks.note(Fallback::LoopedLanes);
         let operands = self.operands(inst, true)?;
         let results = self.varying_results(inst)?;

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use super::ops::int_of;
 use super::{Lanes, Slice};
 use crate::emit::clif_type;
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
     /// Emits the code after a sync point. The code loads the live values from the frame. The code continues with those
@@ -29,7 +29,7 @@ impl Slice<'_, '_> {
         entry: &ResumePoint,
         bits: ir::Value,
         rest: Variable,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
@@ -100,7 +100,7 @@ impl Slice<'_, '_> {
         entry: &ResumePoint,
         bits: ir::Value,
         warp_converged: ir::Value,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
@@ -143,7 +143,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits code that rematerialises the values that the code at a resume point needs and that frames do not contain.
-    fn again(&mut self, entry: &ResumePoint) -> Result<(), Unsupported> {
+    fn again(&mut self, entry: &ResumePoint) -> Result<(), EmitError> {
         let mut done = FxHashSet::default();
         for value in self.lane.again_from(entry.block, self.view.width == 32) {
             self.compute_again(value, &mut done)?;
@@ -167,7 +167,7 @@ impl Slice<'_, '_> {
 
     /// Loads the lanes of a varying value from the frame. The check of a speculatively affine value is computed again,
     /// because the latest check may belong to another chunk.
-    fn take_varying(&mut self, value: Value) -> Result<(), Unsupported> {
+    fn take_varying(&mut self, value: Value) -> Result<(), EmitError> {
         if let Some(lanes) = self.take_stored(value)?
             && self.is_guarded(value)
         {
@@ -178,7 +178,7 @@ impl Slice<'_, '_> {
 
     /// Sets the scalar of a speculatively affine value to the first of the lanes loaded from the frame, and emits the
     /// check whether these lanes are affine.
-    fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+    fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), EmitError> {
         let Some(stride) = self.view.speculative.stride(value) else {
             return Ok(());
         };
@@ -206,7 +206,7 @@ impl Slice<'_, '_> {
 
     /// Loads the first lane of a speculatively affine value from the frame, and the note that states whether the
     /// value's check holds. If the check does not hold, loads all lanes.
-    fn take_note(&mut self, value: Value) -> Result<(), Unsupported> {
+    fn take_note(&mut self, value: Value) -> Result<(), EmitError> {
         let noted = self.note_at(value);
         let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) else {
             let no = self.lane.b.ins().iconst(types::I8, 0);
@@ -277,7 +277,7 @@ impl Slice<'_, '_> {
         &mut self,
         value: Value,
         done: &mut FxHashSet<Value>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         if !done.insert(value) {
             return Ok(());
         }
@@ -305,7 +305,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits stores of the operands of a sync point and of the values that are live after it.
-    pub(super) fn save_behind(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(super) fn save_behind(&mut self, inst: Inst) -> Result<(), EmitError> {
         let function = self.lane.function;
         let results = function.dfg.results(inst);
         let behind = self.lane.behind(inst).unwrap_or_default();

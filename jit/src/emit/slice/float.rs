@@ -14,7 +14,7 @@ use margay_ops::types::OpType;
 
 use super::ops::{Tried, bail, float_vector, integer_vector};
 use super::{Lanes, Slice, cast_flags, directed};
-use crate::emit::lane::Unsupported;
+use crate::emit::lane::EmitError;
 
 impl Slice<'_, '_> {
     /// Returns the lanes of an operand. If the operation has `.ftz`, subnormal lanes become zero.
@@ -23,7 +23,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         index: usize,
         (ty, ftz): (ir::Type, bool),
-    ) -> Result<Option<Lanes>, Unsupported> {
+    ) -> Result<Option<Lanes>, EmitError> {
         let lanes = bail!(self.lanes_as(inst, index, ty)?);
         let normal = self
             .operand(inst, index)

@@ -13,7 +13,7 @@ use margay_ir::entity::{Block, Inst, Value};
 use rustc_hash::FxHashMap;
 
 use super::{Lanes, Slice, vector_type};
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
     /// Finds the speculatively affine values that no other block uses.
@@ -128,7 +128,7 @@ impl Slice<'_, '_> {
         self.view.speculative.stride(value).is_some() && !self.lazy.contains(&value)
     }
 
-    fn memory_of(&mut self, value: Value) -> Result<(ir::Value, ir::Type), Unsupported> {
+    fn memory_of(&mut self, value: Value) -> Result<(ir::Value, ir::Type), EmitError> {
         let ty = vector_type(self.lane.function.dfg.ty(value))?;
         let slot = match self.memory.get(&value) {
             Some(&slot) => slot,
@@ -143,11 +143,7 @@ impl Slice<'_, '_> {
         Ok((self.lane.b.ins().stack_addr(types::I64, slot, 0), ty))
     }
 
-    pub(super) fn keep_in_memory(
-        &mut self,
-        value: Value,
-        lanes: &Lanes,
-    ) -> Result<(), Unsupported> {
+    pub(super) fn keep_in_memory(&mut self, value: Value, lanes: &Lanes) -> Result<(), EmitError> {
         let (at, _) = self.memory_of(value)?;
         for (i, &vector) in lanes.iter().enumerate() {
             self.lane.b.ins().store(host(), vector, at, 16 * i as i32);
@@ -157,7 +153,7 @@ impl Slice<'_, '_> {
 
     /// Returns the lanes of a value that has memory for its lanes. The emitted code computes them from the first lane
     /// if the check holds, otherwise it loads them.
-    pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+    pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, EmitError> {
         let stride = self.view.speculative.stride(value).unwrap_or_default();
         let first = self.lane.get(value);
         if self.is_assured(value) {
@@ -193,7 +189,7 @@ impl Slice<'_, '_> {
         &mut self,
         value: Value,
         number: ir::Value,
-    ) -> Result<ir::Value, Unsupported> {
+    ) -> Result<ir::Value, EmitError> {
         let stride = self.view.speculative.stride(value).unwrap_or_default();
         let var = self.holds_var(value);
         let holds = self.lane.b.use_var(var);
@@ -208,8 +204,8 @@ impl Slice<'_, '_> {
     pub(super) fn unless(
         &mut self,
         holds: ir::Value,
-        code: impl FnOnce(&mut Self) -> Result<(), Unsupported>,
-    ) -> Result<(), Unsupported> {
+        code: impl FnOnce(&mut Self) -> Result<(), EmitError>,
+    ) -> Result<(), EmitError> {
         let [apart, join] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(holds, join, &[], apart, &[]);
         let made = self.made.clone();
@@ -223,7 +219,7 @@ impl Slice<'_, '_> {
 
     /// Computes the first lane and the check of a speculatively affine result. If the lanes are kept in memory, also
     /// emits code that computes and stores them if the check does not hold.
-    pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
+    pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), EmitError> {
         self.made.remove(&result);
         self.guard(inst, result)?;
         if self.lazy.contains(&result) || self.is_assured(result) {
@@ -241,7 +237,7 @@ impl Slice<'_, '_> {
     }
 
     /// Computes the first lane and the check of a speculatively affine result.
-    fn guard(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
+    fn guard(&mut self, inst: Inst, result: Value) -> Result<(), EmitError> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst);
         let mine = self.view.speculative.check(inst);
@@ -332,7 +328,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns the lanes of a speculatively affine value or of a condition if they were not computed at its definition.
-    pub(super) fn lazy_lanes(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
+    pub(super) fn lazy_lanes(&mut self, value: Value) -> Result<Option<Lanes>, EmitError> {
         let condition = self.conditions.contains(&value);
         if !condition && !self.lazy.contains(&value) {
             return Ok(None);

@@ -114,7 +114,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         index: usize,
         pairs: bool,
-    ) -> Result<Option<Lanes>, crate::emit::lane::Unsupported> {
+    ) -> Result<Option<Lanes>, crate::emit::lane::EmitError> {
         let value = bail!(self.lane.function.dfg.args(inst).get(index).copied());
         let kind = self.lane.function.dfg.ty(value).kind();
         let wanted = if pairs { Kind::B32 } else { Kind::B16 };

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::View;
 use super::extent::Extents;
-use crate::emit::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported};
+use crate::emit::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave};
 
 /// The hoisted operations, and the variables of their results.
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl Hoisted {
         parts: LaneParts<'_, '_>,
         fixed: Fixed,
         leave: Leave,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let insts = std::mem::take(&mut self.launch);
         self.emit(parts, fixed, leave, (&insts, false))
     }
@@ -102,7 +102,7 @@ impl Hoisted {
         parts: LaneParts<'_, '_>,
         fixed: Fixed,
         leave: Leave,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let insts = std::mem::take(&mut self.cta);
         self.emit(parts, fixed, leave, (&insts, true))
     }
@@ -113,7 +113,7 @@ impl Hoisted {
         fixed: Fixed,
         leave: Leave,
         (insts, asks): (&[Inst], bool),
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let zero = parts.b.ins().iconst(types::I32, 0);
         let lane = parts.b.ins().iconst(types::I64, 0);
         // No hoisted operation reads the thread's index.

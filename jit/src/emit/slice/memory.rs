@@ -14,7 +14,7 @@ use margay_ops::types::{Kind, OpType};
 use super::{Lanes, Slice, View, vector_type};
 use crate::emit::aligned::demanded;
 use crate::emit::clif_type;
-use crate::emit::lane::{Lane, Unsupported, device, fixed, host};
+use crate::emit::lane::{EmitError, Lane, device, fixed, host};
 use crate::emit::memory::element_type;
 
 /// The addresses of the lanes of an access.
@@ -55,7 +55,7 @@ impl Slice<'_, '_> {
         address: Value,
         space: StateSpace,
         stride: Option<i64>,
-    ) -> Result<Places, Unsupported> {
+    ) -> Result<Places, EmitError> {
         let class = match stride {
             Some(stride) => Class::Affine(stride),
             None => self.class(address),
@@ -205,7 +205,7 @@ impl Slice<'_, '_> {
             .set_srcloc(ir::SourceLoc::new(crate::function::place_word(inst, lane)));
     }
 
-    pub(super) fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(super) fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let function = self.lane.function;
         let results = function.dfg.results(inst);
         let uniformity = self.view.uniformity;
@@ -257,8 +257,8 @@ impl Slice<'_, '_> {
         &mut self,
         inst: Inst,
         holds: ir::Value,
-        run: impl FnOnce(&mut Self) -> Result<(), Unsupported>,
-    ) -> Result<(), Unsupported> {
+        run: impl FnOnce(&mut Self) -> Result<(), EmitError>,
+    ) -> Result<(), EmitError> {
         let [whole, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(holds, whole, &[], each, &[]);
         let made = self.made.clone();
@@ -294,7 +294,7 @@ impl Slice<'_, '_> {
         data: &InstData,
         element: ir::Type,
         places: &Places,
-    ) -> Result<Vec<Lanes>, Unsupported> {
+    ) -> Result<Vec<Lanes>, EmitError> {
         let function = self.lane.function;
         let results = function.dfg.results(inst);
         let flags = match data.mods.space() {
@@ -410,7 +410,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits an operation that runs only once, for the first active lane.
-    pub(super) fn of_first(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(super) fn of_first(&mut self, inst: Inst) -> Result<(), EmitError> {
         let here = self.lane.here;
         if self.mask.is_some() {
             let bits = self.active_bits();
@@ -433,7 +433,7 @@ impl Slice<'_, '_> {
         value: Value,
         ty: OpType,
         flags: MemFlagsData,
-    ) -> Result<Lanes, Unsupported> {
+    ) -> Result<Lanes, EmitError> {
         let function = self.lane.function;
         let kind = function.dfg.ty(value).kind();
         let to = vector_type(function.dfg.ty(value))?;
@@ -530,7 +530,7 @@ impl Slice<'_, '_> {
         (value, ty): (Value, OpType),
         (first, per): (u32, u32),
         flags: MemFlagsData,
-    ) -> Result<ir::Value, Unsupported> {
+    ) -> Result<ir::Value, EmitError> {
         let function = self.lane.function;
         let element = element_type(ty).unwrap_or(types::I32);
         let data = function.dfg.insts[inst];
@@ -644,7 +644,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().store(flags, word, address, offset);
     }
 
-    pub(super) fn store(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(super) fn store(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let function = self.lane.function;
         let Some(element) = element_type(data.ty) else {
             return self.lane.refuse(data);
@@ -698,7 +698,7 @@ impl Slice<'_, '_> {
         data: &InstData,
         element: ir::Type,
         (places, together): (&Places, bool),
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let function = self.lane.function;
         let values = &function.dfg.args(inst)[1..];
         let strong = !Lane::is_weak(data);
@@ -745,7 +745,7 @@ impl Slice<'_, '_> {
         places: &Places,
         value: Value,
         element: ir::Type,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         let function = self.lane.function;
         let kind = function.dfg.ty(value).kind();
         let lanes = self.get(value)?;

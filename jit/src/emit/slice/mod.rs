@@ -46,7 +46,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::atomic::is_plain_update;
-use super::lane::{Here, Lane, Unsupported};
+use super::lane::{EmitError, Here, Lane};
 use super::sweep::Sweep;
 use control::Masked;
 use hoist::Hoisted;
@@ -151,13 +151,13 @@ pub(crate) struct Slice<'a, 'b> {
 }
 
 /// Returns the vector type that holds lanes of a type.
-pub(crate) fn vector_type(ty: Type) -> Result<ir::Type, Unsupported> {
+pub(crate) fn vector_type(ty: Type) -> Result<ir::Type, EmitError> {
     Ok(match ty.kind() {
         Kind::Pred | Kind::B8 | Kind::B16 | Kind::B32 => types::I32X4,
         Kind::F32 => types::F32X4,
         Kind::B64 => types::I64X2,
         Kind::F64 => types::F64X2,
-        Kind::B128 => return Err(Unsupported("vectors of 128-bit values".into())),
+        Kind::B128 => return Err(EmitError::Unsupported("vectors of 128-bit values".into())),
     })
 }
 
@@ -271,7 +271,7 @@ impl<'a, 'b> Slice<'a, 'b> {
     }
 
     /// Translates the instructions of a block up to the first instruction that ends it.
-    fn instructions(&mut self, block: Block) -> Result<(), Unsupported> {
+    fn instructions(&mut self, block: Block) -> Result<(), EmitError> {
         self.block = block;
         self.made.clear();
         let function = self.lane.function;
@@ -313,13 +313,13 @@ impl<'a, 'b> Slice<'a, 'b> {
     }
 
     /// Translates an operation that neither ends a block nor synchronises.
-    pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Unsupported> {
+    pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), EmitError> {
         use margay_ir::analysis::uniformity::Class;
         if self.hoisted.has_inst(inst) {
             return Ok(());
         }
         if self.is_large() {
-            return Err(Unsupported("too many values and blocks".into()));
+            return Err(EmitError::TooLarge("too many values and blocks"));
         }
         let data = self.lane.function.dfg.insts[inst];
         let effects = data.opcode.effects();
@@ -392,7 +392,7 @@ impl<'a, 'b> Slice<'a, 'b> {
     }
 
     /// Computes the lanes of a pure operation's results.
-    fn lanes_of(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    fn lanes_of(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         if let &[result] = self.lane.function.dfg.results(inst)
             && let Some(lanes) = self.known_lanes(result)
         {

@@ -11,11 +11,11 @@ use margay_ops::types::Kind;
 
 use super::Slice;
 use crate::abi::{CheckedLanes, Helpers};
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
     /// Emits a call of the host, which records an access of all active lanes.
-    pub(super) fn observe_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(super) fn observe_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.lane.refuse(data);
         };
@@ -48,7 +48,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits a call of the host, which records an event of all active lanes that is not a memory access.
-    pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+    pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let args = self.lane.function.dfg.args(inst).to_vec();
         let (cells, operands, operand_bytes) = self.put_operands(&args)?;
         let shape = CheckedLanes {
@@ -81,7 +81,7 @@ impl Slice<'_, '_> {
 
     /// Emits stores of the lanes' addresses for the host. Returns whether the lanes are strided: the stored data is
     /// then the first address and the stride, otherwise the address of each lane.
-    fn put_addresses(&mut self, address: Value) -> Result<bool, Unsupported> {
+    fn put_addresses(&mut self, address: Value) -> Result<bool, EmitError> {
         let at = self.check_addresses();
         let stride = match self.class(address) {
             Class::Varying => {

@@ -14,10 +14,10 @@ use smallvec::smallvec;
 
 use super::{Lanes, Slice, halves, vector_type};
 use crate::emit::fast::{doubled, float_condition, integer_condition};
-use crate::emit::lane::Unsupported;
+use crate::emit::lane::EmitError;
 
 /// The result of trying to emit vector code: `None` if vector code does not support the operation.
-pub(super) type Tried = Result<Option<()>, Unsupported>;
+pub(super) type Tried = Result<Option<()>, EmitError>;
 
 pub(super) fn float_vector(ty: OpType) -> Option<ir::Type> {
     match ty {
@@ -99,7 +99,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         index: usize,
         ty: ir::Type,
-    ) -> Result<Option<Lanes>, Unsupported> {
+    ) -> Result<Option<Lanes>, EmitError> {
         let value = bail!(self.operand(inst, index));
         let bits = self.lane.function.dfg.ty(value).lane_bytes() * 8;
         if bits != ty.lane_bits() || self.lane.function.dfg.ty(value).kind() == Kind::Pred {
@@ -258,7 +258,7 @@ impl Slice<'_, '_> {
 
     fn logic(&mut self, inst: Inst, data: &InstData) -> Tried {
         let (ty, pred) = bail!(Self::logic_type(data.ty));
-        let take = |s: &mut Self, index: usize| -> Result<Option<Lanes>, Unsupported> {
+        let take = |s: &mut Self, index: usize| -> Result<Option<Lanes>, EmitError> {
             if !pred {
                 return s.lanes_as(inst, index, ty);
             }
@@ -425,7 +425,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         data: &InstData,
         ty: OpType,
-    ) -> Result<Option<Lanes>, Unsupported> {
+    ) -> Result<Option<Lanes>, EmitError> {
         let cmp = data.mods.cmp();
         if let Some(vector) = float_vector(ty) {
             let how = (vector, data.mods.ftz());
@@ -505,7 +505,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         op: BoolOp,
         truth: &Lanes,
-    ) -> Result<Option<Lanes>, Unsupported> {
+    ) -> Result<Option<Lanes>, EmitError> {
         if op == BoolOp::None {
             return Ok(Some(truth.clone()));
         }

@@ -16,7 +16,7 @@ use margay_ir::function::InstData;
 use super::memory::Places;
 use super::{Lanes, Slice};
 use crate::abi::{NativeContext, Verify};
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 use crate::emit::reach::{Area, margin_of, moved, writes};
 
 impl Slice<'_, '_> {
@@ -26,7 +26,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         data: &InstData,
         places: &Places,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), EmitError> {
         if !self.lane.isolated {
             return Ok(());
         }
@@ -94,11 +94,7 @@ impl Slice<'_, '_> {
 
     /// Emits unrolled code that runs a memory operation for all lanes, one after the other. The addresses of all lanes
     /// are tested before the first access.
-    pub(super) fn unrolled_access(
-        &mut self,
-        inst: Inst,
-        data: &InstData,
-    ) -> Result<(), Unsupported> {
+    pub(super) fn unrolled_access(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         if !self.lane.isolated {
             return self.unrolled(inst);
         }
@@ -145,7 +141,7 @@ impl Slice<'_, '_> {
         root: &Root,
         (address, places): (Value, &Places),
         bytes: u32,
-    ) -> Result<ir::Value, Unsupported> {
+    ) -> Result<ir::Value, EmitError> {
         let end = i128::from(bytes);
         if let Some((first, apart)) = self.shared_root(root.value) {
             let low = root.offset.low + apart.min(0);
@@ -179,7 +175,7 @@ impl Slice<'_, '_> {
         inst: Inst,
         (root, address, bytes): (&Root, Value, u32),
         limit: usize,
-    ) -> Result<ir::Value, Unsupported> {
+    ) -> Result<ir::Value, EmitError> {
         if let Some(ok) = self.lane.tested((root.value, limit)) {
             return Ok(ok);
         }
@@ -216,7 +212,7 @@ impl Slice<'_, '_> {
         address: Value,
         bytes: u32,
         limit: usize,
-    ) -> Result<ir::Value, Unsupported> {
+    ) -> Result<ir::Value, EmitError> {
         let stride = self.view.speculative.stride(address).unwrap_or(0);
         let apart = i128::from(stride) * (i128::from(self.view.width) - 1);
         let hull = (apart.min(0), apart.max(0) + i128::from(bytes));

@@ -9,7 +9,7 @@ use margay_ops::types::{Kind, Type};
 
 use super::{Lanes, Slice, vector_type};
 use crate::abi::{Helpers, NativeContext};
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 /// Number of rows in the stack memory that all accesses share. Each operand and result needs a row; an access that
 /// needs more rows runs lane by lane.
@@ -22,7 +22,7 @@ fn has_row(ty: Type) -> bool {
 
 impl Slice<'_, '_> {
     /// Emits a texture or surface access for all active lanes.
-    pub(super) fn texture(&mut self, inst: Inst, payload: u64) -> Result<(), Unsupported> {
+    pub(super) fn texture(&mut self, inst: Inst, payload: u64) -> Result<(), EmitError> {
         let dfg = &self.lane.function.dfg;
         let (args, results) = (dfg.args(inst).to_vec(), dfg.results(inst).to_vec());
         let fits = args.len() + results.len() <= ROWS

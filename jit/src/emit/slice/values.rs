@@ -8,7 +8,7 @@ use margay_ops::types::Kind;
 use smallvec::smallvec;
 
 use super::{Lanes, Slice, Vars, cast_flags, vector_type};
-use crate::emit::lane::{Unsupported, host};
+use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
     pub(super) fn declare(&mut self, ty: ir::Type) -> Vars {
@@ -17,7 +17,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    pub(super) fn vars(&mut self, value: Value) -> Result<Vars, Unsupported> {
+    pub(super) fn vars(&mut self, value: Value) -> Result<Vars, EmitError> {
         if let Some(vars) = self.vars.get(&value) {
             return Ok(vars.clone());
         }
@@ -27,7 +27,7 @@ impl Slice<'_, '_> {
         Ok(vars)
     }
 
-    pub(super) fn frozen(&mut self, value: Value) -> Result<Vars, Unsupported> {
+    pub(super) fn frozen(&mut self, value: Value) -> Result<Vars, EmitError> {
         if let Some(vars) = self.frozen.get(&value) {
             return Ok(vars.clone());
         }
@@ -49,7 +49,7 @@ impl Slice<'_, '_> {
 
     /// Returns the lanes that a value has for code in the block being translated. If lanes have left the value's loop
     /// in different iterations, these are the lanes that were saved when they left.
-    pub(crate) fn get(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+    pub(crate) fn get(&mut self, value: Value) -> Result<Lanes, EmitError> {
         if let Some(lanes) = self.made.get(&value) {
             return Ok(lanes.clone());
         }
@@ -63,7 +63,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns the lanes of a value as its latest definition computed them.
-    pub(super) fn own(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+    pub(super) fn own(&mut self, value: Value) -> Result<Lanes, EmitError> {
         let uniformity = self.view.uniformity;
         if let Some(lanes) = self.lazy_lanes(value)? {
             return Ok(lanes);
@@ -93,7 +93,7 @@ impl Slice<'_, '_> {
         value: Value,
         base: ir::Value,
         stride: i64,
-    ) -> Result<Lanes, Unsupported> {
+    ) -> Result<Lanes, EmitError> {
         let of = self.lane.function.dfg.ty(value);
         let ty = vector_type(of)?;
         let base = self.widened(base, of.kind());
@@ -123,7 +123,7 @@ impl Slice<'_, '_> {
     }
 
     /// Sets the lanes of a varying value. Does nothing for other values.
-    pub(crate) fn set(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+    pub(crate) fn set(&mut self, value: Value, lanes: &Lanes) -> Result<(), EmitError> {
         if self.view.uniformity.class(value) != Class::Varying {
             return Ok(());
         }
@@ -371,7 +371,7 @@ impl Slice<'_, '_> {
     }
 
     /// Reads a value's lanes from the frame.
-    pub(super) fn load_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
+    pub(super) fn load_stored(&mut self, value: Value) -> Result<Option<Lanes>, EmitError> {
         let ty = self.lane.function.dfg.ty(value);
         let to = vector_type(ty)?;
         let Some((address, offset)) = self.stored_at(value) else {
@@ -396,17 +396,13 @@ impl Slice<'_, '_> {
     }
 
     /// Writes the active lanes of a value to the frame.
-    pub(super) fn store_value(&mut self, value: Value) -> Result<(), Unsupported> {
+    pub(super) fn store_value(&mut self, value: Value) -> Result<(), EmitError> {
         let lanes = self.get(value)?;
         self.store_lanes(value, lanes)
     }
 
     /// Writes the given lanes of a value to the frame if they are active.
-    pub(super) fn store_lanes(
-        &mut self,
-        value: Value,
-        mut lanes: Lanes,
-    ) -> Result<(), Unsupported> {
+    pub(super) fn store_lanes(&mut self, value: Value, mut lanes: Lanes) -> Result<(), EmitError> {
         let ty = self.lane.function.dfg.ty(value);
         let Some((address, offset)) = self.stored_at(value) else {
             return Ok(());
@@ -440,7 +436,7 @@ impl Slice<'_, '_> {
 
     /// Saves all lanes of a value for code outside the loop that defines the value, because some lanes may have left
     /// the loop already.
-    pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+    pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), EmitError> {
         if self.leaves(value) {
             let vars = self.frozen(value)?;
             self.def_vars(&vars, lanes);
@@ -455,7 +451,7 @@ impl Slice<'_, '_> {
 
     /// Loads the lanes of a value from the frame and returns them. If the value is varying, also sets the value to
     /// these lanes.
-    pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
+    pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, EmitError> {
         let Some(lanes) = self.load_stored(value)? else {
             return Ok(None);
         };
