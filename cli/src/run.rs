@@ -130,9 +130,13 @@ fn bytes(text: &str) -> Result<String, String> {
     }
 }
 
+/// Maximum time limit in seconds, which is several hundred years.
+const MAX_SECONDS: f64 = 1e10;
+
 /// Parses a positive number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match finite(text)? {
+        seconds if seconds > MAX_SECONDS => Err("too large".to_owned()),
         seconds if seconds > 0.0 => Ok(seconds),
         _ => Err("must be greater than 0".to_owned()),
     }

@@ -643,6 +643,29 @@ fn frames_of_python_code_replace_those_of_the_interpreter() {
 }
 
 #[test]
+fn memory_is_not_examined_for_leaks_after_an_error_that_ends_its_context() {
+    let folder = Folder::new("unexamined-leaks");
+    let program = folder.compile();
+    for (what, after, times) in [
+        ("ends-context", "context", 1),
+        ("ends-nothing", "continue", 0),
+    ] {
+        let output = Command::new(&program)
+            .arg(what)
+            .env("LD_LIBRARY_PATH", &folder.0)
+            .env("MARGAY_CHECK", "memcheck,leakcheck")
+            .env("MARGAY_CHECK_AFTER_ERROR", after)
+            .env("MARGAY_CACHE", "0")
+            .output()
+            .expect("a program");
+        assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let text = "leakcheck: memory was not examined";
+        assert_eq!(said.matches(text).count(), times, "{what}: {said}");
+    }
+}
+
+#[test]
 fn findings_are_printed_if_the_log_cannot_be_written() {
     let folder = Folder::new("unwritable-log");
     let program = folder.compile();

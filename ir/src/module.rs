@@ -64,6 +64,14 @@ pub struct Symbol {
     pub reference: Option<Reference>,
 }
 
+impl Symbol {
+    /// Returns whether the variable is declared for another module to define. An external variable in shared memory is
+    /// instead the dynamic shared memory of a launch.
+    pub fn is_undefined(&self) -> bool {
+        self.linkage == Linkage::Extern && self.space != StateSpace::Shared
+    }
+}
+
 /// A source position named by `.loc`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loc {

@@ -94,7 +94,8 @@ pub struct ObservedAccess {
     /// The operation of an update.
     pub op: AtomOp,
     /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole
-    /// vectors even if the program reads only some of the elements.
+    /// vectors even if the program reads only some of the elements. For an atomic exchange, 1 if the kernel does not use
+    /// the old value.
     pub unused: u8,
 }
 
@@ -150,12 +151,25 @@ impl ObservedAccess {
     pub fn parts(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let (element, unused) = (self.element.max(1), u32::from(self.unused));
         let count = self.bytes / element;
+        let unused = match self.mode {
+            AccessMode::Load => unused,
+            _ => 0,
+        };
         let is_used = move |index: u32| index < count && unused >> index & 1 == 0;
         let starts = move |index: &u32| is_used(*index) && (*index == 0 || !is_used(index - 1));
         (0..count.min(8)).filter(starts).map(move |start| {
             let end = (start..).find(|&index| !is_used(index)).unwrap_or(count);
             (start * element, (end - start) * element)
         })
+    }
+
+    /// Returns whether the kernel uses the bytes that memory contains before the access.
+    pub fn uses_memory(&self) -> bool {
+        match self.mode {
+            AccessMode::Store => false,
+            AccessMode::Update => self.op != AtomOp::Exch || self.unused == 0,
+            AccessMode::Load | AccessMode::Copy | AccessMode::Release => true,
+        }
     }
 
     /// Packs the properties into 64 bits.

@@ -3,7 +3,8 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::graph::free_from_outside;
-use crate::pointer::{DevicePtr, PointerKind};
+use crate::mem::Allocation;
+use crate::pointer::DevicePtr;
 use crate::process::check_fork;
 
 impl Context {
@@ -24,8 +25,6 @@ impl Context {
         }
         // Memory of a failed context can still be freed, because all work that might use the memory is complete or
         // dropped.
-        self.wait_and_release(ptr.address(), |found| {
-            !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
-        })
+        self.wait_and_release(ptr.address(), Allocation::is_freeable)
     }
 }

@@ -36,6 +36,15 @@ pub(crate) struct Allocation {
     pub(crate) internal: bool,
 }
 
+impl Allocation {
+    /// Returns whether `cuMemFree` and `cuMemFreeAsync` free the allocation. Other functions free pinned memory and
+    /// mappings of the virtual memory interface.
+    pub(crate) fn is_freeable(&self) -> bool {
+        let device = matches!(self.kind, PointerKind::Device | PointerKind::Managed);
+        device && !self.internal && !self.mapped
+    }
+}
+
 /// The properties of a new allocation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {

@@ -205,3 +205,96 @@ fn of_common_variables_the_largest_is_used() {
     assert_eq!(linked(&[kernel.clone(), larger.clone()]).unwrap(), 7);
     assert_eq!(linked(&[larger, kernel]).unwrap(), 7);
 }
+
+/// Stores the second word of the external variable `there`, plus 100 if the variable's address is not 0.
+const USES_THERE: &str = "
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<3>; .reg .b64 %rd<4>; .reg .pred %p;
+    ld.param.u64 %rd1, [out];
+    mov.u64 %rd2, there;
+    ld.global.u32 %r1, [%rd2+4];
+    setp.ne.u64 %p, %rd2, 0;
+    selp.u32 %r2, 100, 0, %p;
+    add.u32 %r1, %r1, %r2;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+.visible .entry other() { ret; }
+";
+
+/// Loads an image and runs the kernel of [`USES_THERE`] and the kernel `other`. Returns what the first kernel stores.
+fn run_there(image: Image<'_>) -> (Result<u32, Error>, Result<(), Error>) {
+    let rt = Runtime::new().unwrap();
+    let module = match rt.load_image(image, &LoadOptions::default()) {
+        Ok(module) => module,
+        Err(error) => return (Err(error), Ok(())),
+    };
+    let out = rt.upload(&[0u32]).unwrap();
+    let one = LaunchConfig::linear(1, 1);
+    let stored = rt
+        .launch(&module.kernel("k").unwrap(), one, (&out,))
+        .and_then(|_| Ok(out.to_vec()?[0]));
+    let other = rt.launch(&module.kernel("other").unwrap(), one, ());
+    (stored, other.map(|_| ()))
+}
+
+fn text_with(declarations: &str) -> String {
+    format!("{HEAD}{declarations}{USES_THERE}")
+}
+
+/// `ptxas` states for such a text: "Unresolved extern variable 'there' in whole program compilation, ignoring extern
+/// qualifier".
+#[test]
+fn an_external_variable_of_a_whole_program_contains_zeros() {
+    for space in ["global", "const"] {
+        let text = text_with(&format!(".extern .{space} .align 4 .b8 there[16];"));
+        let text = text.replace(
+            "ld.global.u32 %r1, [%rd2",
+            &format!("ld.{space}.u32 %r1, [%rd2"),
+        );
+        // The offset of a constant variable can be 0.
+        let expected = if space == "global" { 100 } else { 0 };
+        for image in [Image::Ptx(&text), Image::Bytes(text.as_bytes())] {
+            let (stored, other) = run_there(image);
+            assert_eq!(stored.unwrap() & expected, expected, "{space}");
+            other.unwrap();
+        }
+    }
+}
+
+/// `ptxas` refuses such a text: "Unresolved extern variable 'there'".
+#[test]
+fn an_external_variable_without_size_is_an_error() {
+    let text = text_with(".extern .global .align 4 .b8 there[];");
+    let said = run_there(Image::Ptx(&text)).0.unwrap_err().to_string();
+    assert!(said.contains("`there`, whose size is unknown"), "{said}");
+}
+
+#[test]
+fn a_kernel_with_an_undefined_variable_of_linked_modules_cannot_be_launched() {
+    let undefined = text_with(".extern .global .align 4 .b8 there[16];");
+    let unrelated = format!("{HEAD}.visible .global .u32 elsewhere = 1;");
+    let texts = [undefined.as_bytes(), unrelated.as_bytes()];
+    for images in [&texts[..1], &texts[..]] {
+        let (stored, other) = run_there(Image::Linked(images));
+        assert!(
+            matches!(&stored, Err(Error::UnresolvedSymbol(name)) if name == "there"),
+            "{stored:?}"
+        );
+        other.unwrap();
+    }
+    let defined = format!("{HEAD}.visible .global .align 4 .u32 there[4] = {{1, 23, 4, 5}};");
+    let texts = [undefined.as_bytes(), defined.as_bytes()];
+    assert_eq!(run_there(Image::Linked(&texts)).0.unwrap(), 123);
+}
+
+#[test]
+fn initial_contents_cannot_be_the_address_of_an_undefined_variable() {
+    let undefined = text_with(".extern .global .align 4 .b8 there[16]; .global .u64 at = there;");
+    let loaded = run_there(Image::Linked(&[undefined.as_bytes()])).0;
+    assert!(
+        matches!(&loaded, Err(Error::UnresolvedSymbol(name)) if name == "there"),
+        "{loaded:?}"
+    );
+}

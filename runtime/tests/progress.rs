@@ -798,3 +798,66 @@ fn calls_in_the_interpreter_have_a_limit_of_memory() {
     let fault = fault(run("bar.sync 0;", 1024, 150).map(drop));
     assert_eq!(fault.kind, FaultKind::Stack);
 }
+
+/// Kernels of two blocks. The first block waits for the flag that the last block sets, and its loop contains a barrier
+/// of the block, with and without other operations at which threads wait.
+const POLL_AT_BARRIERS: [(&str, &str); 4] = [
+    (
+        "barrier and atomic",
+        "bar.sync 0; atom.global.add.u32 %r, [%rd], 0; setp.ne.u32 %p, %r, 0;",
+    ),
+    (
+        "barrier and volatile",
+        "bar.sync 0; ld.volatile.global.u32 %r, [%rd]; setp.ne.u32 %p, %r, 0;",
+    ),
+    (
+        "barrier and nanosleep",
+        "bar.sync 0; nanosleep.u32 100; atom.global.add.u32 %r, [%rd], 0; setp.ne.u32 %p, %r, 0;",
+    ),
+    (
+        "reduction",
+        "atom.global.add.u32 %r, [%rd], 0; setp.ne.u32 %q, %r, 0; bar.red.or.pred %p, 0, %q;",
+    ),
+];
+
+#[test]
+fn a_block_that_waits_at_barriers_lets_a_later_block_run() {
+    for (name, loop_body) in POLL_AT_BARRIERS {
+        for (threads, blocks) in [(1, 2), (64, 2), (96, 40)] {
+            let builder = Runtime::builder().workers(1);
+            let runtime = builder.time_limit(Duration::from_secs(60)).build();
+            let runtime = runtime.expect("built");
+            let text = format!(
+                ".visible .entry wait(.param .u64 flag) {{
+                    .reg .pred %p, %q, %last; .reg .b32 %r, %b, %n; .reg .b64 %rd;
+                    ld.param.u64 %rd, [flag];
+                    mov.u32 %b, %ctaid.x;
+                    mov.u32 %n, %nctaid.x;
+                    add.u32 %b, %b, 1;
+                    setp.eq.u32 %last, %b, %n;
+                    @%last bra set;
+                again:
+                    {loop_body}
+                    @!%p bra again;
+                    ret;
+                set:
+                    atom.global.exch.b32 %r, [%rd], 1;
+                    ret;
+                }}"
+            );
+            let module = load(&runtime, &text);
+            let mut flag = runtime.upload(&[0u32]).expect("room");
+            let kernel = module.kernel("wait").expect("there");
+            for cooperative in [false, true] {
+                if cooperative && blocks > 2 {
+                    continue;
+                }
+                flag.write(&[0u32]).expect("copied");
+                let mut config = LaunchConfig::linear(blocks, threads);
+                config.cooperative = cooperative;
+                let done = runtime.launch(&kernel, config, (&flag,));
+                assert!(done.is_ok(), "{name}, {blocks} blocks: {done:?}");
+            }
+        }
+    }
+}

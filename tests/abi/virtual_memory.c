@@ -27,6 +27,7 @@ CUresult cuMemCreate(Handle *, size_t, const Properties *, unsigned long long);
 CUresult cuMemRelease(Handle);
 CUresult cuMemMap(CUdeviceptr, size_t, size_t, Handle, unsigned long long);
 CUresult cuMemUnmap(CUdeviceptr, size_t);
+CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
 CUresult cuMemSetAccess(CUdeviceptr, size_t, const Access *, size_t);
 CUresult cuMemGetAccess(unsigned long long *, const Location *, CUdeviceptr);
 CUresult cuMemExportToShareableHandle(void *, Handle, int, unsigned long long);
@@ -108,6 +109,7 @@ static void aliases(CUmodule module) {
     EXPECT(cuPointerGetAttribute(&number, 16, base), SUCCESS);
     CHECK(number == BOTH);
     EXPECT(cuMemFree_v2(base), INVALID_VALUE);
+    EXPECT(cuMemFreeAsync(base, NULL), INVALID_VALUE);
     // The retained handle of an address is that of the mapped allocation, and must be released separately.
     REQUIRE(cuMemRetainAllocationHandle(&again, (void *)(base + 3 * G + 5)));
     CHECK(again == handle);

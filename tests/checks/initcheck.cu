@@ -412,6 +412,27 @@ KERNEL atomic_after_store(int *p, int *out) {
     *out = *(volatile int *)p;
 }
 
+//@ case: grid 1 block 1
+//@ arg buffer 4 uninitialised
+//@ arg buffer 4
+//@ expect clean
+KERNEL exchange_as_store(int *p, int *out) {
+    atomicExch(p, 0); // the old value is not used
+    *out = atomicAdd(p, 1);
+}
+
+//@ case exchange_with_unwritten: grid 1 block 1
+//@ arg buffer 4 uninitialised
+//@ arg buffer 4
+//@ expect initcheck uninitialized BUG1
+//@ case exchange_with_written: grid 1 block 1
+//@ arg buffer 4 zero
+//@ arg buffer 4
+//@ expect clean
+KERNEL exchange_for_value(int *p, int *out) {
+    *out = atomicExch(p, 1); // BUG1
+}
+
 //@ class: shared reads
 //@ case: grid 1 block 32
 //@ arg buffer 128

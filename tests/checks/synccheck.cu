@@ -226,6 +226,50 @@ KERNEL shuffle_down_with_width(int *out) {
     out[threadIdx.x] = v;
 }
 
+//@ class: shuffle width
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect synccheck shuffle-width BUG1 warning
+KERNEL shuffle_of_width_12(int *out) {
+    out[threadIdx.x] = __shfl_sync(0xffffffff, (int)threadIdx.x, 3, 12); // BUG1
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect synccheck shuffle-width BUG1 warning
+KERNEL shuffle_of_width_64(int *out) {
+    out[threadIdx.x] = __shfl_xor_sync(0xffffffff, (int)threadIdx.x, 1, 64); // BUG1
+}
+
+//@ case shuffle_of_width_0: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 0
+//@ expect synccheck shuffle-width BUG1 warning
+//@ case shuffle_of_width_33: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 33
+//@ expect synccheck shuffle-width BUG1 warning
+//@ case shuffle_of_negative_width: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 -1
+//@ expect synccheck shuffle-width BUG1 warning
+//@ case shuffle_of_width_1: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 1
+//@ expect clean
+//@ case shuffle_of_width_2: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 2
+//@ expect clean
+//@ case shuffle_of_width_32: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 32
+//@ expect clean
+KERNEL shuffle_of_variable_width(int *out, int width) {
+    int value = __shfl_down_sync(0xffffffff, (int)threadIdx.x, 1, width); // BUG1
+    out[threadIdx.x] = value + __shfl_up_sync(0xffffffff, value, 1, 16);
+}
+
 //@ class: whole warps
 //@ case mma_with_exited_lane: grid 1 block 32
 //@ arg buffer 256

@@ -400,6 +400,11 @@ impl Frame<'_> {
                 "LEAK SUMMARY: {} bytes leaked in {} allocations",
                 summary.leaked_bytes, summary.leaked_allocations
             ));
+            if summary.leaks_unexamined {
+                self.line(
+                    "Memory was not examined for leaks after the error that ended its context.",
+                );
+            }
         }
         if self.style.tools.contains(&Tool::Race) {
             let (errors, warnings) = (summary.race_errors, summary.race_warnings);
@@ -549,6 +554,30 @@ mod tests {
         assert_eq!(stated(true, Tool::Race), 1);
         assert_eq!(stated(false, Tool::Race), 0);
         assert_eq!(stated(true, Tool::Memory), 0);
+    }
+
+    #[test]
+    fn a_report_states_that_memory_was_not_examined_for_leaks() {
+        let stated = |leaks_unexamined, tool| {
+            let content = Content {
+                records: &[],
+                launches: &[],
+                summary: Summary {
+                    leaks_unexamined,
+                    ..Summary::default()
+                },
+                session: None,
+                end: None,
+            };
+            let style = Style {
+                tools: vec![tool],
+                ..style()
+            };
+            write(&content, &style).contains("Memory was not examined for leaks")
+        };
+        assert!(stated(true, Tool::Leak));
+        assert!(!stated(false, Tool::Leak));
+        assert!(!stated(true, Tool::Race));
     }
 
     #[test]

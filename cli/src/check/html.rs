@@ -72,6 +72,11 @@ impl Page {
         if summary.not_initialised {
             self.add("<p>The program ended before it initialised CUDA.</p>\n");
         }
+        if summary.leaks_unexamined {
+            self.add(
+                "<p>Memory was not examined for leaks after the error that ended its context.</p>\n",
+            );
+        }
         if summary.incomplete {
             self.add(&format!("<p>{}.</p>\n", words::INCOMPLETE));
         }

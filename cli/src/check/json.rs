@@ -40,6 +40,7 @@ pub(crate) fn report<'a>(records: &'a [Record], summary: &Summary) -> impl Seria
             "damaged_lines": summary.damaged,
             "complete": !summary.incomplete,
             "one_order": summary.one_order,
+            "leaks_examined": !summary.leaks_unexamined,
             "cuda_initialised": !summary.not_initialised,
         }),
     }
@@ -118,8 +119,10 @@ pub(crate) fn saved(log: &Log, records: &[Record]) -> String {
     let start = |pid: &u64| json!({"event": "start", "pid": pid});
     let events = log.started.iter().map(start);
     let order = log.one_order.then(|| json!({"event": "order"}));
+    let leaks = log.leaks_unexamined;
+    let leaks = leaks.then(|| json!({"event": "leaks-unexamined"}));
     let incomplete = log.incomplete.then(|| json!({"event": "incomplete"}));
-    let events = events.chain(order).chain(incomplete);
+    let events = events.chain(order).chain(leaks).chain(incomplete);
     let lines = events.chain(log.launches.iter().map(launch));
     let lines = lines.chain(records.iter().map(finding));
     lines.map(|line| format!("{line}\n")).collect()
@@ -163,7 +166,7 @@ mod tests {
         let summary = json!({
             "errors": 2, "warnings": 0, "infos": 0, "hazards": 1, "leaked_bytes": 1024, "leaked_allocations": 1,
             "suppressed": 0, "other_memory": 0, "damaged_lines": 0, "complete": true,
-            "one_order": false, "cuda_initialised": true,
+            "one_order": false, "leaks_examined": true, "cuda_initialised": true,
         });
         assert_eq!(report["summary"], summary);
     }
@@ -176,6 +179,7 @@ mod tests {
             tests::LEAK,
             r#"{"event":"start","pid":41}"#,
             r#"{"event":"order","pid":41}"#,
+            r#"{"event":"leaks-unexamined","pid":41}"#,
             r#"{"event":"incomplete"}"#,
             r#"{"event":"launch","pid":41,"kernel":"k","grid":[2,1,1],"block":[32,1,1],"shared":16}"#,
         ];
@@ -184,6 +188,6 @@ mod tests {
         assert_eq!(again.records, log.records);
         assert_eq!(again.launches, log.launches);
         assert_eq!((again.started, again.damaged), (log.started, 0));
-        assert!(again.one_order && again.incomplete);
+        assert!(again.one_order && again.leaks_unexamined && again.incomplete);
     }
 }

@@ -142,6 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         damaged: ended.log.damaged,
         incomplete: ended.log.incomplete,
         one_order: ended.log.one_order,
+        leaks_unexamined: ended.log.leaks_unexamined,
         not_initialised: is_uninitialised(options, &ended, &selection),
         ..Summary::of(&selection)
     };

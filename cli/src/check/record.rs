@@ -152,6 +152,8 @@ pub(crate) struct Log {
     pub(crate) started: BTreeSet<u64>,
     /// Whether the order of threads decided which of them synchronised, so that the races are those of one order.
     pub(crate) one_order: bool,
+    /// Whether memory was not examined for leaks because an error had ended its context.
+    pub(crate) leaks_unexamined: bool,
     /// Number of lines that could not be read.
     pub(crate) damaged: u64,
     /// Whether a process could not write a line.
@@ -212,6 +214,7 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
             log.started.insert(pid);
         }
         "order" => log.one_order = true,
+        "leaks-unexamined" => log.leaks_unexamined = true,
         "incomplete" => log.incomplete = true,
         "launch" => log.launches.push(Launch {
             pid,

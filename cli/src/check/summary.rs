@@ -19,6 +19,8 @@ pub(crate) struct Summary {
     pub(crate) elsewhere: u64,
     /// The order of threads decided which of them synchronised, so that the races are those of one order.
     pub(crate) one_order: bool,
+    /// Memory was not examined for leaks because an error had ended its context.
+    pub(crate) leaks_unexamined: bool,
     /// Number of lines of the log that could not be read.
     pub(crate) damaged: u64,
     /// A process could not write a line of the log, so findings may be missing. This is an error.

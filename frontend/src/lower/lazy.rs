@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
-use margay_ir::function::payload_func;
+use margay_ir::function::{Linkage, payload_func};
 use margay_ir::module::{Module, Symbol};
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
@@ -76,6 +76,27 @@ impl LazyModule {
     pub fn is_defined(&self, function: FuncId) -> bool {
         let head = self.state.heads.get(&self.state.target_of(function));
         head.is_some_and(|&head| self.parsed.module[head].body.is_some())
+    }
+
+    /// Turns external variables that no other module can define into variables of this module with zero bytes, as
+    /// `ptxas` does when it compiles a whole program. Returns the names of these variables.
+    ///
+    /// # Errors
+    ///
+    /// Returns the names of the external variables without a size.
+    pub fn define_external_variables(&mut self) -> Result<Vec<String>, Vec<String>> {
+        let symbols = self.state.module.symbols.values_mut();
+        let externals = symbols.filter(|symbol| symbol.is_undefined());
+        let (unsized_, sized): (Vec<&mut Symbol>, Vec<&mut Symbol>) =
+            externals.partition(|symbol| symbol.size == 0);
+        if !unsized_.is_empty() {
+            return Err(unsized_.iter().map(|symbol| symbol.name.clone()).collect());
+        }
+        let define = |symbol: &mut Symbol| {
+            symbol.linkage = Linkage::Visible;
+            symbol.name.clone()
+        };
+        Ok(sized.into_iter().map(define).collect())
     }
 
     /// Moves the initial contents of the variables out of the module, and returns all variables with their contents;

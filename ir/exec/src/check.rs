@@ -23,6 +23,8 @@ pub enum Undefined {
     MasksDiffer,
     /// A shuffle reads the value of a thread that does not participate.
     AbsentSource,
+    /// The width of a shuffle is not a power of two from 1 to 32. PTX defines the result, CUDA does not.
+    ShuffleWidth,
     /// An operation that all threads of a warp must execute was executed by only some of these threads.
     PartOfWarp,
     /// Threads of a warp reached an `.aligned` barrier at different instructions, or some threads of the warp did not
@@ -52,10 +54,11 @@ pub enum Undefined {
 
 impl Undefined {
     /// Every kind.
-    pub const ALL: [Undefined; 13] = [
+    pub const ALL: [Undefined; 14] = [
         Undefined::NotInMask,
         Undefined::MasksDiffer,
         Undefined::AbsentSource,
+        Undefined::ShuffleWidth,
         Undefined::PartOfWarp,
         Undefined::DivergentBarrier,
         Undefined::LeftBeforeBarrier,
@@ -82,6 +85,7 @@ impl Undefined {
                 "threads that wait for each other have different member masks"
             }
             Undefined::AbsentSource => "reads the value of a thread that does not participate",
+            Undefined::ShuffleWidth => "the width is not a power of two from 1 to 32",
             Undefined::PartOfWarp => "needs all threads of the warp, but some are missing",
             Undefined::DivergentBarrier => {
                 "threads of one warp reach an aligned barrier at different instructions, or not at all"
@@ -108,6 +112,13 @@ impl Undefined {
             }
         }
     }
+}
+
+/// Returns whether the operand `c` of a shuffle describes a width that CUDA permits. `nvcc` computes the bits above the
+/// lowest eight as 32 minus the width.
+fn is_of_width(bounds: u32) -> bool {
+    let width = 32_u32.wrapping_sub(bounds >> 8);
+    width.is_power_of_two() && width <= 32
 }
 
 /// A finding: an occurrence of undefined behaviour in a warp.
@@ -245,6 +256,12 @@ impl SyncCheck {
                 };
                 let absent = mask_of(lanes(active).filter(absent));
                 self.note(runner, Undefined::AbsentSource, (warp, sync_point), absent);
+                let unusual = |&lane: &u32| {
+                    let bounds = runner.operand(warp as u32, lane, sync_points[lane as usize], 2);
+                    !is_of_width(bounds as u32)
+                };
+                let unusual = mask_of(lanes(active).filter(unusual));
+                self.note(runner, Undefined::ShuffleWidth, (warp, sync_point), unusual);
             }
             Opcode::Mma if active != u32::MAX => {
                 self.note(runner, Undefined::PartOfWarp, (warp, sync_point), active);

@@ -577,7 +577,8 @@ impl CtaState {
         }
     }
 
-    fn any_yielded(&self) -> bool {
+    /// Returns whether a lane waits because it has yielded.
+    pub fn any_yielded(&self) -> bool {
         self.warps.iter().any(|state| state.yielded != 0)
     }
 

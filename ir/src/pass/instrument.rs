@@ -13,7 +13,7 @@ mod speculated;
 use std::ops::Range;
 
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{MemOrder, Mode, Mods, Scope, StateSpace};
+use margay_ops::mods::{AtomOp, MemOrder, Mode, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use rustc_hash::FxHashSet;
@@ -417,10 +417,13 @@ fn uses_low_half(function: &Function, inst: Inst, whole: &FxHashSet<Value>) -> b
 
 /// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors even
 /// if the program reads only some of the elements. All elements count as used if none is used, or if the load is not
-/// weak.
+/// weak. For an atomic exchange, returns 1 if no operation uses the old value: the exchange is then an atomic store.
 fn unused_elements(function: &Function, inst: Inst, used: &FxHashSet<Value>) -> u8 {
     let data = &function.dfg.insts[inst];
     let results = function.dfg.results(inst);
+    if data.opcode == Opcode::Atom && data.mods.atom_op() == AtomOp::Exch {
+        return u8::from(!results.iter().any(|result| used.contains(result)));
+    }
     if data.opcode != Opcode::Ld || !data.mods.is_weak() || !(2..=8).contains(&results.len()) {
         return 0;
     }

@@ -92,6 +92,9 @@ pub struct Findings {
     lost: AtomicU64,
     /// Whether the run has reported that launches ran in one order ([`Findings::ran_in_one_order`]).
     ordered: AtomicBool,
+    /// Whether the run has reported that memory was not examined for leaks
+    /// ([`Findings::note_unexamined_leaks`]).
+    unexamined_leaks: AtomicBool,
     /// Whether the race detector has stopped in a launch ([`Detector::has_given_up`]).
     ///
     /// [`Detector::has_given_up`]: margay_shadow::race::Detector::has_given_up
@@ -368,6 +371,17 @@ impl Findings {
             crate::error::tell(
                 &"racecheck: the order of the threads decides which of them synchronise (locks, queues); checked \
                  launches ran in one order",
+            );
+        }
+    }
+
+    /// Reports, once in a run, that memory is not examined for leaks because an error has ended its context.
+    pub(crate) fn note_unexamined_leaks(&self) {
+        if !self.unexamined_leaks.swap(true, Ordering::Relaxed)
+            && !self.log_event(json!({"event": "leaks-unexamined"}))
+        {
+            crate::error::tell(
+                &"leakcheck: memory was not examined, because an error has ended its context",
             );
         }
     }

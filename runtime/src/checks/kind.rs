@@ -152,6 +152,8 @@ kinds! {
     MasksDiffer Synchronisation Error "masks-differ";
     /// See [`Undefined::AbsentSource`].
     AbsentSource Synchronisation Error "absent-source";
+    /// See [`Undefined::ShuffleWidth`].
+    ShuffleWidth Synchronisation Warning "shuffle-width";
     /// See [`Undefined::PartOfWarp`].
     PartOfWarp Synchronisation Error "part-of-warp";
     /// See [`Undefined::DivergentBarrier`].
@@ -200,6 +202,7 @@ impl From<Undefined> for Kind {
             Undefined::NotInMask => Kind::NotInMask,
             Undefined::MasksDiffer => Kind::MasksDiffer,
             Undefined::AbsentSource => Kind::AbsentSource,
+            Undefined::ShuffleWidth => Kind::ShuffleWidth,
             Undefined::PartOfWarp => Kind::PartOfWarp,
             Undefined::DivergentBarrier => Kind::DivergentBarrier,
             Undefined::LeftBeforeBarrier => Kind::LeftBeforeBarrier,

@@ -8,12 +8,16 @@ use crate::memory::{self, MemoryKind, grouped_bytes};
 
 impl Context {
     /// Reports the memory that the program allocated in this context and has not freed, if this is a run with leak
-    /// checks. Reports nothing after a fault, because a program cannot be expected to free memory then.
+    /// checks. After a fault, only reports that memory was not examined, because a program cannot free memory then.
     pub fn report_leaks(&self) {
         let Some(findings) = finder(self.machine()) else {
             return;
         };
-        if !self.inner.is_alive() || self.fault_status().is_err() {
+        if !self.inner.is_alive() {
+            return;
+        }
+        if self.fault_status().is_err() {
+            findings.note_unexamined_leaks();
             return;
         }
         self.settle();
@@ -34,7 +38,8 @@ impl Context {
     }
 }
 
-/// Reports all memory that the program has not freed. Reports nothing if a context has a fault.
+/// Reports all memory that the program has not freed. If a context has a fault, only reports that memory was not
+/// examined.
 pub(crate) fn report_all(machine: &Machine) {
     let Some(findings) = finder(machine) else {
         return;
@@ -44,6 +49,7 @@ pub(crate) fn report_all(machine: &Machine) {
         .iter()
         .any(|context| context.fault_status().is_err())
     {
+        findings.note_unexamined_leaks();
         return;
     }
     report_unfreed(machine, findings, None, None);

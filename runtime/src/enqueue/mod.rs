@@ -16,6 +16,7 @@ use crate::event::{Event, Record, SharedEvent};
 use crate::graph::{HostFunction, Origin, free_from_outside};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
+use crate::mem::Allocation;
 use crate::memop::{self, MemOp};
 use crate::observe::HostEvent;
 use crate::params::Params;
@@ -269,7 +270,7 @@ impl Stream {
             self.submit(Work::Device { job, short: true });
             return Ok(());
         }
-        self.context().owner_of(base, |found| !found.internal)?;
+        self.context().owner_of(base, Allocation::is_freeable)?;
         self.frees(base);
         let freed = self.context().release_on_drop(base);
         self.context().machine().memory.promise(base);

@@ -1,5 +1,6 @@
 //! Loads images: reads modules from bytes, and creates kernels from modules and the addresses of their variables.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use margay_frontend::container::{self, Selection, select_ptx};
@@ -112,9 +113,13 @@ impl PtxLoader {
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
             let loaded = match image {
-                Image::Ptx(text) => lazy(SourceFile::new(name, text), &mut log)?,
-                Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
-                Image::Linked(images) => loaded(images, options, &name, &mut log)?,
+                Image::Ptx(text) => lazy(SourceFile::new(name, text), Externals::Define, &mut log)?,
+                Image::Bytes(bytes) => {
+                    loaded(&[bytes], options, (&name, Externals::Define), &mut log)?
+                }
+                Image::Linked(images) => {
+                    loaded(images, options, (&name, Externals::Keep), &mut log)?
+                }
             };
             let kind = Kind {
                 choice: self.choice,
@@ -145,12 +150,21 @@ enum Loaded {
 
 /// Reads the modules of one or several images. If the images contain a single PTX text, the functions of this text are
 /// lowered on demand.
-fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Loaded> {
+fn loaded(
+    images: &[&[u8]],
+    options: &LoadOptions,
+    (name, externals): (&str, Externals),
+    log: &mut String,
+) -> Result<Loaded> {
     let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
     match selection.texts.as_mut_slice() {
         [text] if selection.device_runtime.is_none() => {
             // The text can be hundreds of megabytes long, so it is not copied.
-            lazy(SourceFile::new(name, std::mem::take(&mut text.text)), log)
+            lazy(
+                SourceFile::new(name, std::mem::take(&mut text.text)),
+                externals,
+                log,
+            )
         }
         _ => {
             let module = link_selection(selection, name, log, check_addresses)?;
@@ -250,13 +264,40 @@ fn check_addresses(resolution: &Resolution) -> Result<()> {
     Ok(())
 }
 
+/// What becomes of the external variables of a single module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Externals {
+    /// The module is a whole program, so they become variables with zero bytes.
+    Define,
+    /// The module is the only input of a linker. A kernel that uses them cannot be launched.
+    Keep,
+}
+
 /// Parses and resolves one text; its functions are lowered on demand.
-fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
+fn lazy(source: SourceFile, externals: Externals, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
     check_addresses(&resolution)?;
     let source = Arc::clone(&parsed.source);
     let module = LazyModule::new(parsed, resolution);
-    let module = module.map_err(|errors| invalid(&errors, &source))?;
+    let mut module = module.map_err(|errors| invalid(&errors, &source))?;
+    if externals == Externals::Define {
+        let defined = module.define_external_variables();
+        let defined = defined.map_err(|unknown| Error::InvalidPtx {
+            log: format!(
+                "{}: no definition of the external variable `{}`, whose size is unknown",
+                source.name(),
+                unknown.join("`, `")
+            ),
+        })?;
+        for name in defined {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                log,
+                "{}: warning: no definition of the external variable `{name}`; its bytes are zero",
+                source.name()
+            );
+        }
+    }
     Ok(Loaded::Lazy(Box::new(module)))
 }
 
@@ -376,7 +417,8 @@ impl PtxImage {
     /// Returns the initial bytes of a variable, with the addresses that its relocations require.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the bytes cannot be allocated.
+    /// [`Error::OutOfMemory`] if the bytes cannot be allocated; [`Error::UnresolvedSymbol`] if they contain the address
+    /// of a variable that no linked module defines.
     fn initial(&self, id: SymbolId, addresses: &[u64]) -> Result<Vec<u8>> {
         let symbol = &self.contents[id];
         let mut bytes = Vec::new();
@@ -386,6 +428,10 @@ impl PtxImage {
         for reloc in &symbol.relocs {
             let base = match reloc.target {
                 RelocTarget::Symbol { symbol, .. } => {
+                    let target = &self.contents[symbol];
+                    if target.is_undefined() {
+                        return Err(Error::UnresolvedSymbol(target.name.clone()));
+                    }
                     addresses.get(symbol.index()).copied().unwrap_or(0)
                 }
                 RelocTarget::Func(func) => FUNCTION_BASE + 16 * u64::from(func.0),

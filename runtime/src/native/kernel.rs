@@ -8,7 +8,7 @@ use margay_exec::{LaunchInfo, SymbolTable, SyncPoint};
 use margay_ir::analysis::callees::callees;
 use margay_ir::analysis::{StackNeed, slots, stack_need};
 use margay_ir::entity::{Entity, FuncId};
-use margay_ir::function::Function;
+use margay_ir::function::{Function, split_symbol_payload};
 use margay_ir::module::Module;
 use margay_ir::observe::Selection;
 use margay_ir::pass;
@@ -721,7 +721,8 @@ impl Source {
         }
     }
 
-    /// Returns an error if one of the functions `reached` contains an unsupported feature or has no body.
+    /// Returns an error if one of the functions `reached` contains an unsupported feature, has no body, or uses a
+    /// variable that no linked module defines.
     fn refuse_unsupported(&self, module: &Module, reached: &[FuncId]) -> Result<()> {
         for &id in reached {
             let function = &module.functions[id];
@@ -734,6 +735,17 @@ impl Source {
             let called = id != self.id;
             if called && !function.has_body() {
                 return Err(Error::UnresolvedSymbol(function.name.clone()));
+            }
+            let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+            for &inst in insts {
+                let data = &function.dfg.insts[inst];
+                if data.opcode == Opcode::SymbolAddr {
+                    let (symbol, _) = split_symbol_payload(data.payload());
+                    let symbol = &module.symbols[symbol];
+                    if symbol.is_undefined() {
+                        return Err(Error::UnresolvedSymbol(symbol.name.clone()));
+                    }
+                }
             }
         }
         Ok(())

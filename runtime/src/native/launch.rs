@@ -373,6 +373,7 @@ impl PtxLaunch {
         let class = match found.what {
             Undefined::NotInMask
             | Undefined::MasksDiffer
+            | Undefined::ShuffleWidth
             | Undefined::BarrierNumber
             | Undefined::BarrierCount
             | Undefined::CountsDiffer

@@ -21,7 +21,7 @@ pub(super) fn unresolved(module: &Module) -> Vec<String> {
     let variables = module
         .symbols
         .values()
-        .filter(|s| s.linkage == Linkage::Extern && s.space != StateSpace::Shared)
+        .filter(|symbol| symbol.is_undefined())
         .map(|s| s.name.clone());
     functions.chain(variables).collect()
 }

@@ -110,6 +110,9 @@ impl Frames {
     }
 }
 
+/// Number of times that the threads of a CTA may converge before other CTAs run.
+const ROUNDS: u64 = 1000;
+
 /// A CTA that runs region by region, with the frames of its warps and the CTA scheduler's state of its threads.
 pub(super) struct NativeCta {
     state: CtaState,
@@ -137,7 +140,7 @@ impl NativeCta {
         &mut self.state
     }
 
-    /// Runs the CTA until each of its threads is done or waits.
+    /// Runs the CTA until each of its threads is done or waits, or until other CTAs should run.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let Ok(kernel) = &launch.code.native else {
             let kind = IrKind::Unsupported {
@@ -155,29 +158,36 @@ impl NativeCta {
             context,
             launch,
         };
-        loop {
+        for round in 0u64.. {
             let outcome = self.state.run(&mut runner).map(Turn::of);
             let ended = launch.hand_on_findings(&self.info, &mut self.state);
             if let (Ok(_), Some(fault)) = (&outcome, ended) {
                 return Err(fault);
             }
             match outcome {
-                Ok(Ok(Turn::Parked { progressed: false })) => {
-                    // While threads only wait in loops, their live values do not change, so the hash does not change.
-                    let seen = std::mem::replace(&mut self.seen, runner.frames.digest());
-                    return Ok(Turn::Parked {
-                        progressed: seen != self.seen,
-                    });
-                }
+                Ok(Ok(Turn::Parked { progressed: false })) => break,
                 Ok(Ok(turn)) => return Ok(turn),
                 Ok(Err(sync_point)) => match runner.go_on(&self.state, sync_point) {
                     Ok(None) => return Ok(Turn::Done),
-                    Ok(Some(state)) => self.state = state,
+                    Ok(Some(state)) => {
+                        self.state = state;
+                        // If the waiting loop contains a barrier, its threads converge in each iteration, so
+                        // `CtaState::run` does not end although they have yielded.
+                        let many = round >= ROUNDS && launch.code.may_park;
+                        if many || self.state.any_yielded() {
+                            break;
+                        }
+                    }
                     Err(fault) => return Err(faults::report(launch, &self.info, fault)),
                 },
                 Err(fault) => return Err(faults::report(launch, &self.info, fault)),
             }
         }
+        // While threads only wait in loops, their live values do not change, so the hash does not change.
+        let seen = std::mem::replace(&mut self.seen, runner.frames.digest());
+        Ok(Turn::Parked {
+            progressed: seen != self.seen,
+        })
     }
 
     /// Describes which threads wait, and at which sync points.

@@ -1,6 +1,5 @@
 //! Checks that the bytes that a thread reads have been written.
 
-use margay_ir::observe::AccessMode;
 use margay_ops::mods::StateSpace;
 use margay_shadow::init::Written;
 
@@ -42,7 +41,7 @@ impl Examiner<'_> {
         if matches!(at.access.space, StateSpace::Local | StateSpace::Const) {
             return;
         }
-        if at.access.mode != AccessMode::Store {
+        if at.access.uses_memory() {
             let kind = match self.written.written(initialised, address, bytes.into()) {
                 Written::All => None,
                 // Copies of structures also copy the padding, which programs need not write.
