@@ -110,8 +110,8 @@ pub(super) struct Clock {
     /// For each warp, the accesses of its lanes that the clock contains in addition to those that `ctas` covers.
     warps: FxHashMap<(CtaId, u32), WarpTime>,
     /// Whether an edge with too narrow a scope contributed to this clock. (An edge is a write and a read that
-    /// synchronise two threads.) Only [`Basis::Suspected`](super::cta::Basis) clocks, which explain races, contain such
-    /// edges.
+    /// synchronise two threads; the fence after the read belongs to it.) Only [`Basis::Suspected`](super::cta::Basis)
+    /// clocks, which explain races, contain such edges.
     pub(super) narrow: bool,
     /// For each [`Window`], those writes in this clock that are followed by a fence between the generic and the
     /// asynchronous proxy. They are visible to the asynchronous proxy.

@@ -94,7 +94,8 @@ struct Warp {
 pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
     Guaranteed,
-    /// Also edges from a proper release to a strong read after which the reader executes no fence.
+    /// Also edges from a proper release to a strong read after which the reader executes no fence, or only a fence of
+    /// too narrow a scope.
     Assumed,
     /// Edges from every strong write to every strong read that reads its value.
     Suspected,
@@ -134,9 +135,9 @@ pub(super) struct Cta {
     suspected: Known,
     /// For each thread: its last fence.
     fences: Vec<Option<Box<Fence>>>,
-    /// For each thread, the clocks of the writes whose values the thread has read with strong reads since its last
-    /// fence.
-    pending: Vec<Shared>,
+    /// For each thread, the clocks of the writes whose values the thread has read with strong reads, and that it has
+    /// not yet acquired with a fence. The index of a clock is the least [`Scope`] of a fence that acquires it.
+    pending: Vec<[Shared; 3]>,
     /// The threads whose clock in `pending` depends on the schedule.
     scheduled: FxHashSet<u32>,
     /// By number of the barrier and by [`Basis`], the clocks of the threads that have arrived without waiting.
@@ -154,10 +155,9 @@ pub(super) struct Cta {
     relaxed_arrival: bool,
     /// The latest polling read of each thread that polls.
     polled: FxHashMap<u32, Polled>,
-    /// The lock that each thread holds.
-    locks: FxHashMap<u32, Lock>,
-    /// Pairs of a thread and the address of a lock that the thread has released.
-    released: FxHashSet<(u32, u64)>,
+    /// The lock that each thread holds, and whether the thread has accessed memory before it has acquired the lock with
+    /// [`Scope::Device`].
+    locks: FxHashMap<u32, (Lock, bool)>,
     /// For each thread and each [`Use`], the size of the clock that the thread has used last; empty until a thread uses
     /// a clock.
     sizes: Vec<[u32; 3]>,
@@ -176,7 +176,7 @@ pub(super) struct Fence {
     /// The accesses that the thread knew at the fence.
     pub(super) clock: Shared,
     /// The scope of the fence.
-    pub(super) scope: super::Scope,
+    pub(super) scope: Scope,
 }
 
 impl Cta {
@@ -216,7 +216,6 @@ impl Cta {
             relaxed_arrival: false,
             polled: FxHashMap::default(),
             locks: FxHashMap::default(),
-            released: FxHashSet::default(),
             sizes: Vec::new(),
             groups: FxHashMap::default(),
         }
@@ -259,7 +258,6 @@ impl Cta {
         self.forget_others();
         self.groups = FxHashMap::default();
         self.polled = FxHashMap::default();
-        self.released = FxHashSet::default();
         self.barriers = Vec::new();
     }
 
@@ -273,8 +271,18 @@ impl Cta {
     pub(super) fn lock(&self, thread: u32) -> Option<Lock> {
         match self.locks.is_empty() {
             true => None,
-            false => self.locks.get(&thread).copied(),
+            false => self.locks.get(&thread).map(|&(lock, _)| lock),
         }
+    }
+
+    /// Records that a thread accesses memory. Returns the lock that the thread holds.
+    pub(super) fn use_lock(&mut self, thread: u32) -> Option<Lock> {
+        if self.locks.is_empty() {
+            return None;
+        }
+        let (lock, early) = self.locks.get_mut(&thread)?;
+        *early |= lock.acquired != Some(Scope::Device);
+        Some(*lock)
     }
 
     /// Returns whether a thread of the CTA holds a lock.
@@ -290,24 +298,21 @@ impl Cta {
     /// Records that a thread has taken the lock at `address`. `acquired` is the scope of the acquire that belongs to
     /// the compare-and-swap, if there is one.
     pub(super) fn hold_lock(&mut self, thread: u32, address: u64, acquired: Option<Scope>) {
-        self.locks.insert(thread, Lock { address, acquired });
+        let lock = Lock { address, acquired };
+        self.locks.insert(thread, (lock, false));
     }
 
     /// Records that a thread writes to `address`. If this is the address of the lock that the thread holds, the thread
-    /// releases the lock.
-    pub(super) fn release_lock(&mut self, thread: u32, address: u64) {
-        if self
-            .lock(thread)
-            .is_some_and(|lock| lock.address == address)
-        {
-            self.locks.remove(&thread);
-            self.released.insert((thread, address));
+    /// releases the lock. Returns whether it releases the lock and has accessed memory before it had acquired the lock
+    /// with [`Scope::Device`].
+    pub(super) fn release_lock(&mut self, thread: u32, address: u64) -> bool {
+        match self.locks.get(&thread) {
+            Some(&(lock, early)) if lock.address == address => {
+                self.locks.remove(&thread);
+                early
+            }
+            _ => false,
         }
-    }
-
-    /// Returns whether a thread has held and released the lock at `address`.
-    pub(super) fn has_released(&self, thread: u32, address: u64) -> bool {
-        self.released.contains(&(thread, address))
     }
 
     /// Returns the groups of a sequence of a thread.
@@ -649,28 +654,49 @@ impl Cta {
         joined
     }
 
-    /// Stores the clock of a write whose value a thread has read with a strong read. The thread's next fence acquires
-    /// this clock. `scheduled` states whether the schedule decides from which write the thread reads.
-    pub(super) fn read_strongly(&mut self, thread: u32, clock: &Shared, scheduled: bool) {
-        if clock.is_none() {
+    /// Stores the clocks of writes whose values a thread has read with a strong read. A later fence of the thread
+    /// acquires those clocks whose index is at most the [`Scope`] of the fence. `scheduled` states whether the schedule
+    /// decides from which write the thread reads.
+    pub(super) fn read_strongly(&mut self, thread: u32, clocks: &[Shared; 3], scheduled: bool) {
+        if clocks.iter().all(Option::is_none) {
             return;
         }
         if self.pending.is_empty() {
-            self.pending = vec![None; self.warps.len() * 32];
+            self.pending = vec![[None, None, None]; self.warps.len() * 32];
         }
-        clock::join(&mut self.pending[thread as usize], clock);
+        for (pending, clock) in self.pending[thread as usize].iter_mut().zip(clocks) {
+            clock::join(pending, clock);
+        }
         if scheduled {
             self.scheduled.insert(thread);
         }
     }
 
     /// Performs a fence of a thread. Returns whether the clock that the thread acquires depends on the schedule.
-    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: super::Scope) -> bool {
-        if let Some(pending) = self.pending.get_mut(thread as usize) {
-            let pending = pending.take();
-            self.acquire(thread, &pending, Basis::Guaranteed);
+    pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) -> bool {
+        let (mut acquires, mut narrow) = (false, false);
+        for least in Scope::ALL {
+            let Some(pending) = self.pending.get_mut(thread as usize) else {
+                break;
+            };
+            let pending = &mut pending[least as usize];
+            if pending.is_none() {
+                continue;
+            }
+            if least <= scope {
+                let clock = pending.take();
+                self.acquire(thread, &clock, Basis::Guaranteed);
+                acquires = true;
+            } else {
+                narrow = true;
+            }
         }
-        if let Some(lock) = self.locks.get_mut(&thread) {
+        if narrow && !self.is_narrow(thread) {
+            let mut clock = Clock::default();
+            clock.narrow = true;
+            self.acquire(thread, &Some(std::sync::Arc::new(clock)), Basis::Suspected);
+        }
+        if let Some((lock, _)) = self.locks.get_mut(&thread) {
             lock.acquired = lock.acquired.max(Some(scope));
         }
         let clock = self.release(id, thread, Basis::Guaranteed);
@@ -679,7 +705,7 @@ impl Cta {
         }
         self.fences[thread as usize] = Some(Box::new(Fence { clock, scope }));
         self.end_interval(thread);
-        !self.scheduled.is_empty() && self.scheduled.remove(&thread)
+        acquires && self.scheduled.remove(&thread)
     }
 
     /// Returns the last fence of a thread; `None` if the thread has executed no fence.

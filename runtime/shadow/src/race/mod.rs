@@ -47,6 +47,11 @@ pub enum Scope {
     Device,
 }
 
+impl Scope {
+    /// All scopes, the narrowest first.
+    const ALL: [Scope; 3] = [Scope::Cta, Scope::Cluster, Scope::Device];
+}
+
 /// The properties of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Access {
@@ -156,8 +161,9 @@ pub struct Race {
     /// in PTX. The location is a flag if threads read from it values that other threads have written
     /// ([`Detector::is_flag`]).
     pub volatile: bool,
-    /// Whether only a fence in the later thread is missing, between the thread's strong read of a flag and its access.
-    /// The earlier thread has released its access properly. Many programs lack this fence and still work on GPUs.
+    /// Whether only a fence in the later thread is missing or has too narrow a scope, between the thread's strong read
+    /// of a flag and its access. The earlier thread has released its access properly. Many programs lack this fence and
+    /// still work on GPUs.
     pub reader_lacks_fence: bool,
     /// Number of neighbouring threads for which the race is reported. The number is more than one only if neighbouring
     /// lanes of one CTA and the same lanes of another CTA write the same memory. Each thread of one CTA then races with
@@ -248,6 +254,27 @@ struct Location {
     size: u64,
 }
 
+impl Location {
+    /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a clock is the least
+    /// [`Scope`] of an acquire by which the reader learns the accesses in the clock.
+    fn clocks(&self, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
+        let mut clocks = [None, None, None];
+        if scope == Scope::Device {
+            clocks[Scope::Device as usize].clone_from(&self.device);
+        }
+        for (width, group, released) in &self.narrow {
+            let here = match width {
+                Scope::Cta => *group == u64::from(id),
+                _ => *group == cluster && scope != Scope::Cta,
+            };
+            if here {
+                clocks[*width as usize].clone_from(released);
+            }
+        }
+        clocks
+    }
+}
+
 /// Maximum number of updates of a location for which the detector keeps [`Location::suspected`]. A location with more
 /// updates is a counter and not a flag. Without this limit, the running time would be quadratic in the number of
 /// threads.
@@ -323,6 +350,9 @@ pub struct Detector {
     /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
     /// ended, its last clock for each [`Use`]; for each location, the clocks `device` and `suspected`.
     known: u64,
+    /// Pairs of a thread and the address of a lock. The thread has released the lock, and has accessed memory while it
+    /// held the lock and had not acquired it with [`Scope::Device`]. Contains also threads of CTAs that have ended.
+    released: FxHashSet<(Thread, u64)>,
     /// See [`Detector::has_given_up`].
     given_up: bool,
 }
@@ -330,6 +360,9 @@ pub struct Detector {
 /// Maximum of [`Detector::known`]. The clocks of `n` threads that all synchronise with each other take memory that is
 /// proportional to `n * n`.
 const MOST_KNOWN: u64 = 1 << 26;
+
+/// Maximum number of pairs in [`Detector::released`]. The detector ignores further pairs.
+const MOST_LOCKS: usize = 1 << 22;
 
 impl Detector {
     /// Returns whether the detector has stopped recording accesses because too many threads synchronise with each other
@@ -349,6 +382,7 @@ impl Detector {
             self.cells = Cells::default();
             self.blocks = Blocks::default();
             self.locations.clear();
+            self.released = FxHashSet::default();
             self.known = 0;
             for cta in &mut self.ctas {
                 cta.take_sizes();
@@ -600,18 +634,10 @@ impl Detector {
         if access.polls && cta.has_seen(thread, seen) {
             return;
         }
-        let mut clock = match scope {
-            Scope::Device => location.device.clone(),
-            _ => None,
-        };
-        for (width, group, released) in &location.narrow {
-            let here = match width {
-                Scope::Cta => *group == u64::from(id),
-                _ => *group == cta.cluster && scope != Scope::Cta,
-            };
-            if here {
-                clock::join(&mut clock, released);
-            }
+        let clocks = location.clocks(scope, id, cta.cluster);
+        let mut clock = None;
+        for released in clocks.iter().rev() {
+            clock::join(&mut clock, released);
         }
         // In locks and queues, a different thread may have written the value in another schedule. The phases of an
         // mbarrier are the same in all schedules.
@@ -621,7 +647,7 @@ impl Detector {
             self.scheduled |= scheduled;
             cta.acquire(thread, &clock, Basis::Guaranteed);
         } else {
-            cta.read_strongly(thread, &clock, scheduled);
+            cta.read_strongly(thread, &clocks, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
         let most = most_suspected(self.suspected);
@@ -704,8 +730,8 @@ impl Detector {
         cta.end_interval(thread);
         if access.swaps {
             cta.hold_lock(thread, address, access.acquires.then_some(scope));
-        } else {
-            cta.release_lock(thread, address);
+        } else if cta.release_lock(thread, address) && self.released.len() < MOST_LOCKS {
+            self.released.insert((by, address));
         }
         let suspected = location.suspected.clone();
         let size = clock::size(&location.device) + clock::size(&suspected);
@@ -890,7 +916,7 @@ impl Detector {
         let cta = &mut self.ctas[by.cta as usize];
         let time = cta.time(by.index);
         cta.note_access(by.index);
-        let lock = cta.lock(by.index);
+        let lock = cta.use_lock(by.index);
         let key = (by.cta, by.warp(), site, writes);
         let recent = &mut self.recent[(2 * site as usize + usize::from(writes)) % RECENT];
         let known = match *recent {

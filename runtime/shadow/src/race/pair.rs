@@ -198,13 +198,16 @@ impl Detector {
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
         let (own, theirs) = (cta.lock(by.index)?, group.lock?);
         let thread = group.warp * 32 + entry.lanes.trailing_zeros();
-        let same_thread = (group.cta, thread) == (by.cta, by.index);
-        if own.address != theirs.address || same_thread || other.launch != cta.launch {
+        let holder = Thread {
+            cta: group.cta,
+            index: thread,
+        };
+        if own.address != theirs.address || holder == by || other.launch != cta.launch {
             return None;
         }
         // If the earlier thread has not released the location with a write other than a compare-and-swap, the location
         // is not a lock.
-        if !other.has_released(thread, own.address) {
+        if !self.released.contains(&(holder, own.address)) {
             return None;
         }
         if (theirs.acquired).is_some_and(|scope| self.includes(scope, by.cta, group.cta)) {

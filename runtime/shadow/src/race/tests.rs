@@ -246,6 +246,88 @@ fn a_flag_with_fences_or_release_and_acquire_orders() {
     assert_eq!(message(Some(Scope::Cta), false).len(), 1);
 }
 
+/// Thread 0 of CTA 0 writes X, executes a fence of scope `Device` and writes a flag. The thread `reader` of the CTA
+/// `cta` reads the flag and executes the fences `fences`. CTA 1 is in the cluster of CTA 0, and CTA 2 is not.
+fn received(cta: CtaId, reader: u32, fences: &[Scope]) -> Run {
+    let mut detector = Detector::default();
+    for (index, cluster) in [(0, 0), (1, 0), (2, 1)] {
+        detector.add_cta(0, index, cluster, 64);
+    }
+    let mut run = Run {
+        detector,
+        races: Vec::new(),
+    };
+    run.write(0, 0);
+    run.detector.fence(0, 0, Scope::Device);
+    run.access(0, 0, STRONG_WRITE, FLAG, 4);
+    run.access(cta, reader, STRONG_READ, FLAG, 4);
+    for &scope in fences {
+        run.detector.fence(cta, reader, scope);
+    }
+    run
+}
+
+#[test]
+fn a_fence_acquires_only_from_threads_in_its_scope() {
+    let scopes = [Scope::Cta, Scope::Cluster, Scope::Device];
+    for (cta, least) in [(0, Scope::Cta), (1, Scope::Cluster), (2, Scope::Device)] {
+        for fence in scopes {
+            for access in [Access::READ, Access::WRITE] {
+                let mut run = received(cta, 40, &[fence]);
+                run.access(cta, 40, access, X, 4);
+                match fence >= least {
+                    true => assert_eq!(run.races, [], "{cta} {fence:?}"),
+                    false => assert_eq!(run.missing(), [Missing::Scope], "{cta} {fence:?}"),
+                }
+                assert!(run.races.iter().all(|race| race.reader_lacks_fence));
+            }
+        }
+    }
+    let mut run = received(2, 40, &[]);
+    run.read(2, 40);
+    assert_eq!(run.missing(), [Missing::Fence]);
+}
+
+#[test]
+fn a_wide_fence_may_follow_a_narrow_one() {
+    let mut run = received(2, 40, &[Scope::Cta, Scope::Device]);
+    run.read(2, 40);
+    assert_eq!(run.races, []);
+    // A narrow fence is also too narrow for threads that pass a barrier after it.
+    let mut run = received(2, 40, &[Scope::Cta]);
+    run.barrier(2);
+    run.read(2, 0);
+    assert_eq!(run.missing(), [Missing::Scope]);
+    assert!(run.races[0].reader_lacks_fence);
+}
+
+#[test]
+fn a_narrow_fence_acquires_from_its_cta_what_the_writer_has_acquired() {
+    // Thread 40 of CTA 1 passes on what it has received, to thread 0 of its CTA.
+    for (fence, clean) in [(Scope::Device, true), (Scope::Cta, false)] {
+        let mut run = received(1, 40, &[fence]);
+        run.access(1, 40, Access::WRITE, X + 4, 4);
+        run.detector.fence(1, 40, Scope::Cta);
+        run.access(1, 40, ATOMIC, FLAG, 4);
+        run.access(1, 0, STRONG_READ, FLAG, 4);
+        run.detector.fence(1, 0, Scope::Cta);
+        run.access(1, 0, Access::READ, X + 4, 4);
+        assert_eq!(run.races, []);
+        run.read(1, 0);
+        assert_eq!(run.races.is_empty(), clean, "{fence:?}");
+    }
+}
+
+#[test]
+fn a_narrow_fence_that_acquires_nothing_does_not_depend_on_the_schedule() {
+    let mut run = received(2, 40, &[]);
+    run.access(2, 0, ATOMIC, FLAG, 4);
+    run.detector.fence(2, 0, Scope::Cta);
+    assert!(!run.detector.depends_on_schedule());
+    run.detector.fence(2, 0, Scope::Device);
+    assert!(run.detector.depends_on_schedule());
+}
+
 #[test]
 fn a_later_access_is_not_released() {
     let mut run = Run::new();
@@ -389,13 +471,13 @@ fn asynchronous_copies_end_with_a_wait_of_their_thread() {
     assert_eq!(run.races.len(), 1);
 }
 
-/// Two CTAs increment X under a lock. The first CTA executes a fence of scope `first` after it has taken the lock.
-fn locked(first: Option<Scope>) -> Vec<Missing> {
+/// Two CTAs increment X under a lock. The first CTA executes a fence of scope `first` after it has taken the lock. If
+/// `ends` is true, each CTA ends before the next one takes the lock.
+fn locked(run: &mut Run, first: Option<Scope>, ends: bool) -> Vec<Missing> {
     let swap = Access {
         swaps: true,
         ..ATOMIC
     };
-    let mut run = Run::new();
     for (cta, fence) in [(0, first), (1, Some(Scope::Device))] {
         run.access(cta, 0, swap, FLAG, 4);
         if let Some(scope) = fence {
@@ -405,15 +487,33 @@ fn locked(first: Option<Scope>) -> Vec<Missing> {
         run.write(cta, 0);
         run.detector.fence(cta, 0, Scope::Device);
         run.access(cta, 0, ATOMIC, FLAG, 4);
+        if ends {
+            run.detector.end_cta(cta);
+        }
     }
     run.missing()
 }
 
 #[test]
 fn a_lock_needs_a_fence_in_each_thread() {
-    assert_eq!(locked(Some(Scope::Device)), []);
-    assert_eq!(locked(None)[0], Missing::Fence);
-    assert_eq!(locked(Some(Scope::Cta))[0], Missing::Scope);
+    for ends in [false, true] {
+        let missing = |first| locked(&mut Run::new(), first, ends);
+        assert_eq!(missing(Some(Scope::Device)), []);
+        assert_eq!(missing(None), [Missing::Fence; 2]);
+        assert_eq!(missing(Some(Scope::Cta)), [Missing::Scope; 2]);
+    }
+}
+
+#[test]
+fn only_locks_without_an_acquire_are_kept() {
+    let mut run = Run::new();
+    locked(&mut run, Some(Scope::Device), true);
+    assert_eq!(run.detector.released.len(), 0);
+    let mut run = Run::new();
+    locked(&mut run, Some(Scope::Cta), true);
+    assert_eq!(run.detector.released.len(), 1);
+    run.detector.clear();
+    assert_eq!(run.detector.released.len(), 0);
 }
 
 #[test]
