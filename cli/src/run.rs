@@ -85,7 +85,7 @@ pub(crate) struct Options {
     trace_api: bool,
     /// Run blocks and warps in reverse order (finds programs that depend on the order).
     #[arg(long)]
-    reverse: bool,
+    pub(crate) reverse: bool,
     /// Write every loaded image, its PTX and a list of what could not run to a folder.
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     dump: Option<PathBuf>,

@@ -53,6 +53,19 @@ fn check_finds_what_is_undefined_and_says_so_by_its_exit_code() {
 }
 
 #[test]
+fn check_states_that_racecheck_ignores_the_reverse_order() {
+    let folder = Folder::new("check_reverse");
+    let stated = |options: &str| {
+        check(&folder, options, ARGS)
+            .1
+            .contains("--reverse has no effect")
+    };
+    assert!(stated("--reverse"));
+    assert!(!stated("--reverse --tool memcheck"));
+    assert!(!stated(""));
+}
+
+#[test]
 fn check_passes_the_exit_code_of_the_program() {
     let folder = Folder::new("check_exit_code");
     let output = folder.margay("check -- false");

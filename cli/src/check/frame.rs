@@ -396,15 +396,14 @@ impl Frame<'_> {
 
     fn summary(&mut self, summary: &Summary) {
         if self.style.tools.contains(&Tool::Leak) {
+            let unexamined = match summary.leaks_unexamined {
+                true => " (memory was not examined after the error that ended its context)",
+                false => "",
+            };
             self.line(&format!(
-                "LEAK SUMMARY: {} bytes leaked in {} allocations",
+                "LEAK SUMMARY: {} bytes leaked in {} allocations{unexamined}",
                 summary.leaked_bytes, summary.leaked_allocations
             ));
-            if summary.leaks_unexamined {
-                self.line(
-                    "Memory was not examined for leaks after the error that ended its context.",
-                );
-            }
         }
         if self.style.tools.contains(&Tool::Race) {
             let (errors, warnings) = (summary.race_errors, summary.race_warnings);
@@ -573,7 +572,7 @@ mod tests {
                 tools: vec![tool],
                 ..style()
             };
-            write(&content, &style).contains("Memory was not examined for leaks")
+            write(&content, &style).contains("memory was not examined")
         };
         assert!(stated(true, Tool::Leak));
         assert!(!stated(false, Tool::Leak));

@@ -30,6 +30,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use margay::checks::Tool;
 use margay_cli::input;
 
 use crate::output::{Failure, Outcome, Report, colours, note};
@@ -122,6 +123,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     for text in options.notes() {
         note(&format!("margay: {text}"));
+    }
+    if arguments.run.reverse && options.tools().contains(&Tool::Race) {
+        note("margay: --reverse has no effect, because racecheck runs blocks and warps in order");
     }
     let ended = match &options.output.read {
         Some(name) => read(name)?,

@@ -10,7 +10,7 @@ use crate::collective::{Group, mask_operand};
 use crate::{Runner, SyncPoint, lanes, mask_of};
 use margay_ir::function::SourceLoc;
 use margay_ops::meaning::Desc;
-use margay_ops::meaning::warp::shuffle_source;
+use margay_ops::meaning::warp::{is_shuffle_of_width, shuffle_source};
 use margay_ops::mods::Mode;
 use margay_ops::ops::Opcode;
 
@@ -112,13 +112,6 @@ impl Undefined {
             }
         }
     }
-}
-
-/// Returns whether the operand `c` of a shuffle describes a width that CUDA permits. `nvcc` computes the bits above the
-/// lowest eight as 32 minus the width.
-fn is_of_width(bounds: u32) -> bool {
-    let width = 32_u32.wrapping_sub(bounds >> 8);
-    width.is_power_of_two() && width <= 32
 }
 
 /// A finding: an occurrence of undefined behaviour in a warp.
@@ -258,7 +251,7 @@ impl SyncCheck {
                 self.note(runner, Undefined::AbsentSource, (warp, sync_point), absent);
                 let unusual = |&lane: &u32| {
                     let bounds = runner.operand(warp as u32, lane, sync_points[lane as usize], 2);
-                    !is_of_width(bounds as u32)
+                    !is_shuffle_of_width(bounds as u32)
                 };
                 let unusual = mask_of(lanes(active).filter(unusual));
                 self.note(runner, Undefined::ShuffleWidth, (warp, sync_point), unusual);

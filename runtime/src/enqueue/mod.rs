@@ -270,7 +270,8 @@ impl Stream {
             self.submit(Work::Device { job, short: true });
             return Ok(());
         }
-        self.context().owner_of(base, Allocation::is_freeable)?;
+        let accept = |found: &Allocation| found.pooled || found.is_freeable();
+        self.context().owner_of(base, accept)?;
         self.frees(base);
         let freed = self.context().release_on_drop(base);
         self.context().machine().memory.promise(base);

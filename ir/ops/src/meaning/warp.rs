@@ -31,6 +31,13 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
     }
 }
 
+/// Returns whether the operand `c` of a shuffle describes a width that CUDA C++ permits: a power of two from 1 to 32.
+/// `nvcc` computes the bits above the lowest eight as 32 minus the width.
+pub fn is_shuffle_of_width(c: u32) -> bool {
+    let width = 32_u32.wrapping_sub(c >> 8);
+    width.is_power_of_two() && width <= 32
+}
+
 /// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If it is not, the lane
 /// reads its own value.
 #[inline]
