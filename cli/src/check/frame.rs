@@ -239,7 +239,9 @@ impl Frame<'_> {
     /// Writes a race as two places of the program.
     fn analysis(&mut self, record: &Record) {
         let severity = words::severity_word(record.severity);
-        let hazards = words::counted(record.count, "hazard", "hazards");
+        // A race is counted for each group of four bytes, a hazard for each byte.
+        let bytes = record.size.map_or(1, |size| size.clamp(1, 4));
+        let hazards = words::counted(record.count.saturating_mul(bytes), "hazard", "hazards");
         let mut start = format!("{severity}: Race reported between ");
         let sides = sides(record, true);
         for (index, side) in sides.iter().enumerate() {
@@ -458,7 +460,7 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the two accesses of a race in the order in which they occurred; if `writes_first` is set, a write precedes
+/// Returns the two accesses of a race in the order of the source; if `writes_first` is set, a write precedes
 /// a read.
 fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     let mut sides = Vec::new();
@@ -480,6 +482,8 @@ fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     });
     if writes_first {
         sides.sort_by_key(|side| side.access == "read");
+    } else {
+        sides.sort_by_key(|side| side.spot.ptx_line);
     }
     sides
 }

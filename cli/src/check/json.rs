@@ -154,7 +154,7 @@ mod tests {
                 "kernel": "k", "file": "f.cu", "line": 41, "ptx_line": 30, "pc": null, "inlined": [],
                 "access": "write", "thread": [35, 0, 0], "block": [0, 0, 0],
             },
-            "missing": "barrier", "count": 508, "host": [], "pids": [41],
+            "missing": "barrier", "count": 127, "host": [], "pids": [41],
         });
         assert_eq!(*race, expected);
         let leak = &report["findings"][1];

@@ -328,7 +328,7 @@ mod tests {
             },
         }]);
         assert_eq!(race["relatedLocations"], second);
-        assert_eq!(race["occurrenceCount"], 508);
+        assert_eq!(race["occurrenceCount"], 127);
         assert_eq!(
             race["message"]["text"],
             "Race between a read and a write of __shared__ memory in kernel k by thread (32,0,0) in block (0,0,0), \

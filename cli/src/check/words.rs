@@ -184,12 +184,18 @@ pub(crate) fn host_heading(record: &Record) -> &'static str {
     }
 }
 
-/// Returns the hazard of a race, which depends on the kinds of the first and of the second access: read after write
-/// (`RAW`), write after read (`WAR`) or write after write (`WAW`).
+/// Returns the hazard of a race, which depends on the kinds of the first and of the second access in the source: read
+/// after write (`RAW`), write after read (`WAR`) or write after write (`WAW`).
 pub(crate) fn hazard(record: &Record) -> &'static str {
     let reads = |access: Option<&str>| access == Some("read");
-    let first = record.other.as_ref().map(|other| other.access.as_str());
-    match (reads(first), reads(record.access.as_deref())) {
+    let own = (record.spot.ptx_line, record.access.as_deref());
+    let other = record.other.as_ref();
+    let other = other.map_or(own, |other| (other.spot.ptx_line, Some(&*other.access)));
+    let (first, second) = match own.0 < other.0 {
+        true => (own.1, other.1),
+        false => (other.1, own.1),
+    };
+    match (reads(first), reads(second)) {
         (true, _) => "WAR",
         (false, true) => "RAW",
         (false, false) => "WAW",

@@ -378,10 +378,10 @@ impl PtxLaunch {
             | Undefined::BarrierCount
             | Undefined::CountsDiffer
             | Undefined::MixedReduction => "Invalid arguments",
-            Undefined::AbsentSource | Undefined::PartOfWarp => "Divergent thread(s) in warp",
+            Undefined::AbsentSource | Undefined::PartOfWarp => "Divergent thread(s) in warp.",
             Undefined::DivergentBarrier
             | Undefined::LeftBeforeBarrier
-            | Undefined::SkippedBarrier => "Divergent thread(s) in block",
+            | Undefined::SkippedBarrier => "Divergent thread(s) in block.",
             Undefined::ArrivesTwice | Undefined::WaitsWithoutArrival => {
                 "Missing arrival or wait at a barrier of a cluster"
             }
