@@ -535,24 +535,30 @@ mod tests {
         write(&content, style)
     }
 
+    /// Returns the report of one tool without findings.
+    fn report_of(tool: Tool, summary: Summary) -> String {
+        let content = Content {
+            records: &[],
+            launches: &[],
+            summary,
+            session: None,
+            end: None,
+        };
+        let style = Style {
+            tools: vec![tool],
+            ..style()
+        };
+        write(&content, &style)
+    }
+
     #[test]
     fn a_report_states_once_that_launches_ran_in_one_order() {
         let stated = |one_order, tool| {
-            let content = Content {
-                records: &[],
-                launches: &[],
-                summary: Summary {
-                    one_order,
-                    ..Summary::default()
-                },
-                session: None,
-                end: None,
+            let summary = Summary {
+                one_order,
+                ..Summary::default()
             };
-            let style = Style {
-                tools: vec![tool],
-                ..style()
-            };
-            write(&content, &style).matches("ran in one order").count()
+            report_of(tool, summary).matches("ran in one order").count()
         };
         assert_eq!(stated(true, Tool::Race), 1);
         assert_eq!(stated(false, Tool::Race), 0);
@@ -562,21 +568,11 @@ mod tests {
     #[test]
     fn a_report_states_that_memory_was_not_examined_for_leaks() {
         let stated = |leaks_unexamined, tool| {
-            let content = Content {
-                records: &[],
-                launches: &[],
-                summary: Summary {
-                    leaks_unexamined,
-                    ..Summary::default()
-                },
-                session: None,
-                end: None,
+            let summary = Summary {
+                leaks_unexamined,
+                ..Summary::default()
             };
-            let style = Style {
-                tools: vec![tool],
-                ..style()
-            };
-            write(&content, &style).contains("memory was not examined")
+            report_of(tool, summary).contains("memory was not examined")
         };
         assert!(stated(true, Tool::Leak));
         assert!(!stated(false, Tool::Leak));
