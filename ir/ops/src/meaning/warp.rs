@@ -162,3 +162,23 @@ pub fn activemask(_: &Desc, warp: &mut WarpLanes<'_>) {
     let active = warp.active.into();
     broadcast(warp, 0, active);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_shuffle_of_width;
+
+    /// `nvcc` computes the operand as `(32 - width) << 8 | 0x1f`, or without `| 0x1f` for `shfl.up`.
+    #[test]
+    fn shuffle_widths_are_powers_of_two_up_to_32() {
+        let operands = |width: i32| {
+            let above = ((32 - width) << 8) as u32;
+            [above, above | 0x1f]
+        };
+        for width in -70..=70 {
+            let allowed = [1, 2, 4, 8, 16, 32].contains(&width);
+            for c in operands(width) {
+                assert_eq!(is_shuffle_of_width(c), allowed, "{width}");
+            }
+        }
+    }
+}
