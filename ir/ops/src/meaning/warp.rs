@@ -35,7 +35,7 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
 /// `nvcc` computes the bits above the lowest eight as 32 minus the width.
 pub fn is_shuffle_of_width(c: u32) -> bool {
     let width = 32_u32.wrapping_sub(c >> 8);
-    width.is_power_of_two() && width <= 32
+    matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
 /// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If it is not, the lane
