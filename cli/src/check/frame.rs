@@ -276,7 +276,8 @@ impl Frame<'_> {
             Severity::Warning => "(Warp Level Programming) ",
             _ => "",
         };
-        let hazard = words::hazard(record);
+        let sides = sides(record, false);
+        let hazard = hazard(&sides);
         let space = record.space.as_deref().unwrap_or("__global__");
         let address = record.address.map(|address| format!(" {address:#x}"));
         let block = record
@@ -288,7 +289,7 @@ impl Frame<'_> {
             block.unwrap_or_default()
         );
         self.inked(&text, Ink::of(record.severity));
-        for side in sides(record, false) {
+        for side in sides {
             let access = words::capital(side.access);
             let thread = side
                 .thread
@@ -488,6 +489,17 @@ fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     sides
 }
 
+/// Returns the hazard of a race, which depends on the kinds of the first and of the second access in the source: read
+/// after write (`RAW`), write after read (`WAR`) or write after write (`WAW`).
+fn hazard(sides: &[Side<'_>]) -> &'static str {
+    let reads = |side: Option<&Side<'_>>| side.is_some_and(|side| side.access == "read");
+    match (reads(sides.first()), reads(sides.last())) {
+        (true, _) => "WAR",
+        (false, true) => "RAW",
+        (false, false) => "WAW",
+    }
+}
+
 /// Returns the phrase that names a thread and its block; `None` if one of them is unknown.
 fn thread_sentence(thread: Option<Coordinates>, block: Option<Coordinates>) -> Option<String> {
     let (thread, block) = (thread?, block?);
@@ -620,6 +632,20 @@ mod tests {
 =========     by thread"
         );
         assert!(text.contains(&expected), "{text}");
+    }
+
+    #[test]
+    fn hazards_are_named_by_their_order() {
+        let hazard = |record: &Record| hazard(&sides(record, false));
+        let after_write = &records(&[RACE])[0];
+        assert_eq!(hazard(after_write), "RAW");
+        let both = RACE.replace(r#""access":"read""#, r#""access":"atomic""#);
+        assert_eq!(hazard(&records(&[&both])[0]), "WAW");
+        let swapped = RACE
+            .replace("write", "x")
+            .replace("read", "write")
+            .replace("x", "read");
+        assert_eq!(hazard(&records(&[&swapped])[0]), "WAR");
     }
 
     #[test]

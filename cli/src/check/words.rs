@@ -184,24 +184,6 @@ pub(crate) fn host_heading(record: &Record) -> &'static str {
     }
 }
 
-/// Returns the hazard of a race, which depends on the kinds of the first and of the second access in the source: read
-/// after write (`RAW`), write after read (`WAR`) or write after write (`WAW`).
-pub(crate) fn hazard(record: &Record) -> &'static str {
-    let reads = |access: Option<&str>| access == Some("read");
-    let own = (record.spot.ptx_line, record.access.as_deref());
-    let other = record.other.as_ref();
-    let other = other.map_or(own, |other| (other.spot.ptx_line, Some(&*other.access)));
-    let (first, second) = match own.0 < other.0 {
-        true => (own.1, other.1),
-        false => (other.1, own.1),
-    };
-    match (reads(first), reads(second)) {
-        (true, _) => "WAR",
-        (false, true) => "RAW",
-        (false, false) => "WAW",
-    }
-}
-
 /// Returns a word with a capital first letter.
 pub(crate) fn capital(word: &str) -> Cow<'_, str> {
     let mut chars = word.chars();
@@ -302,18 +284,5 @@ mod tests {
         );
         assert_eq!(at("device memory of 4 bytes, freed by cuMemFree"), None);
         assert_eq!(at("nothing is mapped there"), None);
-    }
-
-    #[test]
-    fn hazards_are_named_by_their_order() {
-        let after_write = &records(&[RACE])[0];
-        assert_eq!(hazard(after_write), "RAW");
-        let both = RACE.replace(r#""access":"read""#, r#""access":"atomic""#);
-        assert_eq!(hazard(&records(&[&both])[0]), "WAW");
-        let swapped = RACE
-            .replace("write", "x")
-            .replace("read", "write")
-            .replace("x", "read");
-        assert_eq!(hazard(&records(&[&swapped])[0]), "WAR");
     }
 }

@@ -239,20 +239,17 @@ impl SyncCheck {
         let sync_point = sync_points[active.trailing_zeros() as usize % 32];
         match desc.opcode {
             Opcode::Shfl => {
+                let operand = |lane: u32, index| {
+                    runner.operand(warp as u32, lane, sync_points[lane as usize], index) as u32
+                };
                 let absent = |&lane: &u32| {
-                    let sync_point = sync_points[lane as usize];
-                    let operand =
-                        |index| runner.operand(warp as u32, lane, sync_point, index) as u32;
-                    let (source, inside) =
-                        shuffle_source(desc.mods.mode(), lane, operand(1), operand(2));
+                    let (b, c) = (operand(lane, 1), operand(lane, 2));
+                    let (source, inside) = shuffle_source(desc.mods.mode(), lane, b, c);
                     inside && active >> source & 1 == 0
                 };
                 let absent = mask_of(lanes(active).filter(absent));
                 self.note(runner, Undefined::AbsentSource, (warp, sync_point), absent);
-                let unusual = |&lane: &u32| {
-                    let bounds = runner.operand(warp as u32, lane, sync_points[lane as usize], 2);
-                    !is_shuffle_of_width(bounds as u32)
-                };
+                let unusual = |&lane: &u32| !is_shuffle_of_width(operand(lane, 2));
                 let unusual = mask_of(lanes(active).filter(unusual));
                 self.note(runner, Undefined::ShuffleWidth, (warp, sync_point), unusual);
             }

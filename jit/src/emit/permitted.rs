@@ -83,8 +83,8 @@ impl Lane<'_, '_> {
     }
 
     /// Tests whether bytes from the host address `at` on are inside the permitted range at the offset `range` of the
-    /// context, and whether the address is aligned. `shape` is the number of bytes and the result of [`alignment`]. Returns the distance of the address from
-    /// the start of the range, and the result of the test.
+    /// context, and whether the address is aligned. `shape` is the number of bytes and the result of [`alignment`].
+    /// Returns the distance of the address from the start of the range, and the result of the test.
     pub(crate) fn is_in_range(
         &mut self,
         range: usize,

@@ -226,8 +226,13 @@ impl Findings {
                 }
                 (found, races.detector.depends_on_schedule())
             };
-            if scheduled && !self.ordered.swap(true, Ordering::Relaxed) {
-                self.tell_order();
+            if scheduled {
+                self.tell_once(
+                    &self.ordered,
+                    "order",
+                    "racecheck: the order of the threads decides which of them synchronise (locks, queues); checked \
+                     launches ran in one order",
+                );
             }
             for (finding, call) in found {
                 self.add(finding, call.as_ref());
@@ -365,24 +370,20 @@ impl Findings {
         }
     }
 
-    /// Reports that the races of the run are those of one order of the threads.
-    fn tell_order(&self) {
-        if !self.log_event(json!({"event": "order"})) {
-            crate::error::tell(
-                &"racecheck: the order of the threads decides which of them synchronise (locks, queues); checked \
-                 launches ran in one order",
-            );
-        }
-    }
-
     /// Reports, once in a run, that memory is not examined for leaks because an error has ended its context.
     pub(crate) fn note_unexamined_leaks(&self) {
-        if !self.unexamined_leaks.swap(true, Ordering::Relaxed)
-            && !self.log_event(json!({"event": "leaks-unexamined"}))
-        {
-            crate::error::tell(
-                &"leakcheck: memory was not examined, because an error has ended its context",
-            );
+        self.tell_once(
+            &self.unexamined_leaks,
+            "leaks-unexamined",
+            "leakcheck: memory was not examined, because an error has ended its context",
+        );
+    }
+
+    /// Writes an event to the log or, if this is not possible, a text to standard error, unless `told` states that this
+    /// run has already done so.
+    fn tell_once(&self, told: &AtomicBool, event: &str, text: &'static str) {
+        if !told.swap(true, Ordering::Relaxed) && !self.log_event(json!({"event": event})) {
+            crate::error::tell(&text);
         }
     }
 

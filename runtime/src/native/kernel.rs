@@ -7,8 +7,8 @@ use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SymbolTable, SyncPoint};
 use margay_ir::analysis::callees::callees;
 use margay_ir::analysis::{StackNeed, slots, stack_need};
-use margay_ir::entity::{Entity, FuncId};
-use margay_ir::function::{Function, split_symbol_payload};
+use margay_ir::entity::{Entity, FuncId, SymbolId};
+use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::observe::Selection;
 use margay_ir::pass;
@@ -736,19 +736,13 @@ impl Source {
             if called && !function.has_body() {
                 return Err(Error::UnresolvedSymbol(function.name.clone()));
             }
-            let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-            for &inst in insts {
-                let data = &function.dfg.insts[inst];
-                if data.opcode == Opcode::SymbolAddr {
-                    let (symbol, _) = split_symbol_payload(data.payload());
-                    let symbol = &module.symbols[symbol];
-                    if symbol.is_undefined() {
-                        return Err(Error::UnresolvedSymbol(symbol.name.clone()));
-                    }
-                }
-            }
         }
-        Ok(())
+        let named = shared::named(module, reached).into_iter();
+        let mut symbols = named.map(|index| &module.symbols[SymbolId::new(index)]);
+        match symbols.find(|symbol| symbol.is_undefined()) {
+            Some(symbol) => Err(Error::UnresolvedSymbol(symbol.name.clone())),
+            None => Ok(()),
+        }
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
 }
 
 /// Returns the indices of the symbols that functions name, in ascending order.
-fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
+pub(super) fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
     let mut found = FxHashSet::default();
     for &id in functions {
         let function = &module.functions[id];

@@ -380,13 +380,12 @@ impl Examiner<'_> {
         finding.space = Some(space);
         finding.size = Some(u64::from(first.0.access.bytes));
         finding.thread = Some(first.1);
-        finding.address = Some(match space {
-            "__shared__" => self.shared_place(race.address).1,
-            _ => race.address,
-        });
-        finding.allocation = match space {
-            "__shared__" => Some(self.shared_text(race.address)),
-            _ => self.visible.describe(race.address),
+        (finding.address, finding.allocation) = match space {
+            "__shared__" => (
+                Some(self.shared_place(race.address).1),
+                Some(self.shared_text(race.address)),
+            ),
+            _ => (Some(race.address), self.visible.describe(race.address)),
         };
         finding.other = Some(Box::new(Other {
             kernel: Some(second.0.kernel.to_string()),
