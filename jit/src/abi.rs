@@ -92,8 +92,10 @@ pub struct NativeContext {
     /// The invalid function handle, if the native function returned [`status::INVALID_PC`]; [`UNKNOWN_HANDLE`] if
     /// vector code returned this status.
     pub ended_handle: u64,
-    /// Value of `%nwarpid`: the number of warps of a CTA.
+    /// The number of warps of a CTA.
     pub warps: u32,
+    /// Value of `%nwarpid`.
+    pub sm_warps: u32,
     /// Only for functions that run phases. The caller sets this field to the resume point at which the function begins.
     /// When the function returns `GENERAL`, the field contains the resume point at which the current phase of the CTA
     /// began.

@@ -251,6 +251,8 @@ pub struct LaunchShape {
     pub grid_id: u64,
     /// Reported number of SMs.
     pub sms: u32,
+    /// Reported number of warps that can be resident in an SM.
+    pub sm_warps: u32,
     /// Stack bytes of a device thread (`CU_LIMIT_STACK_SIZE`), for recursion.
     pub stack_bytes: u64,
     /// Whether to run warps and CTAs in reverse order (testing).

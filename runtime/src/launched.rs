@@ -217,6 +217,7 @@ fn start_nested(
         cooperative: config.cooperative,
         grid_id: next_id(),
         sms: machine.config.sms,
+        sm_warps: machine.config.capability.limits().threads / 32,
         stack_bytes: context.limit_value(Limit::StackSize),
         reverse: machine.reverse,
         windows: machine.scheduler().window_geometry()?,

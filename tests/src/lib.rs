@@ -3,11 +3,13 @@
 
 pub mod checks;
 pub mod conformance;
+pub mod forms;
 pub mod fuzz;
 mod fuzz_driver;
 mod fuzz_images;
 mod fuzz_kernels;
 mod fuzz_process;
+pub mod gpu;
 pub mod literal;
 pub mod ptx_files;
 pub mod random;

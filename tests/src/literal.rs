@@ -55,9 +55,14 @@ pub struct Executed {
 
 /// Returns the file tests of all tables.
 pub fn literal_tests() -> Vec<LiteralTest> {
+    literal_tests_for(&TARGETS, VERSION)
+}
+
+/// Returns the file tests of all tables for other targets and another version of the ISA, which a GPU may require.
+pub fn literal_tests_for(targets: &[&'static str], version: (u16, u16)) -> Vec<LiteralTest> {
     let mut files: Vec<(LiteralTest, Vec<Kernel>)> = Vec::new();
     for case in cases() {
-        let Some((target, instruction)) = instruction(&case) else {
+        let Some((target, instruction)) = instruction(&case, targets, version) else {
             continue;
         };
         let name = format!("meanings/{}", case.at.0.trim_end_matches(".txt"));
@@ -88,7 +93,7 @@ pub fn literal_tests() -> Vec<LiteralTest> {
     }
     files
         .into_iter()
-        .map(|(file, kernels)| finish(file, &kernels))
+        .map(|(file, kernels)| finish(file, &kernels, version))
         .collect()
 }
 
@@ -101,8 +106,8 @@ fn identifier(head: &str) -> String {
     head.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-fn finish(mut file: LiteralTest, kernels: &[Kernel]) -> LiteralTest {
-    let (major, minor) = VERSION;
+fn finish(mut file: LiteralTest, kernels: &[Kernel], version: (u16, u16)) -> LiteralTest {
+    let (major, minor) = version;
     let target = file.target;
     file.text = format!(
         "// Written by tests/src/literal.rs.\n.version {major}.{minor}\n.target {target}\n.address_size 64\n"
@@ -151,7 +156,11 @@ enum Operand {
 }
 
 /// Returns the instruction that a case describes, and its target.
-fn instruction(case: &Case) -> Option<(&'static str, Instruction)> {
+fn instruction(
+    case: &Case,
+    targets: &[&'static str],
+    version: (u16, u16),
+) -> Option<(&'static str, Instruction)> {
     if !matches!(case.desc.opcode.meaning(), Meaning::Pure(_)) {
         return None;
     }
@@ -159,8 +168,8 @@ fn instruction(case: &Case) -> Option<(&'static str, Instruction)> {
     let mut words = spelled.split('.');
     let head = words.next()?;
     let modifiers: Vec<&str> = words.collect();
-    let version = Version::new(VERSION.0, VERSION.1);
-    TARGETS.into_iter().find_map(|name| {
+    let version = Version::new(version.0, version.1);
+    targets.iter().find_map(|&name| {
         let target = Target::parse(name)?;
         let accepted = spell(head, &modifiers, version, target).ok()?;
         let fits = |spelling| with_operands(&spelled, spelling, case);

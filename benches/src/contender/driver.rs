@@ -163,7 +163,7 @@ struct Module {
 
 impl Module {
     fn load(functions: &Rc<Functions>, ptx: &str) -> Result<Module, String> {
-        let text = CString::new(ptx).map_err(|e| e.to_string())?;
+        let text = CString::new(with_old_version(ptx)).map_err(|e| e.to_string())?;
         let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the PTX ends with a zero, and there are no options.
         let status = unsafe {
@@ -175,6 +175,16 @@ impl Module {
             handle,
         })
     }
+}
+
+/// Returns a kernel's PTX with `.version 8.0`, so that drivers that are older than the compiler load it. The compiler
+/// writes its own version, but no kernel of the benchmarks contains an instruction that is newer than 8.0.
+fn with_old_version(ptx: &str) -> String {
+    let line = |line: &str| match line.starts_with(".version ") {
+        true => ".version 8.0\n".to_owned(),
+        false => format!("{line}\n"),
+    };
+    ptx.lines().map(line).collect()
 }
 
 impl Drop for Module {
@@ -325,6 +335,13 @@ impl Loaded for Ready {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_version_is_replaced() {
+        let text = "// nvcc\n.version 9.5\n.target sm_75\n";
+        let expected = "// nvcc\n.version 8.0\n.target sm_75\n";
+        assert_eq!(super::with_old_version(text), expected);
+    }
+
     #[test]
     fn arguments_fill_whole_words() {
         assert_eq!(super::words(&[1, 2]), [0x0201]);

@@ -14,7 +14,10 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
+mod raw;
 mod textures;
+
+pub use raw::{Loaded, Stopped};
 
 use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome};
 use super::run::{Failure, difference};
@@ -71,6 +74,7 @@ api! {
     reset = c"cuDevicePrimaryCtxReset_v2"(c_int);
     set_current = c"cuCtxSetCurrent"(*mut c_void);
     synchronize = c"cuCtxSynchronize"();
+    query = c"cuStreamQuery"(*mut c_void);
     load = c"cuModuleLoadData"(*mut *mut c_void, *const c_void);
     unload = c"cuModuleUnload"(*mut c_void);
     function = c"cuModuleGetFunction"(*mut *mut c_void, *mut c_void, *const c_char);
@@ -394,6 +398,16 @@ impl Driver {
     /// Checks that the arguments have the sizes of the kernel's parameters, because the driver reads as many bytes as
     /// the parameter has.
     fn check_parameters(&self, function: *mut c_void, arguments: &[Vec<u8>]) -> Result<(), String> {
+        let sizes: Vec<usize> = arguments.iter().map(Vec::len).collect();
+        if self.has_parameters(function, &sizes) {
+            Ok(())
+        } else {
+            Err("the arguments do not match the kernel's parameters".to_owned())
+        }
+    }
+
+    /// Returns whether the parameters of a kernel have the given sizes in bytes.
+    fn has_parameters(&self, function: *mut c_void, sizes: &[usize]) -> bool {
         let size_of = |index: usize| {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: the function belongs to a loaded module, and the pointers to the results are valid.
@@ -402,13 +416,9 @@ impl Driver {
             (status == SUCCESS).then_some(size)
         };
         let fits = (0..)
-            .zip(arguments)
-            .all(|(index, argument)| size_of(index) == Some(argument.len()));
-        if fits && size_of(arguments.len()).is_none() {
-            Ok(())
-        } else {
-            Err("the arguments do not match the kernel's parameters".to_owned())
-        }
+            .zip(sizes)
+            .all(|(index, size)| size_of(index) == Some(*size));
+        fits && size_of(sizes.len()).is_none()
     }
 
     fn upload(&self, bytes: &[u8]) -> Result<u64, String> {

@@ -17,7 +17,10 @@ pub struct LaunchInfo {
     pub cluster: [u32; 3],
     /// Host address of the parameter buffer.
     pub params: u64,
-    /// Total size in bytes of the `.shared` variables. Dynamic shared memory begins after them.
+    /// Size in bytes of reserved shared memory, which begins at offset 0.
+    pub reserved_shared: u32,
+    /// Total size in bytes of reserved shared memory and of the `.shared` variables. Dynamic shared memory begins after
+    /// them.
     pub static_shared: u32,
     /// Size in bytes of dynamic shared memory.
     pub dynamic_shared: u32,
@@ -30,6 +33,8 @@ pub struct LaunchInfo {
     pub grid_id: u64,
     /// Value of `%nsmid`.
     pub sm_count: u32,
+    /// Value of `%nwarpid`: the number of warps that can be resident in a multiprocessor.
+    pub sm_warps: u32,
     /// Address of the workspace for cooperative launches. `%envreg1` contains its high 32 bits, and `%envreg2` its low
     /// 32 bits.
     pub workspace: u64,
@@ -175,7 +180,7 @@ pub fn special_register(
         }
         R::Laneid => u64::from(lane),
         R::Warpid => u64::from(thread / 32),
-        R::Nwarpid => u64::from(launch.warps()),
+        R::Nwarpid => u64::from(launch.sm_warps),
         R::Smid => u64::from(cta.sm),
         R::Nsmid => u64::from(launch.sm_count),
         R::Gridid => launch.grid_id,
@@ -206,9 +211,9 @@ pub fn special_register(
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
-        // The remaining registers are performance counters, registers about reserved shared memory and graphs, and
-        // environment registers of NVIDIA's driver. They are 0, because Margay has no such counters and no reserved
-        // memory.
+        R::ReservedSmemEnd | R::ReservedSmemCap => u64::from(launch.reserved_shared),
+        // Reserved shared memory begins at offset 0, and so do both of its parts, as on an H100. The remaining registers
+        // are performance counters, registers about graphs, and environment registers of NVIDIA's driver. They are 0.
         _ => 0,
     }
 }

@@ -62,7 +62,7 @@ impl Lane<'_, '_> {
             },
             R::Laneid => self.b.ins().band_imm_u(self.here.thread, 31),
             R::Warpid => self.b.ins().ushr_imm_u(self.here.thread, 5),
-            R::Nwarpid => self.field(types::I32, offset_of!(NativeContext, warps)),
+            R::Nwarpid => self.field(types::I32, offset_of!(NativeContext, sm_warps)),
             R::LanemaskEq | R::LanemaskLt | R::LanemaskLe | R::LanemaskGe | R::LanemaskGt => {
                 self.lane_mask(register)
             }

@@ -550,8 +550,9 @@ impl Source {
         let local = reached
             .iter()
             .map(|&id| slots::layout(&module.functions[id]).1);
+        let shared = shared::layout(module, &reached, 0);
         Ok(KernelSizes {
-            static_shared: shared::layout(module, &reached, 0).bytes,
+            static_shared: shared.bytes - shared.reserved,
             local_bytes: local.fold(0, u32::saturating_add),
         })
     }

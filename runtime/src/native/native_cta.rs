@@ -275,6 +275,7 @@ fn context(
         ended_loc: 0,
         ended_handle: UNKNOWN_HANDLE,
         warps: info.warps(),
+        sm_warps: info.sm_warps,
         phase: 0,
         moved: 0,
         alive: 0,

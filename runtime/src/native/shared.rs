@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use margay_exec::SymbolTable;
 use margay_ir::entity::{Entity, FuncId, SymbolId};
-use margay_ir::function::{Linkage, payload_func, split_symbol_payload};
+use margay_ir::function::{Linkage, payload_func, payload_sreg, split_symbol_payload};
 use margay_ir::module::Module;
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,13 +18,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct SharedLayout {
     /// Index and offset of each symbol.
     pub(super) offsets: Vec<(usize, u32)>,
-    /// Number of bytes of the static variables, after which dynamic shared memory begins.
+    /// Number of bytes of reserved memory, which begins at offset 0: 0 or [`RESERVED`].
+    pub(super) reserved: u32,
+    /// Number of bytes of reserved memory and of the static variables, after which dynamic shared memory begins.
     pub(super) bytes: u32,
     /// Alignment of the first byte: the largest alignment of all variables, at least 16.
     pub(super) align: u32,
     /// The static variables in the order of their addresses.
     pub(super) variables: Vec<SharedVariable>,
 }
+
+/// Size of reserved shared memory, as on GPUs of capability 8.0 and newer. There, each kernel has this memory, and its
+/// variables begin after it. Here, only kernels have it that read one of the registers `%reserved_smem_offset_*`
+/// (cooperative groups of CUDA C++ do this for tiles of several warps).
+const RESERVED: u32 = 1024;
 
 /// A static variable in shared memory.
 #[derive(Clone, Debug)]
@@ -97,6 +105,28 @@ pub(super) fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
     found
 }
 
+/// Returns whether one of the functions reads a register that describes reserved shared memory.
+fn reads_reserved(module: &Module, functions: &[FuncId]) -> bool {
+    use SpecialReg as R;
+    functions.iter().any(|&id| {
+        let function = &module.functions[id];
+        let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+        insts.map(|&inst| &function.dfg.insts[inst]).any(|data| {
+            let register = (data.opcode == Opcode::SReg).then(|| payload_sreg(data.payload()));
+            matches!(
+                register.flatten(),
+                Some(
+                    R::ReservedSmemBegin
+                        | R::ReservedSmemEnd
+                        | R::ReservedSmemCap
+                        | R::ReservedSmem0
+                        | R::ReservedSmem1
+                )
+            )
+        })
+    })
+}
+
 /// The addresses of a module's symbols in a context.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
@@ -145,7 +175,7 @@ impl Symbols {
     }
 }
 
-/// Lays out the shared variables of the functions that a kernel can run. All `.extern` arrays have the same offset,
+/// Lays out the shared variables of the functions that a kernel can run, after reserved memory, if they use it. All `.extern` arrays have the same offset,
 /// after the other variables. After each variable are at least `gap` unused bytes.
 pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
     let symbol = |index: usize| module.symbols.get(SymbolId::new(index));
@@ -154,7 +184,10 @@ pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedL
     used.retain(|&index| is_shared(index));
     let mut layout = SharedLayout::default();
     let mut dynamic = Vec::new();
-    let mut end = 0u64;
+    if reads_reserved(module, functions) {
+        layout.reserved = RESERVED;
+    }
+    let mut end = u64::from(layout.reserved);
     layout.align = 16;
     let mut dynamic_align = 16u64;
     for index in used {

@@ -63,11 +63,10 @@ class Texture:
             return max(Fraction(value, top), Fraction(-1))
         return value & 0xffffffff
 
-    def missing(self):
-        return [0, 0, 0, 1][self.channels:]
-
     def whole(self, components):
-        return list(components) + [Fraction(m) if self.is_number() else m for m in self.missing()]
+        """With the components that the format lacks."""
+        zero = Fraction(0) if self.is_number() else 0
+        return list(components) + [zero] * (4 - self.channels)
 
     def border(self):
         given = [Fraction(v) for v in self.options.get("border", "0").split(",")] + [Fraction(0)] * 4

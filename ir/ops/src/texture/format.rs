@@ -108,14 +108,9 @@ impl Format {
     }
 
     /// Returns each component of a texel as 32 bits. Integers are sign- or zero-extended, and floating-point values are
-    /// converted to binary32. Missing components are 0, except that a missing fourth component is 1.
+    /// converted to binary32. Missing components are 0.
     pub fn unpack(&self, texel: &[u8]) -> [u32; 4] {
-        let one = if self.channel.is_float() {
-            1f32.to_bits()
-        } else {
-            1
-        };
-        let mut all = [0, 0, 0, one];
+        let mut all = [0; 4];
         if self.channel == Channel::Packed10 {
             let word = word_of(texel);
             for (index, value) in all.iter_mut().enumerate() {
@@ -247,13 +242,13 @@ mod tests {
         let bytes = [0xff, 0x80, 0x7f, 0x01];
         let of = |channel, count| Format::new(channel, count).unpack(&bytes);
         assert_eq!(of(Channel::U8, 4), [255, 128, 127, 1]);
-        assert_eq!(of(Channel::S8, 2), [-1i32 as u32, -128i32 as u32, 0, 1]);
-        assert_eq!(of(Channel::U16, 2), [0x80ff, 0x017f, 0, 1]);
-        assert_eq!(of(Channel::S16, 1), [0xffff_80ff, 0, 0, 1]);
+        assert_eq!(of(Channel::S8, 2), [-1i32 as u32, -128i32 as u32, 0, 0]);
+        assert_eq!(of(Channel::U16, 2), [0x80ff, 0x017f, 0, 0]);
+        assert_eq!(of(Channel::S16, 1), [0xffff_80ff, 0, 0, 0]);
         // The word 0x017f80ff has fields of 10 bits.
         assert_eq!(of(Channel::Packed10, 4), [0xff, 0x3e0, 0x17, 0]);
         let half = Format::new(Channel::F16, 1).unpack(&[0x00, 0xc1]);
-        assert_eq!(half.map(f32::from_bits), [-2.5, 0.0, 0.0, 1.0]);
+        assert_eq!(half.map(f32::from_bits), [-2.5, 0.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -285,9 +285,7 @@ impl Plan {
         memory: &mut impl Memory,
         out: &mut [[u32; N]; 4],
     ) -> Result<(), (usize, FaultKind)> {
-        for (out, &missing) in out.iter_mut().zip(&self.missing) {
-            *out = [missing; N];
-        }
+        *out = [[0; N]; 4];
         let mut places = Places {
             base: [self.address; N],
             pairs: [const { Pair::NONE }; D],

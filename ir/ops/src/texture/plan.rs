@@ -142,8 +142,6 @@ pub struct Plan {
     pub(super) fractions: Option<Fractions>,
     /// The border colour, as bits.
     pub(super) border: [u32; 4],
-    /// The values of components that the format lacks, as bits.
-    pub(super) missing: [u32; 4],
 }
 
 impl Plan {
@@ -192,12 +190,7 @@ impl Plan {
                 false => sampler.address_mode(i),
             },
         };
-        let one = match reading {
-            Reading::Bits => 1,
-            _ => 1f32.to_bits(),
-        };
-        let missing = [0, 0, 0, one];
-        let mut border = missing;
+        let mut border = [0; 4];
         let count = usize::from(format.count);
         border[..count].copy_from_slice(&sampler.border[..count]);
         if reading != Reading::Bits {
@@ -213,7 +206,6 @@ impl Plan {
             reading,
             fractions: (reading == Reading::Fraction).then(|| Fractions::of(format, sampler.srgb)),
             border: if buffer { [0; 4] } else { border },
-            missing,
         })
     }
 }

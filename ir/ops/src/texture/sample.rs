@@ -479,19 +479,14 @@ impl Texture<'_> {
         Found::Numbers(numbers)
     }
 
-    /// Returns the border colour. Components that the format lacks have their default values.
+    /// Returns the border colour. Components that the format lacks are 0.
     fn border(&self) -> Found {
         let numbers = self.has_numbers();
         let count = match self.image.format.channel {
             super::Channel::Packed10 => 4,
             _ => usize::from(self.image.format.count),
         };
-        let one = if self.image.format.channel.is_float() || numbers {
-            1f32.to_bits()
-        } else {
-            1
-        };
-        let mut bits = [0, 0, 0, one];
+        let mut bits = [0; 4];
         bits[..count].copy_from_slice(&self.sampler.border[..count]);
         match numbers {
             true => Found::Numbers(bits.map(|bits| f64::from(f32::from_bits(bits)))),
