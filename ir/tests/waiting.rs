@@ -230,3 +230,40 @@ fn what_called_functions_read_decides_about_their_callers() {
     assert_eq!(calling(reads), (1, true));
     assert_eq!(calling(strong), (1, false));
 }
+
+#[test]
+fn counted_loops_yield_if_an_exit_depends_on_polled_memory() {
+    let counted = |body: &str, condition: &str| {
+        yields(&format!(
+            "  jump block1(v4)
+block1(v10: b32):
+  v11: pred = setp.u32{{cmp:lt}} v10, v1
+  brif v11, block2, block9
+block2:
+{body}
+  v13: b32 = add.u32 v10, v3
+  brif {condition}, block9, block1(v13)"
+        ))
+    };
+    let volatile = "  v12: b32 = ld.u32{space:global order:volatile} v2
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(volatile, "v14"), 1);
+    let fenced = "  v12: b32 = ld.u32{space:global} v2
+  fence{order:acq_rel scope:gpu}
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(fenced, "v14"), 1);
+    // A search reads other memory in each iteration.
+    let search = "  v15: b64 = cvt.u64.u32 v10
+  v16: b64 = add.u64 v2, v15
+  v12: b32 = ld.u32{space:global order:volatile} v16
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(search, "v14"), 0);
+    // The exit does not depend on memory.
+    let unused = "  v12: b32 = ld.u32{space:global order:volatile} v2
+  v14: pred = setp.u32{cmp:eq} v10, v0";
+    assert_eq!(counted(unused, "v14"), 0);
+    // Weak loads without a fence cannot wait.
+    let weak = "  v12: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(weak, "v14"), 0);
+}

@@ -5,7 +5,9 @@
 //! so an engine may run more iterations of the loop before the lane yields.
 //!
 //! A loop gets a `yield` at its header if it contains an operation with which it may wait ([`Wait`]) and if the
-//! analysis does not prove that the loop is counted ([`counted`]). At the `yield`, a lane that has run too many
+//! analysis does not prove that the loop is counted ([`counted`]). A counted loop also gets a `yield` if it polls, that
+//! is, if it contains operations of the kind [`Wait::Strong`] and has an exit that depends on memory at an address that
+//! does not change in the loop: `for (i = 0; i < n; ++i) if (flag) break;`. At the `yield`, a lane that has run too many
 //! iterations yields. The pass treats a loop that it cannot classify as a waiting loop.
 
 mod counted;
@@ -30,7 +32,7 @@ pub fn run(function: &mut Function, module: &Module) {
         return;
     }
     let waits = shared_state(function, module, &loops);
-    let counted = counted::find(function, &cfg, &loops, |number| waits[number].is_some());
+    let counted = counted::find(function, &cfg, &loops, &waits);
     let mut yields: Vec<(Block, Wait)> = Vec::new();
     for number in by_first_latch(function, &cfg, &loops) {
         if let Some(wait) = waits[number].filter(|_| !counted[number]) {

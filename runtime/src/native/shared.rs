@@ -24,7 +24,7 @@ pub(super) struct SharedLayout {
     pub(super) bytes: u32,
     /// Alignment of the first byte: the largest alignment of all variables, at least 16.
     pub(super) align: u32,
-    /// The static variables in the order of their addresses.
+    /// Reserved memory and the static variables, in the order of their addresses.
     pub(super) variables: Vec<SharedVariable>,
 }
 
@@ -186,6 +186,11 @@ pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedL
     let mut dynamic = Vec::new();
     if reads_reserved(module, functions) {
         layout.reserved = RESERVED;
+        layout.variables.push(SharedVariable {
+            name: "reserved shared memory".to_owned(),
+            start: 0,
+            end: RESERVED.into(),
+        });
     }
     let mut end = u64::from(layout.reserved);
     layout.align = 16;

@@ -14,16 +14,18 @@ use crate::analysis::{Cfg, Dominators, Loops};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use margay_ops::mods::BoolOp;
-use margay_ops::ops::Opcode;
+use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::OpType;
 
-/// Returns, for each loop that `wanted` accepts, whether the loop is counted. The step may be a constant or a
-/// loop-invariant value. Returns false for other loops.
+use super::Wait;
+
+/// Returns, for each loop that may wait, whether the loop is counted and does not poll. The step may be a constant or a
+/// loop-invariant value. Returns false for loops that do not wait.
 pub(super) fn find(
     function: &Function,
     cfg: &Cfg,
     loops: &Loops,
-    wanted: impl Fn(usize) -> bool,
+    waits: &[Option<Wait>],
 ) -> Vec<bool> {
     let dominators = Dominators::new(cfg);
     let latches: Vec<Option<Extent>> = (0..loops.loops.len())
@@ -36,6 +38,7 @@ pub(super) fn find(
         }
     }
     let mut counted = vec![false; loops.loops.len()];
+    let mut polls = vec![false; loops.loops.len()];
     let steps = vec![Cell::new(MOST_STEPS); loops.loops.len()];
     let all_steps = Cell::new(MOST_STEPS_OF_ALL);
     let mut exits = MOST_EXITS;
@@ -51,13 +54,12 @@ pub(super) fn find(
             .flat_map(|(to, value)| left(to).skip(both).map(move |number| (number, value)));
         for (number, value) in exit {
             let Some(rest) = exits.checked_sub(1) else {
-                return counted;
+                return vec![false; loops.loops.len()];
             };
             exits = rest;
-            let passes = |latches| dominators.dominates_all(cfg, block, latches);
-            if counted[number] || !wanted(number) || !latches[number].is_some_and(passes) {
+            let Some(wait) = waits[number].filter(|_| !polls[number]) else {
                 continue;
-            }
+            };
             let test = Test {
                 function,
                 cfg,
@@ -66,10 +68,15 @@ pub(super) fn find(
                 number,
                 steps: [&steps[number], &all_steps],
             };
-            counted[number] = test.bounds(condition, value, DEPTH);
+            polls[number] = wait == Wait::Strong && test.is_polled(condition);
+            let passes = |latches| dominators.dominates_all(cfg, block, latches);
+            if !counted[number] && latches[number].is_some_and(passes) {
+                counted[number] = test.bounds(condition, value, DEPTH);
+            }
         }
     }
-    counted
+    let plain = counted.iter().zip(&polls);
+    plain.map(|(counted, polls)| *counted && !polls).collect()
 }
 
 /// Returns the condition and the targets of a branch with two targets.
@@ -159,6 +166,66 @@ impl Test<'_> {
         }
     }
 
+    /// Returns whether a value depends on memory at an address that does not change in the loop, or on the result of a
+    /// call. If the analysis would need too many steps, it returns true.
+    fn is_polled(&self, condition: Value) -> bool {
+        let dfg = &self.function.dfg;
+        let mut seen = FxHashSet::from_iter([condition]);
+        let mut work = vec![condition];
+        while let Some(value) = work.pop() {
+            if !self.takes_step() {
+                return true;
+            }
+            if self.is_invariant(value) {
+                continue;
+            }
+            match dfg.values[value].def {
+                ValueDef::Param(block, index) => {
+                    let passed = self.passed(block, index);
+                    work.extend(passed.filter(|&value| seen.insert(value)));
+                }
+                ValueDef::Result(inst, _) => {
+                    let opcode = dfg.insts[inst].opcode;
+                    let args = dfg.args(inst);
+                    if matches!(opcode, Opcode::Call | Opcode::CallIndirect) {
+                        return true;
+                    }
+                    if opcode.effects().contains(Effects::READS) {
+                        if args.first().is_some_and(|&at| self.stays(at, DEPTH)) {
+                            return true;
+                        }
+                        continue;
+                    }
+                    work.extend(args.iter().copied().filter(|&value| seen.insert(value)));
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Returns whether a value is the same in each iteration: it is invariant, or pure instructions compute it from
+    /// invariant values.
+    fn stays(&self, value: Value, depth: u32) -> bool {
+        let dfg = &self.function.dfg;
+        self.is_invariant(value)
+            || dfg.def_inst(value).is_some_and(|inst| {
+                let args = dfg.args(inst);
+                depth > 0
+                    && dfg.insts[inst].opcode.effects().is_pure()
+                    && args.iter().all(|&arg| self.stays(arg, depth - 1))
+            })
+    }
+
+    /// Counts a step of the analysis. Returns false if no steps are left.
+    fn takes_step(&self) -> bool {
+        self.steps.iter().all(|steps| {
+            let left = steps.get().checked_sub(1);
+            steps.set(left.unwrap_or(0));
+            left.is_some()
+        })
+    }
+
     fn compares(&self, a: Value, b: Value) -> bool {
         let fixed = |v: Value| self.is_invariant(v);
         self.steps(a) && fixed(b) || self.steps(b) && fixed(a)
@@ -215,11 +282,8 @@ impl Test<'_> {
         if search.found.contains(&value) {
             return true;
         }
-        for steps in self.steps {
-            let Some(left) = steps.get().checked_sub(1) else {
-                return false;
-            };
-            steps.set(left);
+        if !self.takes_step() {
+            return false;
         }
         let is_next = match self.function.dfg.values[value].def {
             ValueDef::Result(inst, _) => match self.step_of(inst) {
