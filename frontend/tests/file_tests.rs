@@ -130,8 +130,13 @@ impl Machine for Bare {
 
 /// Assigns addresses to a module's variables and writes their initial contents to `memory`. Addresses in shared memory
 /// start at 0. Returns the address of each variable and the size of shared memory.
-fn place_symbols(module: &Module, memory: &mut Bare, next: &mut u64) -> (Vec<u64>, u32) {
-    let mut shared = 0u64;
+fn place_symbols(
+    module: &Module,
+    reserved_shared: u32,
+    memory: &mut Bare,
+    next: &mut u64,
+) -> (Vec<u64>, u32) {
+    let mut shared = u64::from(reserved_shared);
     let mut addresses = Vec::new();
     for symbol in module.symbols.values() {
         if symbol.space == StateSpace::Shared {
@@ -211,14 +216,22 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
         ..Bare::default()
     };
     let mut next = FIRST_BUFFER;
-    let (symbols, static_shared) = place_symbols(module, &mut memory, &mut next);
+    let kernel = module.kernel(&launch.kernel).expect("the kernel is there");
+    // Only kernels that name the registers of reserved shared memory have this memory.
+    let text = module.functions[kernel].to_string();
+    let reserved_shared = if text.contains("%reserved_smem") {
+        1024
+    } else {
+        0
+    };
+    let (symbols, static_shared) = place_symbols(module, reserved_shared, &mut memory, &mut next);
     let buffers = place_arguments(module, launch, &mut memory, &mut next);
     let info = LaunchInfo {
         grid: launch.grid,
         block: launch.block,
         cluster: [1; 3],
         params: PARAMS,
-        reserved_shared: 0,
+        reserved_shared,
         static_shared,
         dynamic_shared: launch.shared,
         spare_shared: 0,

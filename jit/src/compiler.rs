@@ -633,6 +633,21 @@ const MAX_LIVE: usize = 400_000;
 /// Maximum number of values that branches pass to blocks, for functions that use the better register allocator.
 const MAX_PASSED: usize = 20_000;
 
+/// Maximum number of values that branches pass to blocks in vector code, in addition to eight for each instruction. In
+/// code with a hundred sync points in a row, each branch passes a thousand values, and the register allocator would take
+/// minutes. In the code of the benchmarks, branches pass at most nine values for each instruction.
+const MAX_PASSED_IN_SLICES: usize = 60_000;
+
+/// Returns the number of values that the branches of a function pass to blocks.
+fn passed(function: &ir::Function) -> usize {
+    let (dfg, layout) = (&function.dfg, &function.layout);
+    let branches = layout.blocks().filter_map(|block| layout.last_inst(block));
+    let calls = branches.flat_map(|inst| {
+        dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
+    });
+    calls.map(|call| call.len(&dfg.value_lists)).sum()
+}
+
 /// Maximum number of Cranelift instructions of a function. Larger functions are not compiled to native code.
 const MAX_FORM: usize = 1_000_000;
 
@@ -818,7 +833,10 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
-        if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
+        let insts = context.func.dfg.num_insts();
+        if sliced
+            && (insts > MAX_ALLOCATED || passed(&context.func) > MAX_PASSED_IN_SLICES + 8 * insts)
+        {
             // The simple register allocator would give every vector its own stack slot, so the stack frame would have
             // megabytes.
             return Err(CompileError::Budget("vector code".into()));

@@ -856,8 +856,83 @@ fn a_block_that_waits_at_barriers_lets_a_later_block_run() {
                 let mut config = LaunchConfig::linear(blocks, threads);
                 config.cooperative = cooperative;
                 let done = runtime.launch(&kernel, config, (&flag,));
+                let done = done.and_then(|_| runtime.synchronize());
                 assert!(done.is_ok(), "{name}, {blocks} blocks: {done:?}");
             }
+        }
+    }
+}
+
+/// Kernels in which lanes of one warp wait for each other with volatile accesses, at several places of the kernel: lane 0
+/// writes a lot before it sets the flag for which the others wait; the lanes take turns in loops of their own.
+const LANES_WAIT: [(&str, &str, u32); 2] = [
+    (
+        "writes first",
+        "setp.ne.u32 %p, %t, 0;
+        @%p bra poll;
+        mov.u32 %i, 0;
+    write:
+        st.volatile.global.u32 [%rd+64], %i;
+        add.u32 %i, %i, 1;
+        setp.lt.u32 %p, %i, 500;
+        @%p bra write;
+        membar.gl;
+        st.volatile.global.u32 [%rd], 1;
+        bra done;
+    poll:
+        ld.volatile.global.u32 %r, [%rd];
+        setp.eq.u32 %p, %r, 0;
+        @%p bra poll;
+        ld.volatile.global.u32 %r, [%rd+64];
+    done:",
+        32,
+    ),
+    (
+        "take turns",
+        "setp.eq.u32 %p, %t, 0; @%p bra first;
+        setp.eq.u32 %p, %t, 1; @%p bra second;
+    third:
+        ld.volatile.global.u32 %r, [%rd];
+        setp.ne.u32 %p, %r, 2; @%p bra third;
+        st.volatile.global.u32 [%rd], 3;
+        bra done;
+    second:
+        ld.volatile.global.u32 %r, [%rd];
+        setp.ne.u32 %p, %r, 1; @%p bra second;
+        st.volatile.global.u32 [%rd], 2;
+        bra done;
+    first:
+        st.volatile.global.u32 [%rd], 1;
+    again:
+        ld.volatile.global.u32 %r, [%rd];
+        setp.ne.u32 %p, %r, 3; @%p bra again;
+    done:",
+        3,
+    ),
+];
+
+#[test]
+fn lanes_of_a_warp_wait_for_each_other_at_several_places() {
+    for (name, body, threads) in LANES_WAIT {
+        for engine in [EngineChoice::Native, EngineChoice::Interpreter] {
+            let builder = Runtime::builder().workers(1).engine(engine);
+            let runtime = builder.time_limit(Duration::from_secs(20)).build();
+            let runtime = runtime.expect("built");
+            let text = format!(
+                ".visible .entry wait(.param .u64 flag) {{
+                    .reg .pred %p; .reg .b32 %r, %t, %i; .reg .b64 %rd;
+                    ld.param.u64 %rd, [flag];
+                    mov.u32 %t, %tid.x;
+                    {body}
+                    ret;
+                }}"
+            );
+            let module = load(&runtime, &text);
+            let flag = runtime.upload(&[0u32; 32]).expect("room");
+            let kernel = module.kernel("wait").expect("there");
+            let done = runtime.launch(&kernel, LaunchConfig::linear(1, threads), (&flag,));
+            let done = done.and_then(|_| runtime.synchronize());
+            assert!(done.is_ok(), "{name}, {engine:?}: {done:?}");
         }
     }
 }

@@ -90,6 +90,15 @@ const CASES: &[Case] = &[
         expected: |n, t| (t ^ (n as u32 & 1)) + n as u32,
     },
     Case {
+        name: "shuffles_in_vector_code",
+        size: 25,
+        text: |n| {
+            let code = "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; add.u32 %r2, %r3, 1;";
+            repeated(n, |_| code.into())
+        },
+        expected: |n, t| (t ^ (n as u32 & 1)) + n as u32,
+    },
+    Case {
         name: "branches",
         size: 4_000,
         text: |n| repeated(n, branch),
@@ -497,10 +506,17 @@ fn usage() -> Result<(f64, f64), String> {
     Ok((ticks as f64 / 100.0, peak.ok_or("no peak")? as f64 * 1024.0))
 }
 
+/// Kernels that are compiled to vector code at once, for a whole warp.
+const VECTORS: &[&str] = &["shuffles_in_vector_code"];
+
 /// Runs a kernel of a size in a separate process, and returns its cost.
 fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(program)
+    let mut command = Command::new(program);
+    if VECTORS.contains(&case.name) {
+        command.env("MARGAY_LANES", "32");
+    }
+    let output = command
         .env(CASE, format!("{}:{size}", case.name))
         .env("MARGAY_QUIET", "1")
         .output()

@@ -77,6 +77,7 @@ impl CtaState {
                     at_cluster: 0,
                     arrived: 0,
                     hold: None,
+                    passed: None,
                     exited: !threads_of(warp, threads),
                     sync_points: [SyncPoint::START; 32],
                 })
@@ -398,8 +399,12 @@ impl CtaState {
                 released |= group.arrived;
             }
         }
+        let sync_points = state.sync_points;
+        let open = lanes(candidates)
+            .map(|lane| sync_points[lane as usize])
+            .filter(|&at| waits_for_nobody(&runner.sync_point_data(at).desc));
         if released == 0
-            && let Some(sync_point) = open_sync_point(runner, candidates, &state.sync_points)
+            && let Some(sync_point) = state.next_open(open)
             && state.may_pass(sync_point)
         {
             released = lanes_at(sync_point, &state.sync_points) & candidates;
@@ -688,19 +693,6 @@ fn waits_for_nobody(desc: &Desc) -> bool {
         Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
         _ => false,
     }
-}
-
-/// Returns the lowest of the sync points at which lanes of `waiting` are stopped and whose operation does not wait for
-/// other lanes. The lanes at this sync point continue together.
-fn open_sync_point(
-    runner: &impl Runner,
-    waiting: u32,
-    sync_points: &[SyncPoint; 32],
-) -> Option<SyncPoint> {
-    lanes(waiting)
-        .map(|lane| sync_points[lane as usize])
-        .filter(|&sync_point| waits_for_nobody(&runner.sync_point_data(sync_point).desc))
-        .min()
 }
 
 /// Performs an operation that does not wait for other lanes, for lanes that continue together.

@@ -16,6 +16,8 @@ pub(super) struct WarpState {
     /// Lanes that have arrived at the barrier of the cluster since the barrier last completed.
     pub(super) arrived: u32,
     pub(super) hold: Option<Hold>,
+    /// The open sync point ([`WarpState::next_open`]) from which lanes last continued.
+    pub(super) passed: Option<SyncPoint>,
     pub(super) exited: u32,
     pub(super) sync_points: [SyncPoint; 32],
 }
@@ -46,6 +48,21 @@ impl WarpState {
         lanes & !expected
     }
 
+    /// Chooses one of the sync points at which lanes wait and whose operations do not wait for other lanes. The lanes at
+    /// this sync point continue together.
+    ///
+    /// The lowest sync point is chosen, so that lagging lanes catch up. If lanes have yielded, the lagging lanes may wait
+    /// for lanes at a higher sync point. In this case, all sync points are chosen in turn, first the one at which lanes
+    /// already wait for the lagging lanes.
+    pub(super) fn next_open(&self, open: impl Iterator<Item = SyncPoint>) -> Option<SyncPoint> {
+        if self.yielded == 0 {
+            return open.min();
+        }
+        let held = self.hold.map(|hold| hold.sync_point);
+        let passed = |one| self.passed.is_some_and(|last| one <= last);
+        open.min_by_key(|&one| (Some(one) != held, passed(one), one))
+    }
+
     /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once
     /// more first. The reason is that a lane can yield in any iteration of a loop. If the other lanes continued at
     /// once, lanes that could reconverge would stay diverged. If the lagging lanes yield again, they probably wait for
@@ -64,6 +81,7 @@ impl WarpState {
         if held.is_some() {
             self.hold = None;
         }
+        self.passed = Some(sync_point);
         true
     }
 }
