@@ -252,6 +252,12 @@ block2:
   fence{order:acq_rel scope:gpu}
   v14: pred = setp.u32{cmp:ne} v12, v4";
     assert_eq!(counted(fenced, "v14"), 1);
+    // No other thread writes parameters.
+    let parameter = "  v15: b64 = param.addr.u64 0
+  v12: b32 = ld.u32{space:param} v15
+  fence{order:acq_rel scope:gpu}
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(parameter, "v14"), 0);
     // A search reads other memory in each iteration.
     let search = "  v15: b64 = cvt.u64.u32 v10
   v16: b64 = add.u64 v2, v15

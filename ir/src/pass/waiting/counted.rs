@@ -17,7 +17,7 @@ use margay_ops::mods::BoolOp;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::OpType;
 
-use super::Wait;
+use super::{Wait, wait_of};
 
 /// Returns, for each loop that may wait, whether the loop is counted and does not poll. The step may be a constant or a
 /// loop-invariant value. Returns false for loops that do not wait.
@@ -166,8 +166,8 @@ impl Test<'_> {
         }
     }
 
-    /// Returns whether a value depends on memory at an address that does not change in the loop, or on the result of a
-    /// call. If the analysis would need too many steps, it returns true.
+    /// Returns whether a value depends on memory that other threads can write, at an address that does not change in the
+    /// loop, or on the result of a call. If the analysis would need too many steps, it returns true.
     fn is_polled(&self, condition: Value) -> bool {
         let dfg = &self.function.dfg;
         let mut seen = FxHashSet::from_iter([condition]);
@@ -190,7 +190,8 @@ impl Test<'_> {
                     if matches!(opcode, Opcode::Call | Opcode::CallIndirect) {
                         return true;
                     }
-                    if opcode.effects().contains(Effects::READS) {
+                    let reads = opcode.effects().contains(Effects::READS);
+                    if reads && wait_of(self.function, inst).is_some() {
                         if args.first().is_some_and(|&at| self.stays(at, DEPTH)) {
                             return true;
                         }
