@@ -199,7 +199,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Skips to the end of the text. Every later token is [`Token::End`] at this position.
+    /// Skips to the end of the text. Every later token is [`Token::End`], with the position of the end.
     pub fn skip_to_end(&mut self) {
         self.tokens.bump(self.tokens.remainder().len());
     }

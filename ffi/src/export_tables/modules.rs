@@ -14,7 +14,7 @@ use crate::types::{CUcontext, CUfunction, CUmodule};
 /// ignores the argument.
 type Visit = unsafe extern "C" fn(*mut c_void, CUfunction, *mut c_void);
 
-/// The result after a successful enumeration, observed from outside: cuFFT treats any other value as a failure.
+/// The result after a successful enumeration. The interface is undocumented; cuFFT treats any other value as a failure.
 const VISITED: c_int = 1;
 
 /// Calls `visit(user, kernel, null)` for each kernel of a module, in the order of the module. Returns 1, or 0 if the

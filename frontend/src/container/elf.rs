@@ -106,8 +106,8 @@ pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
     Ok(header.e_machine(endian(header)?).0)
 }
 
-/// Reads the SM number and the kernel names of a cubin. If the symbol table is damaged, the names are
-/// missing.
+/// Reads the architecture (90 for `sm_90`) and the kernel names of a cubin. If the symbol table is damaged, the names
+/// are missing.
 pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     Cubin {
         sm: cubin_sm(bytes),
@@ -115,7 +115,7 @@ pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     }
 }
 
-/// Reads the SM number from the header's flags. The number is in the second byte of the flags if the ABI version is 8
+/// Reads the number of the architecture from the header's flags. The number is in the second byte of the flags if the ABI version is 8
 /// or later, and in the lowest byte otherwise (CUDA 12 and earlier).
 fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     const E_IDENT_ABIVERSION: usize = 8;

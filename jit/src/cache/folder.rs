@@ -95,7 +95,7 @@ impl Folder {
         Some(bytes)
     }
 
-    /// Returns whether a file with the entry's name exists, whichever user wrote it.
+    /// Returns whether the folder can be used and contains a file with the entry's name, whichever user wrote it.
     pub(super) fn has(&self, key: &Digest) -> bool {
         self.rights().is_ok() && self.path_of(key).is_file()
     }

@@ -146,8 +146,8 @@ impl Findings {
         ends
     }
 
-    /// Records the first suppressed access of a launch, if the options require this ([`AfterError::SetError`]). On a
-    /// GPU, the access causes `fault`.
+    /// Records the first wrong access of a launch that was redirected to spare memory, if the options require this
+    /// ([`AfterError::SetError`]). On a GPU, the access causes `fault`.
     pub(crate) fn suppressed(&self, launch: u64, fault: impl FnOnce() -> Fault) {
         if self.options.after_error == AfterError::SetError {
             self.suppressed.lock().entry(launch).or_insert_with(fault);

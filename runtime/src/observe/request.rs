@@ -136,9 +136,10 @@ impl Request {
 
     /// Requests one record for all lanes of a warp that execute an instruction together, as on a GPU: lanes that take
     /// different branches reconverge where the branches join. Without this setting, a record can describe any subset of
-    /// these lanes, because kernels also run lane by lane or in chunks of 4, 8 or 16 lanes.
+    /// these lanes, because kernels also run lane by lane or in chunks of 4 to 32 lanes.
     ///
-    /// The setting has a cost: kernels with barriers, collectives, waits or calls run in the interpreter.
+    /// The setting has a cost: kernels run in the interpreter unless all threads of a CTA are certain to reach each
+    /// barrier and collective together. Kernels with waiting loops or function calls run in the interpreter, too.
     #[must_use]
     pub fn whole_warps(mut self) -> Request {
         self.whole_warps = true;

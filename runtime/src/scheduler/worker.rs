@@ -1,4 +1,5 @@
-//! The workers: their loop, and the [`Worker`] interface that engines use, with the windows of CTAs.
+//! The workers: their loop, and their implementation of [`Worker`], with which engines ask whether to stop and borrow
+//! CTA windows (address ranges for shared and local memory).
 //!
 //! Invariant: between two pieces, a worker holds no lock. The stop token of a worker is that of its current run, so a
 //! stop never affects another run.

@@ -13,6 +13,7 @@ mod cell;
 mod clock;
 mod copy;
 mod cta;
+mod location;
 mod pair;
 mod quick;
 mod reads;
@@ -27,7 +28,8 @@ pub use clock::{CtaId, Window};
 use clock::{Shared, Thread, Time};
 pub use copy::Completion;
 use copy::{Copy, End, Issue, Place, Sequence};
-use cta::{Basis, Cta, Use};
+use cta::{Cta, Use};
+use location::Location;
 pub use quick::Shape;
 use reads::Blocks;
 pub use reads::Run;
@@ -230,71 +232,6 @@ struct Lock {
     acquired: Option<Scope>,
 }
 
-/// The accesses that strong writes to a location have released.
-#[derive(Debug, Default)]
-struct Location {
-    /// The clock that strong writes have released to all threads of the device.
-    device: Shared,
-    /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
-    /// scope, the [`CtaId`] or the index of the cluster, and the clock.
-    narrow: SmallVec<[(Scope, u64, Shared); 1]>,
-    /// The accesses that precede the strong writes, even if the writing threads have not released them
-    /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such accesses, later only those
-    /// that precede the latest writes ([`FEW_KNOWN`]). It is empty after [`FEW_UPDATES`] updates.
-    suspected: Shared,
-    /// Number of updates since the last strong store.
-    updates: u32,
-    /// The number of the last strong write, counted over all locations.
-    version: u64,
-    /// The thread of the last strong write.
-    writer: Option<Thread>,
-    /// Whether the location is an mbarrier.
-    is_object: bool,
-    /// The number that is included in [`Detector::known`] for this location.
-    size: u64,
-}
-
-impl Location {
-    /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a clock is the least
-    /// [`Scope`] of an acquire by which the reader learns the accesses in the clock.
-    fn clocks(&self, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
-        let mut clocks = [None, None, None];
-        if scope == Scope::Device {
-            clocks[Scope::Device as usize].clone_from(&self.device);
-        }
-        for (width, group, released) in &self.narrow {
-            let here = match width {
-                Scope::Cta => *group == u64::from(id),
-                _ => *group == cluster && scope != Scope::Cta,
-            };
-            if here {
-                clocks[*width as usize].clone_from(released);
-            }
-        }
-        clocks
-    }
-}
-
-/// Maximum number of updates of a location for which the detector keeps [`Location::suspected`]. A location with more
-/// updates is a counter and not a flag. Without this limit, the running time would be quadratic in the number of
-/// threads.
-const FEW_UPDATES: u32 = 1024;
-
-/// Limits the total size of the clocks that the detector joins for [`Basis::Suspected`]. Below this total, the detector
-/// drops only clocks larger than [`MANY_KNOWN`]. From this total on, it drops all clocks larger than [`FEW_KNOWN`].
-/// Without these limits, the running time would be quadratic in the number of threads.
-///
-/// These clocks only determine which operation the report of a race states as missing. Usually many threads lack the
-/// same fence, so the clocks that are kept suffice to report the fence for one of the races.
-const MOST_SUSPECTED: u64 = 1 << 20;
-
-/// Maximum size of a clock for [`Basis::Suspected`] until the total size of the joined clocks reaches
-/// [`MOST_SUSPECTED`].
-const MANY_KNOWN: u64 = 1 << 13;
-
-/// Maximum size of a clock for [`Basis::Suspected`] from then on.
-const FEW_KNOWN: u64 = 64;
-
 /// Maximum number of accesses in the list of a cell, in addition to the write and the read that the cell stores
 /// directly.
 const MOST: usize = 64;
@@ -345,7 +282,7 @@ pub struct Detector {
     /// See [`Detector::depends_on_schedule`].
     scheduled: bool,
     scratch: Vec<Entry>,
-    /// Total size of the clocks that were joined for [`Basis::Suspected`].
+    /// Total size of the clocks that were joined for [`cta::Basis::Suspected`].
     suspected: u64,
     /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
     /// ended, its last clock for each [`Use`]; for each location, the clocks `device` and `suspected`.
@@ -360,9 +297,6 @@ pub struct Detector {
 /// Maximum of [`Detector::known`]. The clocks of `n` threads that all synchronise with each other take memory that is
 /// proportional to `n * n`.
 const MOST_KNOWN: u64 = 1 << 26;
-
-/// Maximum number of pairs in [`Detector::released`]. The detector ignores further pairs.
-const MOST_LOCKS: usize = 1 << 22;
 
 impl Detector {
     /// Returns whether the detector has stopped recording accesses because too many threads synchronise with each other
@@ -522,13 +456,6 @@ impl Detector {
         }
     }
 
-    /// Removes the record of the accesses that strong writes to a location have released.
-    fn forget_location(&mut self, address: u64) {
-        if let Some(location) = self.locations.remove(&address) {
-            self.known -= location.size;
-        }
-    }
-
     /// Records an access of `bytes` bytes at `address`. Calls `report` for each race with an earlier access.
     pub fn access(
         &mut self,
@@ -613,131 +540,6 @@ impl Detector {
         // A copy to several CTAs signals an mbarrier in each CTA, so the operation continues for the next signal.
         self.begin_copy(by.cta, by.index, issue.completion, issue.copy.proxy);
         Some(place)
-    }
-
-    /// Adds the accesses that the writes to a location have released to the clocks of a thread that reads the location.
-    fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
-        if !access.reads {
-            return;
-        }
-        let (Some(location), Some(scope)) = (self.locations.get(&address), access.strong) else {
-            return;
-        };
-        let writer = location.writer;
-        let other = writer.is_some_and(|by| (by.cta, by.index) != (id, thread));
-        if other && access.polls {
-            self.flags.insert(address);
-        }
-        let cta = &mut self.ctas[id as usize];
-        // If a polling thread reads the value of the same write again, the clocks of the thread do not change.
-        let seen = (address, location.version, scope, access.acquires);
-        if access.polls && cta.has_seen(thread, seen) {
-            return;
-        }
-        let clocks = location.clocks(scope, id, cta.cluster);
-        let mut clock = None;
-        for released in clocks.iter().rev() {
-            clock::join(&mut clock, released);
-        }
-        // In locks and queues, a different thread may have written the value in another schedule. The phases of an
-        // mbarrier are the same in all schedules.
-        let contends = (access.is_update() || access.polls) && !access.signals;
-        let scheduled = other && contends && !location.is_object && clock.is_some();
-        if access.acquires {
-            self.scheduled |= scheduled;
-            cta.acquire(thread, &clock, Basis::Guaranteed);
-        } else {
-            cta.read_strongly(thread, &clocks, scheduled);
-        }
-        cta.acquire(thread, &clock, Basis::Assumed);
-        let most = most_suspected(self.suspected);
-        self.suspected += cta.acquire_suspected(thread, &location.suspected, most);
-    }
-
-    /// Records at a location the accesses that a thread releases with a strong write to this location.
-    fn after_strong(
-        &mut self,
-        id: CtaId,
-        thread: u32,
-        access: Access,
-        (address, place): (u64, Option<Place>),
-    ) {
-        let Some(scope) = access.strong.filter(|_| access.writes) else {
-            return;
-        };
-        let cta = &mut self.ctas[id as usize];
-        let (mut released, width) = match (access.releases, cta.last_fence(thread)) {
-            (true, _) => (cta.release(id, thread, Basis::Guaranteed), scope),
-            (false, Some(fence)) => (fence.clock.clone(), fence.scope.min(scope)),
-            (false, None) => (None, scope),
-        };
-        let learn = |clock: &mut Shared| {
-            if let (Some(place), Some(clock)) = (&place, clock) {
-                std::sync::Arc::make_mut(clock).learn_thread(place.thread(), place.number);
-            }
-        };
-        learn(&mut released);
-        let location = self.locations.entry(address).or_default();
-        if !access.is_update() {
-            *location = Location {
-                size: location.size,
-                ..Location::default()
-            };
-        }
-        location.updates = location.updates.saturating_add(1);
-        self.versions += 1;
-        location.version = self.versions;
-        if location.updates <= FEW_UPDATES {
-            let most = most_suspected(self.suspected);
-            let mut suspected = cta.release_suspected(id, thread, most);
-            if scope != Scope::Device
-                && let Some(clock) = &mut suspected
-            {
-                std::sync::Arc::make_mut(clock).narrow = true;
-            }
-            learn(&mut suspected);
-            if clock::exceeds(&location.suspected, most) {
-                location.suspected = None;
-            }
-            self.suspected += clock::joined(&location.suspected, &suspected);
-            clock::join(&mut location.suspected, &suspected);
-        } else {
-            location.suspected = None;
-        }
-        if width == Scope::Device {
-            clock::join(&mut location.device, &released);
-        }
-        let mut add = |width, group| {
-            let mut known = location.narrow.iter_mut();
-            match known.find(|(w, g, _)| (*w, *g) == (width, group)) {
-                Some((.., clock)) => clock::join(clock, &released),
-                None => location.narrow.push((width, group, released.clone())),
-            }
-        };
-        if released.is_some() {
-            // Threads of the writer's CTA or cluster can also acquire these accesses with a read of a narrower scope.
-            add(Scope::Cta, u64::from(id));
-            if width >= Scope::Cluster {
-                add(Scope::Cluster, cta.cluster);
-            }
-        }
-        let by = Thread {
-            cta: id,
-            index: thread,
-        };
-        location.writer = Some(by);
-        location.is_object |= access.signals;
-        cta.end_interval(thread);
-        if access.swaps {
-            cta.hold_lock(thread, address, access.acquires.then_some(scope));
-        } else if cta.release_lock(thread, address) && self.released.len() < MOST_LOCKS {
-            self.released.insert((by, address));
-        }
-        let suspected = location.suspected.clone();
-        let size = clock::size(&location.device) + clock::size(&suspected);
-        self.known = self.known + size - std::mem::replace(&mut location.size, size);
-        self.use_clock(id, (thread, Use::Released), &released);
-        self.use_clock(id, (thread, Use::Suspected), &suspected);
     }
 
     /// Records an access to some bytes of a cell.
@@ -1092,15 +894,6 @@ impl Detector {
         for &id in ids {
             self.ctas[id as usize].acquire_all(&all);
         }
-    }
-}
-
-/// Returns the maximum size of a clock for [`Basis::Suspected`] after the detector has joined clocks of the total size
-/// `joined`.
-fn most_suspected(joined: u64) -> u64 {
-    match joined < MOST_SUSPECTED {
-        true => MANY_KNOWN,
-        false => FEW_KNOWN,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the detector. Each test makes the calls that an engine makes for a small program.
 
+use super::location::MOST_SUSPECTED;
 use super::*;
 
 const X: u64 = 0x1000;
