@@ -83,19 +83,13 @@ const CASES: &[Case] = &[
     Case {
         name: "shuffles",
         size: 1_250,
-        text: |n| {
-            let code = "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; add.u32 %r2, %r3, 1;";
-            repeated(n, |_| code.into())
-        },
+        text: shuffles,
         expected: |n, t| (t ^ (n as u32 & 1)) + n as u32,
     },
     Case {
         name: "shuffles_in_vector_code",
         size: 25,
-        text: |n| {
-            let code = "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; add.u32 %r2, %r3, 1;";
-            repeated(n, |_| code.into())
-        },
+        text: shuffles,
         expected: |n, t| (t ^ (n as u32 & 1)) + n as u32,
     },
     Case {
@@ -349,6 +343,12 @@ add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;\nadd.u32 %r2, %r2, %v{
         expected: |n, t| t + (n + n * (n - 1) / 2) as u32,
     },
 ];
+
+/// Returns a kernel with `n` shuffles in a row.
+fn shuffles(n: usize) -> String {
+    let code = "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; add.u32 %r2, %r3, 1;";
+    repeated(n, |_| code.into())
+}
 
 /// Returns a kernel in which each block ends with a branch through one table, with `n` edges in all.
 fn branch_tables(n: usize) -> String {
