@@ -581,3 +581,17 @@ KERNEL some_blocks_write(int *out, int count) {
     asm volatile("" ::: "memory");
     out[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x]; // BUG1
 }
+
+//@ class: reserved memory
+//@ case: grid 2 block 64
+//@ arg buffer 512
+//@ expect clean
+KERNEL clear_bits_of_reserved_memory(int *out) {
+    __shared__ int own[64];
+    unsigned at;
+    asm("mov.u32 %0, %%reserved_smem_offset_1;" : "=r"(at));
+    own[threadIdx.x] = threadIdx.x;
+    asm volatile("red.and.release.cta.shared.b32 [%0], %1;" ::"r"(at), "r"(~(1u << threadIdx.x / 32)) : "memory");
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = own[63 - threadIdx.x];
+}

@@ -8,7 +8,8 @@ use crate::checks::Kind;
 
 impl Examiner<'_> {
     /// Marks the shared memory of the current CTA as unwritten, unless the current CTA has already been recorded as the
-    /// owner of this memory.
+    /// owner of this memory. Reserved memory counts as written: cooperative groups of CUDA C++ begin with atomic operations
+    /// that clear single bits of it.
     pub(super) fn begin_shared(&self) {
         let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let shadow = self.findings.shadow();
@@ -18,6 +19,7 @@ impl Examiner<'_> {
             let start = self.cta.shared_base + self.shared_offset();
             if shadow.is_new_owner(start, (self.info.grid_id, self.cta.linear)) {
                 initialised.track(start, own);
+                initialised.set(start, self.info.reserved_shared.into());
             }
         }
     }
