@@ -1,6 +1,9 @@
-//! Inputs for the kernels of the instruction forms ([`FormKernel`]), and the comparison of their results.
+//! Runs the kernels of the instruction forms ([`FormKernel`]): their inputs, and the comparison of their results.
 
 use std::fmt::Write;
+use std::time::Duration;
+
+use margay::{Bytes, DeviceBuffer, EngineChoice, Error, LaunchConfig, Runtime};
 
 use crate::conformance::FormKernel;
 
@@ -258,19 +261,81 @@ pub fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String
     ))
 }
 
-/// Returns the words of 8 bytes that a kernel changed as text, with their byte offsets. `out` was zero before, and `aux`
-/// held `input` in reverse order. An offset behind `out` is an offset in `aux`.
-pub fn changes(input: &[u8], out: &[u8], aux: &[u8]) -> String {
+/// Returns the initial content of `aux`, the memory that forms read and change: the inputs in reverse order.
+pub fn initial_aux(inputs: &[u8]) -> Vec<u8> {
+    inputs.iter().rev().copied().collect()
+}
+
+/// Returns the words of 8 bytes that a kernel changed as text, with their byte offsets. `after` is the content of `out`,
+/// which was zero before, and then that of `aux`.
+pub fn changes(inputs: &[u8], after: &[u8]) -> String {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
-    let reversed: Vec<u8> = input.iter().rev().copied().collect();
-    let out = out.chunks_exact(8).map(|new| (0, word(new)));
-    let aux = aux.chunks_exact(8).zip(reversed.chunks_exact(8));
-    let words = out.chain(aux.map(|(new, old)| (word(old), word(new))));
+    let before = [vec![0; BYTES], initial_aux(inputs)].concat();
+    let words = before.chunks_exact(8).zip(after.chunks_exact(8));
     let mut text = String::new();
     for (index, (old, new)) in words.enumerate() {
         if old != new {
-            write!(text, " {:x}:{new:x}", 8 * index).expect("text grows");
+            write!(text, " {:x}:{:x}", 8 * index, word(new)).expect("text grows");
         }
     }
     text
+}
+
+/// A machine with one engine, and the buffers of the kernels.
+pub struct Machine {
+    runtime: Runtime,
+    buffers: Option<[DeviceBuffer<u8>; 3]>,
+}
+
+impl Machine {
+    /// Creates a machine; panics if it does not start.
+    pub fn new(engine: EngineChoice) -> Machine {
+        let runtime = Runtime::builder()
+            .engine(engine)
+            .workers(1)
+            .deterministic()
+            .time_limit(Duration::from_secs(5))
+            .build()
+            .expect("a runtime");
+        Machine {
+            runtime,
+            buffers: None,
+        }
+    }
+
+    /// Runs a form. Returns the content of `out`, and then that of `aux`.
+    ///
+    /// # Errors
+    /// Returns the error of loading or of the launch. After a fault, [`Machine::reset`] must precede the next form.
+    pub fn launch(&mut self, form: &FormKernel, inputs: &[u8]) -> Result<Vec<u8>, Error> {
+        let runtime = &self.runtime;
+        let module = runtime.load_ptx(&module_text(form))?;
+        let kernel = module.kernel(&form.id)?;
+        let [input, out, aux] = match &mut self.buffers {
+            Some(buffers) => buffers,
+            none => none.insert([
+                runtime.alloc(BYTES)?,
+                runtime.alloc(BYTES)?,
+                runtime.alloc(BYTES)?,
+            ]),
+        };
+        input.write(inputs)?;
+        out.zero()?;
+        aux.write(&initial_aux(inputs))?;
+        let by_value = Bytes(&inputs[..128]);
+        let shape = LaunchConfig::new(1, THREADS as u32);
+        runtime.launch(&kernel, shape, (&*input, &*out, &*aux, by_value))?;
+        runtime.synchronize()?;
+        let mut bytes = out.to_vec()?;
+        bytes.extend(aux.to_vec()?);
+        module.unload()?;
+        Ok(bytes)
+    }
+
+    /// Resets the device, because a fault is sticky in its context; panics if this fails.
+    pub fn reset(&mut self) {
+        self.buffers = None;
+        let device = self.runtime.device(0).expect("a device");
+        device.primary_reset().expect("a device that can be reset");
+    }
 }

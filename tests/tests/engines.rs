@@ -10,17 +10,10 @@
 )]
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use margay::{Bytes, DeviceBuffer, EngineChoice, Error, FaultKind, LaunchConfig, Runtime};
+use margay::{EngineChoice, Error, FaultKind};
 use margay_tests::conformance::{FormKernel, forms, forms_sample, sample_seed};
-use margay_tests::forms::{BYTES, THREADS, difference, inputs, left_out, module_text};
-
-/// A machine with one engine, and the buffers of the kernels.
-struct Bench {
-    runtime: Runtime,
-    buffers: Option<[DeviceBuffer<u8>; 3]>,
-}
+use margay_tests::forms::{Machine, difference, inputs, left_out};
 
 /// The content of `out` and `aux` after a kernel, or its failure.
 #[derive(Debug)]
@@ -31,60 +24,15 @@ enum Outcome {
     Refused(String),
 }
 
-impl Bench {
-    fn new(engine: EngineChoice) -> Bench {
-        let runtime = Runtime::builder()
-            .engine(engine)
-            .workers(1)
-            .deterministic()
-            .time_limit(Duration::from_secs(5))
-            .build()
-            .unwrap();
-        Bench {
-            runtime,
-            buffers: None,
+/// Runs a form.
+fn run(machine: &mut Machine, form: &FormKernel, inputs: &[u8]) -> Outcome {
+    match machine.launch(form, inputs) {
+        Ok(bytes) => Outcome::Bytes(bytes),
+        Err(Error::Fault(fault)) => {
+            machine.reset();
+            Outcome::Fault(fault.kind, fault.to_string())
         }
-    }
-
-    fn run(&mut self, form: &FormKernel, inputs: &[u8]) -> Outcome {
-        let outcome = self.launch(form, inputs);
-        match outcome {
-            Ok(bytes) => Outcome::Bytes(bytes),
-            Err(Error::Fault(fault)) => {
-                // A fault is sticky in its context, so the device must be reset before the next form.
-                self.buffers = None;
-                self.runtime.device(0).unwrap().primary_reset().unwrap();
-                Outcome::Fault(fault.kind, fault.to_string())
-            }
-            Err(error) => Outcome::Refused(error.to_string()),
-        }
-    }
-
-    fn launch(&mut self, form: &FormKernel, inputs: &[u8]) -> Result<Vec<u8>, Error> {
-        let runtime = &self.runtime;
-        let module = runtime.load_ptx(&module_text(form))?;
-        let kernel = module.kernel(&form.id)?;
-        let [input, out, aux] = match &mut self.buffers {
-            Some(buffers) => buffers,
-            none => none.insert([
-                runtime.alloc(BYTES)?,
-                runtime.alloc(BYTES)?,
-                runtime.alloc(BYTES)?,
-            ]),
-        };
-        input.write(inputs)?;
-        out.zero()?;
-        // Initial content of the memory that forms read and change: the inputs in reverse order.
-        let memory: Vec<u8> = inputs.iter().rev().copied().collect();
-        aux.write(&memory)?;
-        let by_value = Bytes(&inputs[..128]);
-        let shape = LaunchConfig::new(1, THREADS as u32);
-        runtime.launch(&kernel, shape, (&*input, &*out, &*aux, by_value))?;
-        runtime.synchronize()?;
-        let mut bytes = out.to_vec()?;
-        bytes.extend(aux.to_vec()?);
-        module.unload()?;
-        Ok(bytes)
+        Err(error) => Outcome::Refused(error.to_string()),
     }
 }
 
@@ -138,8 +86,8 @@ impl Counts {
 
 #[test]
 fn forms_do_the_same_in_both_engines() {
-    let mut slow = Bench::new(EngineChoice::Interpreter);
-    let mut fast = Bench::new(EngineChoice::Native);
+    let mut slow = Machine::new(EngineChoice::Interpreter);
+    let mut fast = Machine::new(EngineChoice::Native);
     let mut counts = Counts::default();
     let count = forms().len() / 20;
     for form in forms_sample(sample_seed(), count) {
@@ -149,8 +97,8 @@ fn forms_do_the_same_in_both_engines() {
         }
         for uniform in [false, true] {
             let inputs = inputs(&form, uniform);
-            let expected = slow.run(&form, &inputs);
-            let found = fast.run(&form, &inputs);
+            let expected = run(&mut slow, &form, &inputs);
+            let found = run(&mut fast, &form, &inputs);
             counts.compare(&form, expected, found);
         }
     }

@@ -369,7 +369,8 @@ impl Driver {
         // SAFETY: the module is loaded, the name is a C string, and the pointer to the result is valid.
         let status = unsafe { (self.api.function)(&raw mut function, module, name.as_ptr()) };
         self.check("cuModuleGetFunction", status)?;
-        self.check_parameters(function, &arguments)?;
+        let sizes: Vec<usize> = arguments.iter().map(Vec::len).collect();
+        self.check_parameters(function, &sizes)?;
         if launch.shared > SHARED_WITHOUT_LEAVE {
             let bytes = launch.shared as c_int;
             // SAFETY: the function belongs to a loaded module.
@@ -397,17 +398,7 @@ impl Driver {
 
     /// Checks that the arguments have the sizes of the kernel's parameters, because the driver reads as many bytes as
     /// the parameter has.
-    fn check_parameters(&self, function: *mut c_void, arguments: &[Vec<u8>]) -> Result<(), String> {
-        let sizes: Vec<usize> = arguments.iter().map(Vec::len).collect();
-        if self.has_parameters(function, &sizes) {
-            Ok(())
-        } else {
-            Err("the arguments do not match the kernel's parameters".to_owned())
-        }
-    }
-
-    /// Returns whether the parameters of a kernel have the given sizes in bytes.
-    fn has_parameters(&self, function: *mut c_void, sizes: &[usize]) -> bool {
+    fn check_parameters(&self, function: *mut c_void, sizes: &[usize]) -> Result<(), String> {
         let size_of = |index: usize| {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: the function belongs to a loaded module, and the pointers to the results are valid.
@@ -418,7 +409,11 @@ impl Driver {
         let fits = (0..)
             .zip(sizes)
             .all(|(index, size)| size_of(index) == Some(*size));
-        fits && size_of(sizes.len()).is_none()
+        if fits && size_of(sizes.len()).is_none() {
+            Ok(())
+        } else {
+            Err("the arguments do not match the kernel's parameters".to_owned())
+        }
     }
 
     fn upload(&self, bytes: &[u8]) -> Result<u64, String> {

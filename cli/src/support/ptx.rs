@@ -75,8 +75,8 @@ pub(super) fn markdown() -> String {
          instruction. Of {} rows, {} run: each of these has a file test in `tests/ptx`, named in the last column \
          (`meanings/...`: literal cases in `ir/ops/tests/meanings`). These rows run in native code and in \
          the interpreter, except those marked *interpreter*, which run in the interpreter only. The other rows are \
-         listed under [Left out](#left-out): a module that contains them loads, and a launch of a kernel that reaches one fails with an \
-         error that names it.\n\n\
+         listed under [Left out](#left-out): a module that contains them loads, and a launch of a kernel that reaches \
+         one fails with an error that names it.\n\n\
          In a shape, braces enclose what may be missing, and `a|b` is a choice. The order of modifiers is mostly free.",
         rows.len(),
         running(&rows),

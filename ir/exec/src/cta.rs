@@ -399,7 +399,7 @@ impl CtaState {
                 released |= group.arrived;
             }
         }
-        let sync_points = state.sync_points;
+        let sync_points = &state.sync_points;
         let open = lanes(candidates)
             .map(|lane| sync_points[lane as usize])
             .filter(|&at| waits_for_nobody(&runner.sync_point_data(at).desc));

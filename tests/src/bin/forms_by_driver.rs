@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use margay_cli::filetest::driver::{Driver, Stopped};
 use margay_tests::conformance::{FormKernel, forms};
-use margay_tests::forms::{BYTES, THREADS, changes, inputs, left_out, module_text};
+use margay_tests::forms::{BYTES, THREADS, changes, initial_aux, inputs, left_out, module_text};
 use margay_tests::gpu::{self, Run};
 use margay_tests::literal::literal_tests_for;
 
@@ -183,14 +183,14 @@ fn child(library: &str, file: &str, shard: &str, from: &str) -> Result<ExitCode,
         };
         for set in [0, 1] {
             let input = inputs(form, set == 1);
-            let aux: Vec<u8> = input.iter().rev().copied().collect();
+            let aux = initial_aux(&input);
             let out = vec![0u8; BYTES];
             let buffers: [&[u8]; 3] = [&input, &out, &aux];
             let value = &input[..128];
             let ended =
                 driver.launch_bytes(&module, &form.id, THREADS as u32, &buffers, value, LIMIT);
             let result = match ended {
-                Ok(after) => format!("ok{}", changes(&input, &after[1], &after[2])),
+                Ok(after) => format!("ok{}", changes(&input, &after[1..].concat())),
                 Err(stopped) => {
                     let name = match stopped {
                         Stopped::Error(name) => name.replace(' ', "-"),

@@ -63,10 +63,8 @@ impl Driver {
         let status = unsafe { (self.api.function)(&raw mut function, module.0, name.as_ptr()) };
         self.checked("cuModuleGetFunction", status)?;
         let sizes = [vec![size_of::<u64>(); buffers.len()], vec![by_value.len()]].concat();
-        if !self.has_parameters(function, &sizes) {
-            let text = "the arguments do not match the kernel's parameters";
-            return Err(Stopped::Error(text.to_owned()));
-        }
+        self.check_parameters(function, &sizes)
+            .map_err(Stopped::Error)?;
         let mut arguments: Vec<*const c_void> = Vec::new();
         arguments.extend(addresses.iter().map(|a| std::ptr::from_ref(a).cast()));
         arguments.push(by_value.as_ptr().cast());
