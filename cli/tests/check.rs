@@ -65,6 +65,21 @@ fn check_states_that_racecheck_ignores_the_reverse_order() {
     assert!(!stated(""));
 }
 
+// Regression test: without a runtime there was no report, so the run ended with "0 errors".
+#[test]
+fn check_reports_that_the_runtime_cannot_start() {
+    let folder = Folder::new("check_start");
+    let (code, said) = check(&folder, "--memory 1", ARGS);
+    assert_eq!(code, Some(1), "{said}");
+    for line in [
+        "margay: checks of accesses need more device memory than the limit permits",
+        "========= The runtime cannot start: out of memory",
+        "========= ERROR SUMMARY: 1 error\n",
+    ] {
+        assert!(said.contains(line), "{line} in {said}");
+    }
+}
+
 #[test]
 fn check_passes_the_exit_code_of_the_program() {
     let folder = Folder::new("check_exit_code");

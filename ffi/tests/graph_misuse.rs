@@ -13,7 +13,7 @@ use common::Driver;
 /// A number that is never a valid handle.
 const BOGUS: usize = 0x5a5a_5a58;
 
-/// Functions that return `INVALID_VALUE` although their documentation does not list it.
+/// Functions for which the test also accepts `INVALID_VALUE`, although NVIDIA's documentation does not list it.
 const FORGOTTEN: &[&str] = &[
     "cuDeviceGetGraphMemAttribute",
     "cuDeviceSetGraphMemAttribute",

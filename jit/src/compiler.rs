@@ -638,6 +638,23 @@ const MAX_PASSED: usize = 20_000;
 /// minutes. In the code of the benchmarks, branches pass at most nine values for each instruction.
 const MAX_PASSED_IN_SLICES: usize = 60_000;
 
+/// Maximum number of calls and atomic operations of a function for which the better register allocator is used. These
+/// instructions need particular registers. The allocator compares a value that lives across all of them with each of
+/// them, every time that it tries a register for a part of the value's live range.
+const MAX_FIXED: usize = 4_000;
+
+/// Returns the number of calls and atomic operations of a function.
+fn fixed(function: &ir::Function) -> usize {
+    let (dfg, layout) = (&function.dfg, &function.layout);
+    let insts = layout.blocks().flat_map(|block| layout.block_insts(block));
+    let is_fixed = |opcode: ir::Opcode| {
+        opcode.is_call() || matches!(opcode, ir::Opcode::AtomicRmw | ir::Opcode::AtomicCas)
+    };
+    insts
+        .filter(|&inst| is_fixed(dfg.insts[inst].opcode()))
+        .count()
+}
+
 /// Returns the number of values that the branches of a function pass to blocks.
 fn passed(function: &ir::Function) -> usize {
     let (dfg, layout) = (&function.dfg, &function.layout);
@@ -814,7 +831,7 @@ impl Compiler {
                 || kernel.shape.live > MAX_LIVE
                 || kernel.shape.passed > MAX_PASSED
                 || function.dfg.num_blocks() > MAX_BLOCKS);
-        if many || function.dfg.num_insts() > MAX_ALLOCATED {
+        if many || function.dfg.num_insts() > MAX_ALLOCATED || fixed(function) > MAX_FIXED {
             kernel.fallbacks.note(Fallback::QuickRegisters);
             &*self.large
         } else if sliced {
@@ -835,7 +852,9 @@ impl Compiler {
         let mut context = self.built(signature, &mut descs, emit)?;
         let insts = context.func.dfg.num_insts();
         if sliced
-            && (insts > MAX_ALLOCATED || passed(&context.func) > MAX_PASSED_IN_SLICES + 8 * insts)
+            && (insts > MAX_ALLOCATED
+                || passed(&context.func) > MAX_PASSED_IN_SLICES + 8 * insts
+                || fixed(&context.func) > MAX_FIXED)
         {
             // The simple register allocator would give every vector its own stack slot, so the stack frame would have
             // megabytes.

@@ -101,7 +101,13 @@ impl Machine {
             crate::checks::host::begin(findings, memory.space());
         }
         if let Some(findings) = examining {
-            findings.set_spare(memory.spare()?);
+            let spare = memory.spare().inspect_err(|_| {
+                crate::error::tell(&format!(
+                    "checks of accesses need more device memory than the limit permits: each allocation has red zones \
+                     of {red_zone} bytes"
+                ));
+            });
+            findings.set_spare(spare?);
         }
         let machine = Arc::new(Machine {
             reverse: scheduler.reverse,

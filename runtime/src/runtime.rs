@@ -9,7 +9,7 @@ use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::call_stack::CallStack;
 use crate::checks::host::examine_all_zones;
-use crate::checks::{Finding, Findings, Options, Tool, Tools};
+use crate::checks::{Finding, Findings, Kind, Options, Tool, Tools};
 use crate::context::{Context, PointerInfo, leaks};
 use crate::device::Device;
 use crate::device_config::DeviceConfig;
@@ -207,7 +207,25 @@ impl RuntimeBuilder {
             }))
         });
         let findings = (!checks.is_empty()).then(|| Arc::new(Findings::new(checks)));
-        let machine = Machine::new(config, scheduler, loader, findings, Arc::clone(&tools))?;
+        let machine = Machine::new(
+            config,
+            scheduler,
+            loader,
+            findings.clone(),
+            Arc::clone(&tools),
+        )
+        .inspect_err(|error| {
+            // Without a machine, the failed call that creates the runtime (`cuInit`) could not be reported later.
+            if let Some(findings) = findings.filter(|findings| findings.tools().contains(Tool::Api))
+            {
+                let text = format!("The runtime cannot start: {error}");
+                findings.add(
+                    Finding::new(Kind::FailedCall, text),
+                    Some(&CallStack::capture()),
+                );
+                findings.log_counts();
+            }
+        })?;
         let primary: Vec<Context> = (0..machine.device_count())
             .map(|device| Context::new(&machine, device, true, 0))
             .collect();

@@ -93,6 +93,18 @@ const CASES: &[Case] = &[
         expected: |n, t| (t ^ (n as u32 & 1)) + n as u32,
     },
     Case {
+        name: "atomics",
+        size: 4_500,
+        text: |n| {
+            let added = "atom.global.add.u32 %r3, [%rd1], 1; add.u32 %r2, %r2, %r3;";
+            repeated(n, |_| added.into())
+        },
+        expected: |n, t| {
+            let n = n as u32;
+            t.wrapping_add(n * (n - 1) / 2)
+        },
+    },
+    Case {
         name: "branches",
         size: 4_000,
         text: |n| repeated(n, branch),

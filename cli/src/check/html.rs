@@ -256,7 +256,8 @@ fn who(thread: Option<Coordinates>, block: Option<Coordinates>) -> Option<String
     Some(format!("by thread {thread} in block {block}"))
 }
 
-/// Draws a block of memory and an access of `bytes` bytes. A distance that is longer than the block is shortened.
+/// Draws a block of memory and an access of `bytes` bytes. If the access is farther from the block than the
+/// block is long, the picture shortens the distance to the length of the block.
 fn picture(layout: Layout, bytes: u64) -> String {
     const LEFT: f64 = 10.0;
     const WIDTH: f64 = 620.0;

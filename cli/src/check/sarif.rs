@@ -266,7 +266,7 @@ fn who(thread: Option<Coordinates>, block: Option<Coordinates>) -> String {
     text.unwrap_or_default()
 }
 
-/// Replaces the bytes that may not occur in the path of a URI.
+/// Percent-encodes all bytes of a path except ASCII letters, digits and `/-._~+@,`.
 fn encoded(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

@@ -171,7 +171,8 @@ impl FunctionLowering<'_, '_> {
         Ok(values)
     }
 
-    /// Adds the values of an argument to `values`. A vector register adds one value for each element.
+    /// Appends the values of an argument to `values`: the address of an array, one value for each element of a vector
+    /// register, otherwise one value.
     fn argument(
         &mut self,
         operand: &Operand,

@@ -1,4 +1,5 @@
-//! Walks the stack of the calling thread with the unwinder of the C runtime library, which the standard library links.
+//! Walks the stack of the calling thread with `_Unwind_Backtrace`, which is part of the unwinder that Rust's standard
+//! library links (`libgcc_s` with glibc).
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;

@@ -212,7 +212,7 @@ impl Findings {
         }
     }
 
-    /// Records that a launch is over.
+    /// Ends a launch: adds the races of the launch to the findings, and writes the counts that have changed to the log.
     pub(crate) fn end_launch(&self, launch: u64) {
         if let Some(races) = &self.shadow.races {
             let (found, scheduled) = {

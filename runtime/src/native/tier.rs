@@ -207,7 +207,8 @@ impl TierSelection {
     }
 }
 
-/// Runs the CTAs of a launch in parts, so that the code can change between parts.
+/// Divides a worker's range of the CTAs of a launch into parts, and chooses for each part whether scalar or vector code
+/// runs it.
 pub(super) struct TieredLaunch<'a> {
     kernel: &'a NativeKernel,
     wanted: Specialisation,

@@ -1,9 +1,12 @@
 //! The keeper is a thread that stops launches at their time limit. It also signals the workers of a stopping launch
 //! repeatedly until they have left the launch.
 //!
-//! One signal is not always sufficient: a worker in a helper function reacts to the signal only when the helper
-//! returns, and a signal between two calls of generated code has no effect. Invariant: the thread starts when the first
-//! time limit is set or the first launch is stopped. It sleeps while no launch has a time limit or is stopping.
+//! One signal is not always sufficient. If the worker is in a helper function, the signal only sets a flag, and
+//! generated code can then enter a loop that does not read the flag. A request to stop another run replaces a request
+//! that the worker has not yet handled.
+//!
+//! Invariant: the thread starts when the first time limit is set or the first launch is stopped. It sleeps while no
+//! launch has a time limit or is stopping.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -18,6 +18,7 @@ mod active;
 mod claim;
 mod hang;
 mod keeper;
+mod parked;
 #[cfg(test)]
 mod priority_tests;
 mod run;

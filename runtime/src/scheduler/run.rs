@@ -4,13 +4,13 @@
 //! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left the
 //! run.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::parked::Parked;
 use super::{Shared, Throttle};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
@@ -87,7 +87,7 @@ pub(crate) struct Run {
     /// not cooperative.
     pub(super) reserved: AtomicU64,
     pub(super) gang_reserved: AtomicBool,
-    parked: Mutex<VecDeque<ParkedUnit>>,
+    parked: Mutex<Parked>,
     pub(super) parked_count: AtomicUsize,
     /// Ranges of claimed units that have not started, because an earlier unit of the claimed range has parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
@@ -116,7 +116,7 @@ impl Run {
             completed: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             gang_reserved: AtomicBool::new(false),
-            parked: Mutex::new(VecDeque::new()),
+            parked: Mutex::default(),
             parked_count: AtomicUsize::new(0),
             leftovers: Mutex::new(Vec::new()),
             leftover_count: AtomicUsize::new(0),
@@ -363,7 +363,7 @@ impl Run {
     }
 
     fn abandon_parked(&self, shared: &Shared) {
-        let units: Vec<ParkedUnit> = self.parked.lock().drain(..).collect();
+        let units: Vec<ParkedUnit> = self.parked.lock().take_all();
         shared.parked.fetch_sub(units.len(), Ordering::SeqCst);
         self.parked_count.store(0, Ordering::SeqCst);
         drop(units);
@@ -379,18 +379,18 @@ impl Run {
 
     pub(super) fn park(&self, shared: &Shared, unit: ParkedUnit) {
         let mut parked = self.parked.lock();
-        parked.push_back(unit);
+        parked.push(unit);
         self.parked_count.store(parked.len(), Ordering::SeqCst);
         shared.parked.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Removes and returns the unit that has been parked longest.
+    /// Removes and returns the parked unit to resume next ([`Parked::pop`]).
     pub(super) fn unpark(&self, shared: &Shared) -> Option<ParkedUnit> {
         if self.parked_count.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let mut parked = self.parked.lock();
-        let unit = parked.pop_front()?;
+        let unit = parked.pop()?;
         self.parked_count.store(parked.len(), Ordering::SeqCst);
         shared.parked.fetch_sub(1, Ordering::SeqCst);
         Some(unit)

@@ -9,9 +9,9 @@
 //! so that several lanes hold the same element.
 //!
 //! The operands are a member mask, followed by the registers of `a`, `b` and `c`. For elements of `f16`, `bf16`, `tf32`
-//! and 8-bit formats, products are exact. They are summed in double precision in the order of `k`, and the sum is
-//! rounded once to the type of the result. For `f64`, each sum is a chain of fused multiply-adds in the order of `k`.
-//! Integers wrap unless `.satfinite` is given.
+//! and 8-bit formats, products are exact. Starting with the element of `c`, they are added in double precision in the
+//! order of `k`, and the sum is rounded once to the type of the result. For `f64`, each sum is a chain of fused
+//! multiply-adds in the order of `k`. Integers wrap unless `.satfinite` is given.
 //!
 //! The fields of [`Mods`] have these meanings:
 //!

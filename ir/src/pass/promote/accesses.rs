@@ -111,7 +111,9 @@ impl Found {
         }
     }
 
-    /// Records an access. If `inst` uses an address in any other way, marks the slot of the address as escaped.
+    /// If `inst` is a load or store at a known address in a slot, and the access can be promoted, records it as a
+    /// candidate. Every other use of such an address, including a load or store that cannot be promoted, marks the slot
+    /// as escaped.
     fn access(&mut self, function: &Function, block: Block, inst: Inst) {
         let dfg = &function.dfg;
         let args = dfg.args(inst);

@@ -26,7 +26,8 @@ fn nearest(data: &InstData) -> Option<Type> {
     if exact { float_type(data.ty) } else { None }
 }
 
-/// Returns an operand as a floating-point value. With `ftz`, a subnormal operand becomes zero.
+/// Returns an operand as a floating-point value, or `None` if the operand does not have the size of `ty`. With `ftz`,
+/// a subnormal `f32` becomes a zero of the same sign.
 pub(super) fn operand(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

@@ -614,6 +614,8 @@ impl Slice<'_, '_> {
 
     /// Emits an access whose lanes have no common stride, together with its check. If all active lanes access one range
     /// that the host has permitted, the code accesses memory lane by lane; otherwise the host performs the access.
+    /// The host also performs every access if the order of accesses is checked, if the kernel does not use all elements
+    /// of a vector load, or if the addresses are 32-bit addresses outside shared memory.
     fn check_of_each(
         &mut self,
         inst: Inst,

@@ -791,8 +791,9 @@ impl Cta {
     }
 
     /// Returns whether the barrier of the cluster orders all accesses of the CTA so far, in the same way as a barrier
-    /// of all threads. `waiting` and `alive` are, for each warp, the lanes that wait at the barrier and the lanes that
-    /// have not exited.
+    /// of all threads. This is so if all lanes that have not exited wait, no arrival was relaxed, and no warp has
+    /// accessed memory since its first arrival. `waiting` and `alive` are, for each warp, the lanes that wait at the
+    /// barrier and the lanes that have not exited.
     pub(super) fn all_at_cluster(&self, waiting: &[u32], alive: &[u32]) -> bool {
         let quiet = |warp: &Warp| warp.arrival.is_some_and(|arrival| warp.used <= arrival);
         let warps = self.warps.iter().zip(alive);

@@ -1,0 +1,119 @@
+//! The parked units of a run, and the order in which they are resumed.
+
+use std::collections::BTreeMap;
+
+use crate::engine::ParkedUnit;
+
+/// Parked units. [`Parked::pop`] alternates between two orders:
+///
+/// - The unit that has been parked longest, so that every unit is resumed.
+/// - The unit with the lowest index. If each unit waits for the previous one (a serial chain of CTAs), only this unit can
+///   make progress. Without this order, each step of the chain would resume all parked units.
+#[derive(Default)]
+pub(super) struct Parked {
+    /// Each unit with its key in `by_age`, by the index of the unit.
+    units: BTreeMap<u64, (u64, ParkedUnit)>,
+    /// The indices of the units, by the number of units that were parked earlier.
+    by_age: BTreeMap<u64, u64>,
+    /// Number of units that were ever parked.
+    count: u64,
+    /// Whether the next unit is the lowest.
+    lowest: bool,
+}
+
+impl Parked {
+    pub(super) fn push(&mut self, unit: ParkedUnit) {
+        let index = unit.unit;
+        self.by_age.insert(self.count, index);
+        self.units.insert(index, (self.count, unit));
+        self.count += 1;
+    }
+
+    /// Removes and returns the next unit to resume, or `None` if no unit is parked.
+    pub(super) fn pop(&mut self) -> Option<ParkedUnit> {
+        self.lowest = !self.lowest;
+        if self.lowest {
+            let (_, (age, unit)) = self.units.pop_first()?;
+            self.by_age.remove(&age);
+            return Some(unit);
+        }
+        let (_, index) = self.by_age.pop_first()?;
+        self.units.remove(&index).map(|(_, unit)| unit)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Returns the parked units, in the order of their indices.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ParkedUnit> {
+        self.units.values().map(|(_, unit)| unit)
+    }
+
+    /// Removes and returns all units.
+    pub(super) fn take_all(&mut self) -> Vec<ParkedUnit> {
+        self.by_age.clear();
+        let units = std::mem::take(&mut self.units);
+        units.into_values().map(|(_, unit)| unit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(units: impl Iterator<Item = u64>) -> Parked {
+        let mut parked = Parked::default();
+        for unit in units {
+            parked.push(waiting(unit));
+        }
+        parked
+    }
+
+    fn waiting(unit: u64) -> ParkedUnit {
+        ParkedUnit {
+            unit,
+            state: Box::new(()),
+            progressed: false,
+        }
+    }
+
+    #[test]
+    fn every_unit_is_resumed() {
+        let mut parked = parked([5, 3, 8, 1, 9].into_iter());
+        let mut resumed = Vec::new();
+        for _ in 0..2 * parked.len() {
+            let unit = parked.pop().expect("parked");
+            resumed.push(unit.unit);
+            parked.push(unit);
+        }
+        // Lowest, longest parked, lowest, and so on.
+        assert_eq!(resumed, [1, 5, 1, 3, 1, 8, 1, 9, 1, 5]);
+        assert_eq!(parked.len(), 5);
+        let left: Vec<u64> = parked.iter().map(|unit| unit.unit).collect();
+        assert_eq!(left, [1, 3, 5, 8, 9]);
+        assert_eq!(parked.take_all().len(), 5);
+        assert!(parked.pop().is_none());
+    }
+
+    /// Two workers resume one unit each at the same time, and each unit waits for the previous one.
+    #[test]
+    fn a_serial_chain_needs_few_attempts_for_each_unit() {
+        const UNITS: u64 = 1000;
+        let mut parked = parked(0..UNITS);
+        let (mut complete, mut attempts) = (0, 0);
+        while complete < UNITS {
+            let pair = [parked.pop(), parked.pop()];
+            let before = complete;
+            for unit in pair.into_iter().flatten() {
+                attempts += 1;
+                if unit.unit == before {
+                    complete += 1;
+                } else {
+                    parked.push(unit);
+                }
+            }
+        }
+        assert!(attempts <= 2 * UNITS, "{attempts}");
+    }
+}
